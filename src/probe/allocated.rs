@@ -2,7 +2,7 @@
 //! Scale.
 //!
 //! Returns the paths in an object with defaults whose values are unknown. Cases are not decided for policies that read
-//! one of them ([`super::undefaulted`]).
+//! one of them ([`super::unknown_defaults`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
 //! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which run before policies are

@@ -150,12 +150,12 @@ fn run_case(
         None => return pending(case, "the version is unknown"),
     };
     let namespace = request.namespace.as_deref().unwrap_or_default();
-    let watcher = Watcher::default();
+    let recorder = RuleRecorder::default();
     let before = request.old_object.as_ref();
-    match validator.validate_watched(object, before, namespace, Some(&watcher)) {
+    match validator.validate_watched(object, before, namespace, Some(&recorder)) {
         Ok(verdict) => {
             let mut result = verdict_result(case, definition, &verdict);
-            (result.rules, result.n_more_rules) = watcher.take(version, &verdict);
+            (result.rules, result.n_more_rules) = recorder.take(version, &verdict);
             result
         }
         Err(Error::Unread(why)) => case_result(case, &[ObjectError::unreadable(why)], 0, 400, None),
@@ -175,7 +175,7 @@ fn is_served(definition: &Value, version: &str) -> bool {
 
 /// A recorder of the rules that are evaluated for an object.
 #[derive(Default)]
-struct Watcher {
+struct RuleRecorder {
     /// The recorder of the subexpressions of the current rule.
     recorder: Recorder,
     rules: RefCell<Rules>,
@@ -188,7 +188,7 @@ struct Rules {
     holding: Vec<EvaluatedRule>,
 }
 
-impl Watcher {
+impl RuleRecorder {
     /// Returns the failing rules and the number of failing rules that were not recorded. For a valid object, returns
     /// the first rules that were true.
     fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
@@ -205,7 +205,7 @@ impl Watcher {
     }
 }
 
-impl RuleWatcher for Watcher {
+impl RuleWatcher for RuleRecorder {
     fn begin(&self) -> &dyn Observer {
         &self.recorder
     }

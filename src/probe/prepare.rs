@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::api::{Request, Samples};
 use super::run::admission_request;
 use super::sample;
-use super::undefaulted::Undefaulted;
+use super::unknown_defaults::UnknownDefaults;
 use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
@@ -19,20 +19,20 @@ use kubernetes::object_meta::coerce_metadata;
 
 /// A request with prepared objects.
 #[derive(Debug)]
-pub(crate) struct Prepared<'a> {
+pub(crate) struct PreparedRequest<'a> {
     /// The request.
     pub(crate) request: Cow<'a, Request>,
     /// Determines the policies that can be evaluated although the defaults of the kind are unknown.
-    pub(crate) undefaulted: Option<Undefaulted>,
+    pub(crate) unknown_defaults: Option<UnknownDefaults>,
     /// The name that the API server generates for the object and the request, if policies see it.
     generated: Option<String>,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedRequest<'a> {
     const fn as_written(request: &'a Request) -> Self {
         Self {
             request: Cow::Borrowed(request),
-            undefaulted: None,
+            unknown_defaults: None,
             generated: None,
         }
     }
@@ -67,7 +67,7 @@ impl<'a> Prepared<'a> {
             }
             Self {
                 request: Cow::Owned(request),
-                undefaulted: self.undefaulted.clone(),
+                unknown_defaults: self.unknown_defaults.clone(),
                 generated: Some(other),
             }
         });
@@ -106,16 +106,16 @@ pub(crate) fn objects<'a>(
     stage: Stage,
     mapper: &RestMapper,
     schemas: &dyn SchemaResolver,
-) -> Result<Prepared<'a>, String> {
+) -> Result<PreparedRequest<'a>, String> {
     let raw = admission_request(request, mapper)?;
     let is_status = raw.subresource == "status";
     if raw.is_exempt() {
-        return Ok(Prepared::as_written(request));
+        return Ok(PreparedRequest::as_written(request));
     }
     if !(raw.subresource.is_empty() || is_status) {
         let prepared = prepare_subresource(request, &raw);
-        return Ok(Prepared {
-            undefaulted: Undefaulted::allocated(request, &prepared, &raw.gvk),
+        return Ok(PreparedRequest {
+            unknown_defaults: UnknownDefaults::allocated(request, &prepared, &raw.gvk),
             request: prepared,
             generated: None,
         });
@@ -124,13 +124,13 @@ pub(crate) fn objects<'a>(
         Operation::Create => defaulting::Operation::Create,
         Operation::Update => defaulting::Operation::Update,
         Operation::Delete => defaulting::Operation::Delete,
-        Operation::Connect => return Ok(Prepared::as_written(request)),
+        Operation::Connect => return Ok(PreparedRequest::as_written(request)),
     };
     let custom = schemas.custom(&raw.gvk);
     let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
         // Only the types of the kind are known, as in a cluster.
-        return Ok(Prepared::as_written(request));
+        return Ok(PreparedRequest::as_written(request));
     }
     let lacks_defaults = is_unknown && stage == Stage::Validation && !is_status;
     let custom = custom.map(|(_, version)| defaulting::Custom {
@@ -153,9 +153,9 @@ pub(crate) fn objects<'a>(
         old_object: request.old_object.as_ref(),
     });
     let prepared = prepared.map_err(|error| error.to_string())?;
-    let undefaulted = lacks_defaults.then(|| {
+    let unknown_defaults = lacks_defaults.then(|| {
         let kind = format!("{} {}", raw.gvk.api_version(), raw.gvk.kind);
-        Undefaulted::new(request, defaulting::Error::Kind(kind).to_string())
+        UnknownDefaults::new(request, defaulting::Error::Kind(kind).to_string())
     });
     let mut result = request.clone();
     result.object = prepared.object;
@@ -172,9 +172,9 @@ pub(crate) fn objects<'a>(
             }
         }
     }
-    let undefaulted = match stage {
+    let unknown_defaults = match stage {
         Stage::Validation => {
-            undefaulted.or_else(|| Undefaulted::allocated(request, &result, &raw.gvk))
+            unknown_defaults.or_else(|| UnknownDefaults::allocated(request, &result, &raw.gvk))
         }
         Stage::Mutation => None,
     };
@@ -186,9 +186,9 @@ pub(crate) fn objects<'a>(
     let generated = generated.map(str::to_owned);
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
-    Ok(Prepared {
+    Ok(PreparedRequest {
         request: Cow::Owned(result),
-        undefaulted,
+        unknown_defaults,
         generated,
     })
 }

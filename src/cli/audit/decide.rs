@@ -19,9 +19,9 @@ use crate::policy::admission::{
 };
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
-use crate::probe::mutation::{self, Mutated, patch};
+use crate::probe::mutation::{self, ObjectMutation, patch};
 use crate::probe::run::{self, case_namespaces};
-use crate::probe::undefaulted::Undefaulted;
+use crate::probe::unknown_defaults::UnknownDefaults;
 use crate::probe::{prepare, sample};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr};
@@ -136,7 +136,7 @@ pub(in crate::cli) struct Judged {
 struct Complete<'a> {
     value: Cow<'a, Value>,
     /// Where its defaults are not known: which policies can be decided all the same.
-    undefaulted: Option<Undefaulted>,
+    undefaulted: Option<UnknownDefaults>,
 }
 
 /// Resource of a kind.
@@ -291,7 +291,7 @@ impl<'a> Auditor<'a> {
             &known.mapper,
             known,
         )?;
-        let (request, undefaulted) = (prepared.request, prepared.undefaulted);
+        let (request, undefaulted) = (prepared.request, prepared.unknown_defaults);
         Ok(request.into_owned().object.map(|object| Complete {
             value: Cow::Owned(object),
             undefaulted,
@@ -413,7 +413,7 @@ impl<'a> Auditor<'a> {
         policy: &Ready<'_>,
         (request, value): (&AdmissionRequest, &Value),
         context: &ReviewContext<'_>,
-    ) -> Result<(ReviewOutcome, Option<Mutated>), String> {
+    ) -> Result<(ReviewOutcome, Option<ObjectMutation>), String> {
         let Some(mutating) = policy.mutating(self.world) else {
             return Err("it is no mutating policy".to_owned());
         };
@@ -487,7 +487,7 @@ impl<'a> Auditor<'a> {
 
 impl PolicyResult {
     /// Adds the change of the object.
-    pub(in crate::cli) fn mutate(&mut self, mutated: &Mutated) {
+    pub(in crate::cli) fn mutate(&mut self, mutated: &ObjectMutation) {
         let Some(after) = mutated.after.as_ref().filter(|_| mutated.is_changed()) else {
             return;
         };

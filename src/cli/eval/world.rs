@@ -23,7 +23,7 @@ use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::subject::SubjectKind;
-use crate::probe::mutation::Mutating;
+use crate::probe::mutation::MutationInputs;
 use crate::probe::run;
 use crate::schema::Gvk;
 
@@ -202,8 +202,11 @@ impl<'a> Ready<'a> {
     }
 
     /// Returns the mutations of a mutating policy.
-    pub(in crate::cli) fn mutating<'b>(&'b self, world: &'b World<'_>) -> Option<Mutating<'b>> {
-        self.mutating.as_ref().map(|policy| Mutating {
+    pub(in crate::cli) fn mutating<'b>(
+        &'b self,
+        world: &'b World<'_>,
+    ) -> Option<MutationInputs<'b>> {
+        self.mutating.as_ref().map(|policy| MutationInputs {
             policy,
             kinds: &world.kinds,
             schemas: world.known,

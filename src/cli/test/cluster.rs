@@ -18,7 +18,7 @@ use crate::policy::compile::CompiledPolicy;
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
 use crate::probe::custom_resource;
-use crate::probe::mutation::Mutating;
+use crate::probe::mutation::MutationInputs;
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
 
@@ -241,7 +241,7 @@ impl<'a> FileCluster<'a> {
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
         let (_, ready) = policy.compiled();
         let mutating = match ready {
-            Ready::Mutating(policy) => Some(Mutating {
+            Ready::Mutating(policy) => Some(MutationInputs {
                 policy,
                 kinds: &self.kinds,
                 schemas: self.known,
@@ -262,7 +262,7 @@ impl<'a> FileCluster<'a> {
         &'b self,
         policy: &'b Policy<'_>,
         admission: &'b Admission,
-        mutating: Option<Mutating<'b>>,
+        mutating: Option<MutationInputs<'b>>,
         records: bool,
     ) -> Setting<'b> {
         Setting {

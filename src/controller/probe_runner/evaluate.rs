@@ -29,7 +29,7 @@ use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamS
 use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
-use crate::probe::mutation::Mutating;
+use crate::probe::mutation::MutationInputs;
 use crate::probe::run::{self, CaseResult, Runner, Setting};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
@@ -307,7 +307,7 @@ impl Job {
         };
         let kinds = kinds.map(|builtin| KindsOf::new(builtin, &schemas));
         let mutating = match (&ready, &kinds) {
-            (Ready::Mutating(policy), Some(kinds)) => Some(Mutating {
+            (Ready::Mutating(policy), Some(kinds)) => Some(MutationInputs {
                 policy,
                 kinds,
                 schemas: &schemas,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::decided::Mutated;
+use super::super::decision::ObjectMutation;
 use crate::json_patch::{self, Operation};
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::Expect;
@@ -25,7 +25,7 @@ const MAX_TEXT: usize = 120;
 pub(super) fn difference(
     expect: &Expect,
     outcome: &ReviewOutcome,
-    mutated: &mut Mutated,
+    mutated: &mut ObjectMutation,
     completed: &dyn Fn(Value) -> Value,
 ) -> Option<String> {
     if expect.object.is_none() && expect.patch.is_none() && expect.unchanged.is_none() {

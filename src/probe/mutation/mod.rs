@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::api::{Case, Expect, Samples};
-use super::decided::Decided;
+use super::decision::CaseDecision;
 use super::difference::{self, has_applied};
 use super::sample;
 use crate::custom_resource::{RULES_NOT_CHECKED, Validator};
@@ -31,11 +31,11 @@ use crate::policy::admission::{
 use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
 
-pub use super::decided::Mutated;
+pub use super::decision::ObjectMutation;
 
 /// A mutating policy, with the inputs of its mutations.
 #[derive(Clone, Copy)]
-pub struct Mutating<'a> {
+pub struct MutationInputs<'a> {
     /// The policy.
     pub policy: &'a MutatingAdmission,
     /// The types and defaults of kinds.
@@ -44,9 +44,9 @@ pub struct Mutating<'a> {
     pub schemas: &'a dyn SchemaResolver,
 }
 
-impl fmt::Debug for Mutating<'_> {
+impl fmt::Debug for MutationInputs<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mutating")
+        f.debug_struct("MutationInputs")
             .field("policy", &self.policy.name())
             .finish_non_exhaustive()
     }
@@ -58,7 +58,7 @@ pub struct Outcome {
     /// The match, the bindings, the errors and the denial, if the request is denied.
     pub review: ReviewOutcome,
     /// The object before and after.
-    pub mutated: Mutated,
+    pub mutated: ObjectMutation,
     /// The cost of the mutations, in CEL cost units.
     pub cost: u64,
 }
@@ -68,15 +68,15 @@ pub struct Outcome {
 /// # Errors
 /// Returns the reason why the outcome is unknown.
 pub(super) fn decide(
-    mutating: &Mutating<'_>,
+    mutating: &MutationInputs<'_>,
     (case, samples): (&Case, Samples),
-    asked: (&AdmissionRequest, Option<&Value>),
+    input: (&AdmissionRequest, Option<&Value>),
     bindings: &[Binding],
     context: &ReviewContext<'_>,
-) -> Result<Decided, String> {
-    let outcome = outcome(mutating, asked, (bindings, samples), context)?;
-    let (request, _) = asked;
-    let mut decided = Decided::new(outcome.review);
+) -> Result<CaseDecision, String> {
+    let outcome = outcome(mutating, input, (bindings, samples), context)?;
+    let (request, _) = input;
+    let mut decided = CaseDecision::new(outcome.review);
     if decided.outcome.not_asked.is_some() {
         return Ok(decided);
     }
@@ -98,7 +98,7 @@ pub(super) fn decide(
 /// # Errors
 /// Returns the reason why the outcome is unknown.
 pub fn outcome(
-    mutating: &Mutating<'_>,
+    mutating: &MutationInputs<'_>,
     (request, object): (&AdmissionRequest, Option<&Value>),
     (bindings, samples): (&[Binding], Samples),
     context: &ReviewContext<'_>,
@@ -108,7 +108,7 @@ pub fn outcome(
         let why = "API servers never evaluate a mutating policy for a DELETE".to_owned();
         return Ok(Outcome {
             review: ReviewOutcome::not_asked(why),
-            mutated: Mutated {
+            mutated: ObjectMutation {
                 before: Value::Null,
                 after: None,
                 expected: None,
@@ -132,7 +132,7 @@ pub fn outcome(
     let ignored = conditions.filter_map(|conditions| conditions.ignored.clone());
     review.errors.extend(ignored.collect::<Vec<_>>());
     let plain = |object: &Value| plain(kinds, &request.gvk, object.clone());
-    let mut mutated = Mutated {
+    let mut mutated = ObjectMutation {
         before: object.map(plain).unwrap_or_default(),
         after: outcome.object.as_ref().map(plain),
         expected: None,

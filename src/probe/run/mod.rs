@@ -1,7 +1,7 @@
 //! Runs probes: evaluates the policy for each request, and compares the decision with the expected one.
 
-mod asked;
 mod request;
+mod review_request;
 mod target;
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use super::api::{
     Samples, Source,
 };
 use super::contradiction::contradictions;
-use super::decided::{Decided, Mutated};
+use super::decision::{CaseDecision, ObjectMutation};
 use super::mutation;
 use super::validation::Violation;
 use super::{prepare, sample};
@@ -34,9 +34,9 @@ use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::rest_mapper::RestMapper;
 use crate::validation_rules::PathStep;
-use asked::Asked;
-pub(crate) use asked::case_namespaces;
 pub use request::{admission_request, equivalents, group_versions, groups, user_info};
+use review_request::ReviewRequest;
+pub(crate) use review_request::case_namespaces;
 pub use target::explain;
 
 /// The name of the binding of `bindings: Implied`.
@@ -66,7 +66,7 @@ pub struct Setting<'a> {
     /// The kind of the subject that `admission` was compiled from.
     pub kind: SubjectKind,
     /// The mutations, if the kind is `MutatingAdmissionPolicy`.
-    pub mutating: Option<mutation::Mutating<'a>>,
+    pub mutating: Option<mutation::MutationInputs<'a>>,
     /// True to record the values of all subexpressions.
     pub records: bool,
 }
@@ -87,7 +87,7 @@ pub struct CaseResult {
     /// The actual decision. `None` if the case could not be evaluated.
     pub outcome: Option<ReviewOutcome>,
     /// The object before and after mutations, if the policy is a mutating one.
-    pub mutated: Option<Box<Mutated>>,
+    pub mutated: Option<Box<ObjectMutation>>,
     /// The violations of the sample objects, for which the case was not evaluated. A field such as
     /// `request.object.spec` is relative to the case, `spec.inlineParams[0]` to the probe.
     pub invalid: Vec<Violation>,
@@ -127,7 +127,7 @@ pub fn run(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<CaseResult> {
 #[derive(Debug)]
 pub struct Runner<'a> {
     setting: &'a Setting<'a>,
-    prepared: Result<Prepared<'a>, String>,
+    prepared: Result<PreparedProbe<'a>, String>,
     is_cancelled: Option<Arc<AtomicBool>>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Runner<'a> {
     ) -> Self {
         Self {
             setting,
-            prepared: Prepared::new(probe, setting),
+            prepared: PreparedProbe::new(probe, setting),
             is_cancelled,
         }
     }
@@ -214,7 +214,7 @@ impl<'a> Runner<'a> {
 
 /// The prepared request of a case, or the result of a case that cannot be evaluated.
 #[derive(Debug)]
-pub struct CaseRequest(Result<Box<Asked>, Box<CaseResult>>);
+pub struct CaseRequest(Result<Box<ReviewRequest>, Box<CaseResult>>);
 
 /// Returns the result of a case that could not be evaluated because of `why`.
 #[must_use]
@@ -274,7 +274,7 @@ pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'stati
 
 /// The state that all cases of a probe share.
 #[derive(Debug)]
-struct Prepared<'a> {
+struct PreparedProbe<'a> {
     bindings: Vec<Binding>,
     params: Params<'a>,
     asks_cluster: Option<Arc<dyn Authorizer>>,
@@ -297,7 +297,7 @@ impl std::fmt::Debug for Params<'_> {
     }
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedProbe<'a> {
     fn new(probe: &PolicyProbeSpec, setting: &Setting<'a>) -> Result<Self, String> {
         let bindings = match probe.bindings {
             BindingSource::FromCluster => setting.bindings.clone()?.to_vec(),
@@ -343,7 +343,8 @@ impl<'a> Prepared<'a> {
         let (mapper, schemas) = (setting.mapper, setting.schemas);
         let stage = target::stage(setting.kind);
         let prepared = prepare::objects(&case.request, self.samples, stage, mapper, schemas);
-        let request = prepared.and_then(|prepared| Ok(Box::new(Asked::new(prepared, mapper)?)));
+        let request =
+            prepared.and_then(|prepared| Ok(Box::new(ReviewRequest::new(prepared, mapper)?)));
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
     }
 
@@ -354,18 +355,18 @@ impl<'a> Prepared<'a> {
         setting: &Setting<'_>,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        let asked = match &request.0 {
-            Ok(asked) => asked,
+        let review_request = match &request.0 {
+            Ok(review_request) => review_request,
             Err(result) => return (**result).clone(),
         };
-        let namespaces = asked.namespaces(setting.namespaces);
-        let to = (setting.admission).matched_kind(&asked.request, &namespaces);
+        let namespaces = review_request.namespaces(setting.namespaces);
+        let to = (setting.admission).matched_kind(&review_request.request, &namespaces);
         if to.is_some()
-            && let Err(why) = asked.decides(setting.admission)
+            && let Err(why) = review_request.decides(setting.admission)
         {
             return pending(case, &why);
         }
-        let request = match asked.as_kind(to.clone(), setting.schemas) {
+        let request = match review_request.as_kind(to.clone(), setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
@@ -380,10 +381,10 @@ impl<'a> Prepared<'a> {
                 setting.kind.row().evaluated,
                 exempt::name(&request.gvr)
             ));
-            return self.result(case, setting, Decided::new(outcome), Recording::new());
+            return self.result(case, setting, CaseDecision::new(outcome), Recording::new());
         }
         let recorder = setting.records.then(|| Arc::new(Recorder::default()));
-        let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&asked.authorizer);
+        let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&review_request.authorizer);
         let none = ParamList::default();
         let mut context = ReviewContext::new(&none, &namespaces, Arc::clone(authorizer));
         context.is_cancelled = is_cancelled.cloned();
@@ -400,10 +401,10 @@ impl<'a> Prepared<'a> {
         let decided = match &setting.mutating {
             None => {
                 let outcome = setting.admission.review(&request, &self.bindings, &context);
-                Ok(Decided::new(outcome))
+                Ok(CaseDecision::new(outcome))
             }
             Some(mutating) => {
-                let object = asked.object();
+                let object = review_request.object();
                 let case = (case, self.samples);
                 mutation::decide(mutating, case, (&request, object), &self.bindings, &context)
             }
@@ -417,7 +418,7 @@ impl<'a> Prepared<'a> {
         }
         context.recorder = None;
         if target::stage(setting.kind) == Stage::Validation
-            && let Err(why) = asked.check_generated_names(
+            && let Err(why) = review_request.check_generated_names(
                 setting,
                 (&self.bindings, to),
                 &context,
@@ -436,7 +437,7 @@ impl<'a> Prepared<'a> {
         &self,
         case: &Case,
         setting: &Setting<'_>,
-        mut decided: Decided,
+        mut decided: CaseDecision,
         recording: Recording,
     ) -> CaseResult {
         // The API server sends each warning once.
@@ -511,7 +512,7 @@ fn case_status(
     case: &Case,
     setting: &Setting<'_>,
     bindings: &[Binding],
-    decided: &Decided,
+    decided: &CaseDecision,
 ) -> CaseStatus {
     let (policy, kind) = (setting.admission.name(), setting.kind);
     let outcome = &decided.outcome;

@@ -16,7 +16,7 @@ use crate::schema::Gvk;
 
 /// The fields of a request's objects that may differ from those in the API server, because defaults are unknown.
 #[derive(Clone, Debug)]
-pub(crate) struct Undefaulted {
+pub(crate) struct UnknownDefaults {
     why: String,
     /// True if the object was read from a cluster, so that it has its defaults.
     is_stored: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Undefaulted {
     open: Option<[Vec<Vec<Step>>; 2]>,
 }
 
-impl Undefaulted {
+impl UnknownDefaults {
     /// Creates the rule for a request as it is written. `why` is the reason why the defaults are unknown.
     pub(super) fn new(request: &Request, why: String) -> Self {
         let is_stored = |object: &Option<Value>| {
@@ -212,8 +212,8 @@ mod tests {
             object["metadata"]["uid"] = json!("1-2");
         }
         let request: Request = serde_json::from_value(json!({"object": object})).unwrap();
-        let undefaulted = Undefaulted::new(&request, "unknown".to_owned());
-        let result = undefaulted.decides(&admission, &request);
+        let unknown_defaults = UnknownDefaults::new(&request, "unknown".to_owned());
+        let result = unknown_defaults.decides(&admission, &request);
         let expected = expected.map_or(Ok(()), |field| {
             Err(format!(
                 "the policy reads `{field}`, which the API server may set: unknown"

@@ -9,18 +9,18 @@ use crate::policy::admission::{
 
 /// The outcome of a case, before it is compared with the expectation.
 #[derive(Debug)]
-pub(super) struct Decided {
+pub(super) struct CaseDecision {
     /// The decision.
     pub(super) outcome: ReviewOutcome,
     /// The object before and after mutations.
-    pub(super) mutated: Option<Box<Mutated>>,
+    pub(super) mutated: Option<Box<ObjectMutation>>,
     /// The difference from the expectation in other fields than the decision.
     pub(super) difference: Option<String>,
     /// The cost of mutations, in addition to that of evaluations.
     pub(super) cost: u64,
 }
 
-impl Decided {
+impl CaseDecision {
     /// Records which part of the constraints of `policy` does not match the request. If no binding matches, records it
     /// for each of its `bindings`.
     pub(super) fn note_unmatched(
@@ -58,7 +58,7 @@ impl Decided {
 
 /// An object before and after mutations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mutated {
+pub struct ObjectMutation {
     /// The object before the mutations.
     pub before: Value,
     /// The object after all mutations. `None` if the request is denied.
@@ -69,7 +69,7 @@ pub struct Mutated {
     pub steps: Vec<Step>,
 }
 
-impl Mutated {
+impl ObjectMutation {
     /// Returns true if the mutations changed the object.
     #[must_use]
     pub fn is_changed(&self) -> bool {

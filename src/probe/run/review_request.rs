@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
 
-use super::super::api::{AuthorizerDecision as CaseDecision, AuthorizerRule as Rule, Request};
-use super::super::prepare::{self, Prepared};
-use super::super::undefaulted::Undefaulted;
+use super::super::api::{AuthorizerDecision as RuleDecision, AuthorizerRule as Rule, Request};
+use super::super::prepare::{self, PreparedRequest};
+use super::super::unknown_defaults::UnknownDefaults;
 use super::Setting;
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
@@ -18,11 +18,11 @@ use crate::schema::{Gvk, RestMapper};
 
 /// A prepared request, which is the same for all versions of a policy.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ReviewRequest {
     /// The request of the case with complete objects.
     prepared: Request,
     /// Determines the policies that can be evaluated although the defaults of the objects are unknown.
-    undefaulted: Option<Undefaulted>,
+    unknown_defaults: Option<UnknownDefaults>,
     /// The admission request.
     pub(super) request: AdmissionRequest,
     /// The `namespaceObject` of the case.
@@ -37,12 +37,12 @@ pub(super) struct Asked {
     renamed: Vec<Self>,
 }
 
-impl Asked {
+impl ReviewRequest {
     /// Creates the request, and the same request with other generated names.
     ///
     /// # Errors
     /// Returns the reason why there is no such request.
-    pub(super) fn new(prepared: Prepared<'_>, mapper: &RestMapper) -> Result<Self, String> {
+    pub(super) fn new(prepared: PreparedRequest<'_>, mapper: &RestMapper) -> Result<Self, String> {
         let renamed = prepared.renamed().into_iter();
         let renamed = renamed.map(|prepared| Self::one(prepared, mapper));
         let renamed: Vec<Self> = renamed.collect::<Result<_, _>>()?;
@@ -52,12 +52,12 @@ impl Asked {
         })
     }
 
-    fn one(prepared: Prepared<'_>, mapper: &RestMapper) -> Result<Self, String> {
+    fn one(prepared: PreparedRequest<'_>, mapper: &RestMapper) -> Result<Self, String> {
         let request = prepared.admission_request(mapper)?;
-        let undefaulted = prepared.undefaulted;
+        let unknown_defaults = prepared.unknown_defaults;
         let prepared = prepared.request.into_owned();
         Ok(Self {
-            undefaulted,
+            unknown_defaults,
             given: prepared.namespace_object.as_ref().map(Namespace::new),
             bare: Arc::default(),
             authorizer: Arc::new(authorizer(&prepared)),
@@ -100,8 +100,8 @@ impl Asked {
     /// # Errors
     /// Returns the reason why it cannot.
     pub(super) fn decides(&self, policy: &Admission) -> Result<(), String> {
-        match &self.undefaulted {
-            Some(undefaulted) => undefaulted.decides(policy, &self.prepared),
+        match &self.unknown_defaults {
+            Some(unknown_defaults) => unknown_defaults.decides(policy, &self.prepared),
             None => Ok(()),
         }
     }
@@ -220,9 +220,9 @@ fn authorizer(request: &Request) -> AuthorizerList {
         path: rule.path.clone(),
         answer: AuthorizerAnswer {
             decision: match rule.decision {
-                CaseDecision::Allow => AuthorizerDecision::Allow,
-                CaseDecision::Deny => AuthorizerDecision::Deny,
-                CaseDecision::NoOpinion => AuthorizerDecision::NoOpinion,
+                RuleDecision::Allow => AuthorizerDecision::Allow,
+                RuleDecision::Deny => AuthorizerDecision::Deny,
+                RuleDecision::NoOpinion => AuthorizerDecision::NoOpinion,
             },
             reason: rule.reason.clone().unwrap_or_default(),
             error: rule.error.clone(),
