@@ -191,7 +191,7 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
             included.push(ExpressionWarning {
                 field_ref: "spec".to_owned(),
                 warning: format!(
-                    "{} omitted to limit the size of the status",
+                    "{} omitted (status size limit)",
                     message::count(n_omitted, "more expression warning")
                 ),
             });
@@ -235,6 +235,6 @@ fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
         n => message::count(n, "more kind"),
     };
     shown.push_str(&omitted);
-    shown.push_str(" omitted to limit the size of the status\n");
+    shown.push_str(" omitted (status size limit)\n");
     shown
 }

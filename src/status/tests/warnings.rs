@@ -76,7 +76,7 @@ fn expression_warnings_long_list_ends_with_count() {
     assert_eq!(
         last.warning,
         format!(
-            "{} more expression warnings omitted to limit the size of the status",
+            "{} more expression warnings omitted (status size limit)",
             1000 - shown.len()
         )
     );
@@ -103,7 +103,7 @@ fn expression_warnings_long_warning_omits_whole_kinds() {
     assert!((40..200).contains(&n_shown), "{n_shown}");
     assert!(only.warning.starts_with(&part(0)));
     let end = format!(
-        "\n{} more kinds omitted to limit the size of the status\n",
+        "\n{} more kinds omitted (status size limit)\n",
         200 - n_shown
     );
     assert!(only.warning.ends_with(&end), "{}", only.warning);
@@ -118,9 +118,8 @@ fn expression_warnings_huge_part_is_truncated() {
     };
     assert!(only.warning.len() <= 64 * 1024);
     assert!(
-        only.warning.ends_with(
-            "…\n\nthe rest of this warning is omitted to limit the size of the status\n"
-        )
+        only.warning
+            .ends_with("…\n\nthe rest of this warning is omitted (status size limit)\n")
     );
 }
 
