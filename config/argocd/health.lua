@@ -1,7 +1,7 @@
--- The health of a ValidatingAdmissionPolicy, for Argo CD: argocd-cm.yaml says where to put it.
--- Only conditions about the current generation count: kube-controller-manager writes status.observedGeneration as
--- well, and may do so before the conditions are renewed.
-local health = {status = "Progressing", message = "waiting for vap-status-controller to judge this generation"}
+-- The health of a ValidatingAdmissionPolicy, for Argo CD. argocd-cm.yaml describes its installation.
+-- Only conditions of the current generation count: kube-controller-manager also writes status.observedGeneration, and
+-- may do so before the conditions are updated.
+local health = {status = "Progressing", message = "waiting for vap-status-controller to check this generation"}
 if obj.status == nil or obj.status.conditions == nil then
   return health
 end

@@ -19,7 +19,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* What selects the controller's pods. Two releases in one namespace would be two writers; there is one. */}}
+{{/* The selector of the controller's pods. Only one release per namespace is supported, since two would both write. */}}
 {{- define "vap.selector" -}}
 app.kubernetes.io/name: vap-status-controller
 {{- end -}}
@@ -32,7 +32,7 @@ app.kubernetes.io/name: vap-status-controller
 {{- end -}}
 {{- end -}}
 
-{{/* What the restricted pod security standard asks of a pod, and of a container. */}}
+{{/* The security contexts of a pod and a container that the restricted pod security standard requires. */}}
 {{- define "vap.podSecurityContext" -}}
 runAsNonRoot: true
 runAsUser: 65532
