@@ -28,8 +28,8 @@ pub(super) fn why(gvk: &Gvk) -> &'static str {
 /// Returns the paths in `object` that an API server sets from state of the cluster.
 pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
     match (&*gvk.group, &*gvk.kind) {
-        ("", "Service") => of_service(object),
-        ("autoscaling", "Scale") => of_scale(object),
+        ("", "Service") => service_paths(object),
+        ("autoscaling", "Scale") => scale_paths(object),
         _ => Vec::new(),
     }
 }
@@ -40,13 +40,13 @@ fn to_steps(names: &[&str]) -> Vec<Step> {
 }
 
 /// Returns the path of the selector, if it is absent. An absent number of replicas is 0.
-fn of_scale(object: &Value) -> Vec<Vec<Step>> {
+fn scale_paths(object: &Value) -> Vec<Vec<Step>> {
     let has_selector = object.pointer("/status/selector").is_some();
     let open = (!has_selector).then(|| to_steps(&["status", "selector"]));
     open.into_iter().collect()
 }
 
-fn of_service(object: &Value) -> Vec<Vec<Step>> {
+fn service_paths(object: &Value) -> Vec<Vec<Step>> {
     let field = |name: &str| object.get("spec").and_then(|spec| spec.get(name));
     let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
     let is_given = |name: &str| match field(name) {

@@ -57,8 +57,8 @@ mod tests {
 
     fn found(request: &Value) -> Vec<String> {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
-        let found = contradictions(&request).into_iter();
-        found.map(|violation| violation.field_ref).collect()
+        let violations = contradictions(&request).into_iter();
+        violations.map(|violation| violation.field_ref).collect()
     }
 
     #[test]

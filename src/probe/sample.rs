@@ -127,8 +127,8 @@ pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<St
         is_own: is_own_group(&gvk.group),
     };
     walk.resource(fields, &type_, "", 0);
-    let found = walk.found.into_iter();
-    let missing = found.filter(|violation| violation.message == REQUIRED);
+    let violations = walk.found.into_iter();
+    let missing = violations.filter(|violation| violation.message == REQUIRED);
     missing.map(|violation| violation.field_ref).collect()
 }
 

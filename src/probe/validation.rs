@@ -480,12 +480,12 @@ mod tests {
     #[track_caller]
     fn check(spec: &Json, violations: &[(&str, &str)]) {
         let read = Validator::new().unwrap().read(&probe(spec));
-        let found = read.err().unwrap_or_default();
-        let found: Vec<(&str, &str)> = found
+        let actual = read.err().unwrap_or_default();
+        let actual: Vec<(&str, &str)> = actual
             .iter()
-            .map(|found| (found.field_ref.as_str(), found.message.as_str()))
+            .map(|violation| (violation.field_ref.as_str(), violation.message.as_str()))
             .collect();
-        assert_eq!(found, violations);
+        assert_eq!(actual, violations);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl RuleFindings {
     pub fn unreadable(why: &str) -> Self {
         let field = "spec.versions".to_owned();
         Self {
-            compiled: vec![unjudged(field, format!("cannot be read: {why}"))],
+            compiled: vec![unsupported(field, format!("cannot be read: {why}"))],
             n_expressions: 1,
             typed: TypeSummary::default(),
         }
@@ -125,13 +125,13 @@ fn warning(error: &DefinitionError) -> Warning {
 /// Returns the finding about rules that are not compiled because of other errors.
 fn not_compiled(errors: &[Warning]) -> CompileFinding {
     let field = errors.first().map(|error| error.field_ref.clone());
-    unjudged(
+    unsupported(
         field.unwrap_or_else(|| "spec.versions".to_owned()),
         "the rules of this schema are not compiled because the schema has other errors".to_owned(),
     )
 }
 
-fn unjudged(field_ref: String, message: String) -> CompileFinding {
+fn unsupported(field_ref: String, message: String) -> CompileFinding {
     CompileFinding {
         field_ref,
         kind: CompileFindingKind::Unsupported,
@@ -173,10 +173,11 @@ pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&s
             "no expression compiles, so there are no types to check",
         );
     }
-    let is_unjudged = |finding: &&CompileFinding| finding.kind == CompileFindingKind::Unsupported;
-    if let Some(unjudged) = compiled.findings.iter().find(is_unjudged) {
-        let why = unjudged.cause.message();
-        let text = format!("{}: {why}", unjudged.field_ref);
+    let is_unsupported =
+        |finding: &&CompileFinding| finding.kind == CompileFindingKind::Unsupported;
+    if let Some(finding) = compiled.findings.iter().find(is_unsupported) {
+        let why = finding.cause.message();
+        let text = format!("{}: {why}", finding.field_ref);
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::UnsupportedExpression,

@@ -51,7 +51,7 @@ impl Reason {
             Self::BindingsInvalid => Remedy::Elsewhere,
             // The error may be in the probe, a binding or params instead of the policy.
             Self::ProbesFailed => Remedy::Elsewhere,
-            // Of a probe: the policy may be created later.
+            // The policy of a probe may be created later.
             Self::PolicyNotFound => Remedy::Elsewhere,
             // No condition is False for these reasons: the status is True or Unknown.
             Self::AllExpressionsCompile

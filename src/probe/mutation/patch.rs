@@ -51,8 +51,8 @@ fn diff_fields(
     }
 }
 
-/// Adds the operations between two lists. Equal items at the beginning and the end are unchanged. Of the items between
-/// them, those with a counterpart are changed in place; the others are added or removed after them.
+/// Adds the operations between two lists. Equal items at the beginning and the end are unchanged. Items between
+/// them are changed in place if they have a counterpart; the others are added or removed after them.
 fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
     let pairs = || before.iter().zip(after);
     let begin = pairs().take_while(|(one, other)| one == other).count();
