@@ -88,7 +88,7 @@ impl Default for TextLeft {
 
 impl TextLeft {
     /// As much as upstream needs.
-    pub(super) fn of_upstream() -> Self {
+    pub(super) fn upstream() -> Self {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }
 
@@ -207,7 +207,7 @@ pub(super) fn parse_all(
     let Some(spec) = &policy.spec else {
         return Vec::new();
     };
-    let in_mutations = of_mutations(mutations).map(|(.., text)| text.len());
+    let in_mutations = mutation_expressions(mutations).map(|(.., text)| text.len());
     let n_bytes = n_bytes(spec) + in_mutations.sum::<usize>();
     stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || parse_spec(spec, mutations))
 }
@@ -287,7 +287,7 @@ fn parse_spec(
             &annotation.value_expression,
         ));
     }
-    for (role, field_ref, text) in of_mutations(mutations) {
+    for (role, field_ref, text) in mutation_expressions(mutations) {
         expressions.push(PolicyExpression::new_within(
             &mut n_left,
             field_ref,
@@ -300,7 +300,7 @@ fn parse_spec(
 }
 
 /// The expressions that the API server compiles, in the order of the mutations: the role, the field and the text.
-fn of_mutations(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
+fn mutation_expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
     let all = mutations.iter().enumerate();
     all.filter_map(|(n, mutation)| match &*mutation.patch_type {
         APPLY_CONFIGURATION => {

@@ -264,7 +264,7 @@ pub fn differences(
                 continue;
             }
             for finding in found.as_slice() {
-                if !analysis.tells(n, finding.expr) {
+                if !analysis.has_finding_at(n, finding.expr) {
                     differences.push(Difference {
                         field_ref: expression.field_ref.clone(),
                         gvk: gvk.clone(),

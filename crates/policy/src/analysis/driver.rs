@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::interpret::presence::presence;
-use super::interpret::value::{Const, Value};
+use super::interpret::value::{AbstractValue, Const};
 use super::interpret::{self, Facts, Interpretation, Issue, Variable};
-use super::requests::{self, Distinctions, RequestClass, roots};
+use super::requests::{self, RequestClass, RequestFeatures, roots};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft};
@@ -40,7 +40,7 @@ pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
     env: Env,
-    distinctions: Distinctions,
+    features: RequestFeatures,
     budget: u32,
     text_left: TextLeft,
     keeps_traces: bool,
@@ -116,7 +116,7 @@ impl<'a> Driver<'a> {
             policy,
             params,
             env,
-            distinctions: Distinctions::of(policy),
+            features: RequestFeatures::new(policy),
             budget: STEPS,
             text_left: TextLeft::default(),
             keeps_traces: false,
@@ -160,7 +160,7 @@ impl<'a> Driver<'a> {
             ..KindAnalysis::default()
         };
         let mut types = BTreeMap::new();
-        for class in requests::classes(self.distinctions, targets) {
+        for class in requests::classes(self.features, targets) {
             self.follow_requests(gvk, object, class, &mut types, &mut analysis);
         }
         analysis.find_null();
@@ -200,7 +200,7 @@ impl<'a> Driver<'a> {
             let value = outcome
                 .as_ref()
                 .filter(|outcome| outcome.null.is_empty())
-                .map_or_else(Value::unknown, |outcome| outcome.value.clone());
+                .map_or_else(AbstractValue::top, |outcome| outcome.value.clone());
             types.entry(n).or_insert_with(|| value.to_type());
             let parsed = variable.parsed().ok();
             let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
@@ -213,7 +213,7 @@ impl<'a> Driver<'a> {
         // The API server gives match conditions no namespace.
         //
         // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
-        let namespace = facts.set_root("namespaceObject", Value::constant(Const::Null));
+        let namespace = facts.set_root("namespaceObject", AbstractValue::constant(Const::Null));
         let mut conditions = Vec::new();
         for (n, condition) in expressions(self.policy, Role::MatchCondition) {
             conditions.push((n, self.follow(n, condition, &facts)));
@@ -278,7 +278,7 @@ impl<'a> Driver<'a> {
         let ast = expression.parsed().ok()?;
         working_on(&expression.field_ref);
         (self.policy.compiles(n) && self.budget > 0)
-            .then(|| interpret::follow(ast, facts, &mut self.budget))
+            .then(|| interpret::interpret(ast, facts, &mut self.budget))
     }
 
     /// The checker's findings about expressions that the API server refuses.
@@ -406,7 +406,7 @@ impl KindAnalysis {
     }
 
     /// Reports whether nothing in it is told of the kind: nothing fails, no field is absent, no types are unlike.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(super) fn has_no_findings(&self) -> bool {
         self.found.is_empty() && self.absent.is_empty() && self.unlike.is_empty()
     }
 
@@ -416,7 +416,7 @@ impl KindAnalysis {
     }
 
     /// Reports whether something at `id` in the expression of the index `n` is told.
-    pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
+    pub(super) fn has_finding_at(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found.get(&n).is_some_and(|finding| match finding {
             Finding::Refused { .. } => true,
             Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),

@@ -76,19 +76,19 @@ pub struct TypeCheck {
     /// Those of the checked kinds that rules match as subresources, sorted.
     pub subresource_kinds: Vec<Gvk>,
     /// The comparisons of values that are never equal, as their types are unlike for all kinds.
-    pub unlike: Vec<Unlike>,
+    pub unlike: Vec<IncomparableTypes>,
     /// The indices of the match conditions that are false for every request that the rules match.
     pub always_false: Vec<usize>,
     /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the
     /// policy's fields.
-    pub partial: Vec<Partial>,
+    pub partial: Vec<PartialFailure>,
     /// The kind of the params with whether its schema was found, where the policy has a paramKind.
     pub params: Option<(Gvk, bool)>,
 }
 
 /// A comparison of values of unlike types: it evaluates without an error, and always to the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unlike {
+pub struct IncomparableTypes {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
     /// The place of the comparison in the expression.
@@ -101,7 +101,7 @@ pub struct Unlike {
 ///
 /// It is no warning of type checking: the author may know that bindings or selectors leave those kinds out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partial {
+pub struct PartialFailure {
     /// The index of the expression among those of the policy.
     pub index: usize,
     /// The field of the policy, `spec.validations[0].expression`.

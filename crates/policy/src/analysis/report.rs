@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::driver::{self, Finding, KindAnalysis};
 use super::interpret::Issue;
-use super::{Partial, Unlike};
+use super::{IncomparableTypes, PartialFailure};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, TextLeft};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
@@ -110,7 +110,7 @@ impl Report {
     }
 
     /// The comparisons of values that are never equal, whatever the kind.
-    pub(super) fn unlike(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<Unlike> {
+    pub(super) fn unlike(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<IncomparableTypes> {
         if scope == Scope::Partial {
             return Vec::new();
         }
@@ -119,7 +119,7 @@ impl Report {
         let found = unlike.filter_map(|((n, _), (id, why))| {
             let expression = policy.expressions().get(*n)?;
             let ast = expression.parsed().ok()?;
-            Some(Unlike {
+            Some(IncomparableTypes {
                 field_ref: expression.field_ref.clone(),
                 location: SourceMap::new(&expression.text).location(ast.offset(*id)),
                 message: why.clone(),
@@ -144,13 +144,13 @@ impl Report {
 
     /// The expressions that fail for some of the kinds of wildcards at what others evaluate, each with the place at
     /// which most do.
-    pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<Partial> {
+    pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let found = expressions.filter_map(|(n, expression)| self.partly(n, expression));
         found.collect()
     }
 
-    fn partly(&self, n: usize, expression: &PolicyExpression) -> Option<Partial> {
+    fn partly(&self, n: usize, expression: &PolicyExpression) -> Option<PartialFailure> {
         let ast = expression.parsed().ok()?;
         let mut places: BTreeMap<usize, (&Issue, Vec<&Gvk>)> = BTreeMap::new();
         let mut n_failing = 0;
@@ -178,7 +178,7 @@ impl Report {
         kinds.sort_by(|left, right| (rank(left), left).cmp(&(rank(right), right)));
         kinds.truncate(MAX_PARTIAL_KINDS);
         let found = issue.to_diagnostic(ast, &SourceMap::new(&expression.text));
-        Some(Partial {
+        Some(PartialFailure {
             index: n,
             field_ref: expression.field_ref.clone(),
             location: found.location,
@@ -235,7 +235,7 @@ impl Report {
         let mut n_left_out = 0;
         for kind in &self.kinds {
             checkpoint();
-            let finding = self.told(kind, n, scope);
+            let finding = self.reportable(kind, n, scope);
             if finding.is_none() && !kind.always_false.contains_key(&n) {
                 continue;
             }
@@ -273,7 +273,7 @@ impl Report {
 
     /// The finding told of `kind` about the expression of the index `n`: of a kind of wildcards only the parts
     /// that fail wherever they are evaluated, and only where all kinds are known.
-    fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
+    fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.found.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
                 let hopeless = issues
@@ -292,10 +292,10 @@ impl Report {
         let present = self.kinds.iter().flat_map(|kind| &kind.analysis.present);
         let present: HashSet<_> = present.copied().collect();
         for kind in &mut self.kinds {
-            let mut told = HashSet::new();
+            let mut reported = HashSet::new();
             for (n, id, field) in &kind.analysis.absent {
                 checkpoint();
-                if present.contains(&(*n, *id)) || !told.insert((*n, *id, &*field.name)) {
+                if present.contains(&(*n, *id)) || !reported.insert((*n, *id, &*field.name)) {
                     continue;
                 }
                 let issue = Issue {

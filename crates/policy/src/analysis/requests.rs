@@ -7,7 +7,7 @@ use cel::ast::{Expr, Literal};
 use cel::types::{FieldTypes, StructType, Type};
 use kubernetes::schema::Gvk;
 
-use super::interpret::value::{Const, Object, Shape, Value};
+use super::interpret::value::{AbstractType, AbstractValue, Const, Object};
 use crate::compile::CompiledPolicy;
 use crate::environment::{authorizer_types, evaluated_types};
 use crate::matching::{Operations, Target};
@@ -18,29 +18,29 @@ const MAX_RESOURCES: usize = 8;
 
 /// The properties of requests that the expressions of a policy tell apart.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Distinctions {
+pub(super) struct RequestFeatures {
     operations: bool,
     resources: bool,
 }
 
-impl Distinctions {
-    pub(super) fn of(policy: &CompiledPolicy) -> Self {
-        let mut distinctions = Self::default();
+impl RequestFeatures {
+    pub(super) fn new(policy: &CompiledPolicy) -> Self {
+        let mut features = Self::default();
         for ast in policy.expressions().iter().filter_map(|e| e.parsed().ok()) {
             for (_, expr) in ast.iter() {
                 match expr {
                     Expr::Ident(name) => {
                         let is_old = Input::from_name(name) == Some(Input::OldObject);
-                        distinctions.operations |= is_old;
+                        features.operations |= is_old;
                     }
-                    Expr::Literal(Literal::Null) => distinctions.operations = true,
-                    Expr::Select { field, .. } => distinctions.add_field(field),
-                    Expr::Literal(Literal::String(text)) => distinctions.add_field(text),
+                    Expr::Literal(Literal::Null) => features.operations = true,
+                    Expr::Select { field, .. } => features.add_field(field),
+                    Expr::Literal(Literal::String(text)) => features.add_field(text),
                     _ => {}
                 }
             }
         }
-        distinctions
+        features
     }
 
     fn add_field(&mut self, field: &str) {
@@ -61,13 +61,13 @@ pub(super) struct RequestClass<'a> {
     target: Option<&'a Target<'a>>,
 }
 
-/// The classes of requests for objects of a kind, which `targets` hold, that `distinctions` make.
+/// The classes of requests for objects of a kind, which `targets` hold, that `features` make.
 pub(super) fn classes<'t>(
-    distinctions: Distinctions,
+    features: RequestFeatures,
     targets: &'t [&'t Target<'t>],
 ) -> Vec<RequestClass<'t>> {
     let mut classes = Vec::new();
-    let split: Vec<&[&Target<'_>]> = if distinctions.resources && targets.len() <= MAX_RESOURCES {
+    let split: Vec<&[&Target<'_>]> = if features.resources && targets.len() <= MAX_RESOURCES {
         targets.chunks(1).collect()
     } else {
         vec![targets]
@@ -82,7 +82,7 @@ pub(super) fn classes<'t>(
             part.iter().any(has)
         });
         let operations: Vec<_> = operations.collect();
-        if distinctions.operations || *operations == ["DELETE"] {
+        if features.operations || *operations == ["DELETE"] {
             classes.extend(operations.into_iter().map(|operation| RequestClass {
                 operation: Some(operation),
                 target,
@@ -99,21 +99,25 @@ pub(super) fn classes<'t>(
 
 /// A sort of requests: what [`roots`] makes of the class of requests but for the object, its kind and its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Sort {
+pub(super) struct RequestVariant {
     operation: Option<&'static str>,
     is_namespaced: Option<bool>,
     is_of_namespaces: bool,
 }
 
-/// The sorts of the requests for objects of `gvk`, which `targets` hold, that `distinctions` make.
-pub(super) fn sorts(distinctions: Distinctions, gvk: &Gvk, targets: &[&Target<'_>]) -> Vec<Sort> {
-    let classes = classes(distinctions, targets).into_iter();
-    let sort = |class: RequestClass<'_>| Sort {
+/// The sorts of the requests for objects of `gvk`, which `targets` hold, that `features` make.
+pub(super) fn variants(
+    features: RequestFeatures,
+    gvk: &Gvk,
+    targets: &[&Target<'_>],
+) -> Vec<RequestVariant> {
+    let classes = classes(features, targets).into_iter();
+    let variant = |class: RequestClass<'_>| RequestVariant {
         operation: class.operation,
         is_namespaced: class.is_namespaced(),
         is_of_namespaces: is_namespace(gvk),
     };
-    classes.map(sort).collect()
+    classes.map(variant).collect()
 }
 
 impl RequestClass<'_> {
@@ -206,8 +210,8 @@ pub(super) fn roots(
     object: &Type,
     params: Option<&Type>,
     class: RequestClass<'_>,
-) -> Vec<(&'static str, Value)> {
-    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
+) -> Vec<(&'static str, AbstractValue)> {
+    let text = |text: &str| AbstractValue::constant(Const::Text(Arc::from(text)));
     let mut known = vec![
         ("kind", text(&gvk.kind)),
         ("apiVersion", text(&gvk.api_version())),
@@ -217,11 +221,11 @@ pub(super) fn roots(
     {
         known.extend(always_written(gvk).filter_map(|field| {
             let type_ = fields.field_type(&object.name, field)?;
-            Some((field, Value::from_type(&type_)))
+            Some((field, AbstractValue::from_type(&type_)))
         }));
     }
     let subject = with_known(object, known);
-    let null = || Value::constant(Const::Null);
+    let null = || AbstractValue::constant(Const::Null);
     let (new, old) = match class.operation {
         Some("CREATE" | "CONNECT") => (subject, null()),
         Some("DELETE") => (null(), subject),
@@ -230,10 +234,10 @@ pub(super) fn roots(
     let (request, namespace) = evaluated_types();
     // Requests for namespaces are themselves in a namespace, that of their name.
     let namespace = match class.is_namespaced() {
-        Some(false) if is_namespace(gvk) => Value::unknown(),
+        Some(false) if is_namespace(gvk) => AbstractValue::top(),
         Some(false) => null(),
         Some(true) => with_known(&namespace, Vec::new()),
-        None => Value::from_type(&namespace),
+        None => AbstractValue::from_type(&namespace),
     };
     let (authorizer, resource_check) = authorizer_types();
     let mut roots = vec![
@@ -241,15 +245,18 @@ pub(super) fn roots(
         ("oldObject", old),
         ("namespaceObject", namespace),
         ("request", request_value(&request, gvk, class)),
-        ("authorizer", Value::plain(authorizer)),
-        ("authorizer.requestResource", Value::plain(resource_check)),
+        ("authorizer", AbstractValue::plain(authorizer)),
+        (
+            "authorizer.requestResource",
+            AbstractValue::plain(resource_check),
+        ),
     ];
-    roots.extend(params.map(|params| ("params", Value::from_type(params))));
+    roots.extend(params.map(|params| ("params", AbstractValue::from_type(params))));
     roots
 }
 
-fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Value {
-    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
+fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> AbstractValue {
+    let text = |text: &str| AbstractValue::constant(Const::Text(Arc::from(text)));
     let field = |name: &str| match request {
         Type::Struct(object) => object
             .fields
@@ -291,7 +298,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Value {
         ));
         // It is left out where it is empty.
         let subresource = if subresource.is_empty() {
-            Value::never()
+            AbstractValue::bottom()
         } else {
             text(subresource)
         };
@@ -302,12 +309,14 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Value {
 }
 
 /// An object of which some fields are known.
-fn with_known(type_: &Type, known: Vec<(&'static str, Value)>) -> Value {
+fn with_known(type_: &Type, known: Vec<(&'static str, AbstractValue)>) -> AbstractValue {
     match type_ {
-        Type::Struct(object) if object.fields.is_some() => Value::of(Shape::Object(Object {
-            type_: object.clone(),
-            known: Some(known.into()),
-        })),
-        _ => Value::from_type(type_),
+        Type::Struct(object) if object.fields.is_some() => {
+            AbstractValue::new(AbstractType::Object(Object {
+                type_: object.clone(),
+                known: Some(known.into()),
+            }))
+        }
+        _ => AbstractValue::from_type(type_),
     }
 }

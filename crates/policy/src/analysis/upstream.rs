@@ -30,7 +30,7 @@ pub(super) fn check(
 ) {
     let mut found: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
     let mut work = 0;
-    let text_left = TextLeft::of_upstream();
+    let text_left = TextLeft::upstream();
     for (gvk, object) in typed {
         if work > MAX_WORK || text_left.is_used_up() {
             outcome.unchecked.push(UncheckedKind {

@@ -13,7 +13,7 @@ use super::requests::minimal_constraints;
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
 use super::search::{MAX_REPAIRS, MAX_STEPS, missing_path};
 use super::symbolic::{ExprRef, SymbolicEvaluator};
-use crate::analysis::Partial;
+use crate::analysis::PartialFailure;
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::matching::{self, Target};
@@ -60,7 +60,7 @@ pub fn type_error_witnesses(
 pub fn partial_failure_witnesses(
     policy: &CompiledPolicy,
     context: &Context<'_>,
-    partial: &[Partial],
+    partial: &[PartialFailure],
 ) -> Vec<TypeErrorWitness> {
     let unproven = partial.iter().map(|partial| UnprovenFinding {
         index: partial.index,

@@ -9,33 +9,37 @@ use cel::types::Type;
 use super::constants;
 use super::expression::Interpreter;
 use super::presence;
-use super::value::{Choice, Const, Shape, Value};
+use super::value::{AbstractType, AbstractValue, Alternative, Const};
 
 /// The longest constant text and list that are put together.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Reports whether a shape among `n_choices` does not count: it stands in for an absent value.
-fn is_weak(choice: &Choice, n_choices: usize) -> bool {
-    choice.is_default || choice.shape.is_null() && n_choices > 1
+/// Reports whether a shape among `n_alternatives` does not count: it stands in for an absent value.
+fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
+    alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
 }
 
 /// The first shape that `fits` is false for, if that is trouble.
-fn misfit(value: &Value, fits: impl Fn(&Shape) -> bool) -> Option<&Shape> {
-    let choices = value.choices();
-    let misfit = choices
+fn misfit(value: &AbstractValue, fits: impl Fn(&AbstractType) -> bool) -> Option<&AbstractType> {
+    let alternatives = value.alternatives();
+    let misfit = alternatives
         .iter()
-        .find(|choice| !fits(&choice.shape) && !is_weak(choice, choices.len()));
+        .find(|alternative| !fits(&alternative.shape) && !is_weak(alternative, alternatives.len()));
     match misfit {
-        Some(choice) => Some(&choice.shape),
-        None if !choices.is_empty() && choices.iter().all(|choice| !fits(&choice.shape)) => {
-            choices.first().map(|choice| &choice.shape)
+        Some(alternative) => Some(&alternative.shape),
+        None if !alternatives.is_empty()
+            && alternatives
+                .iter()
+                .all(|alternative| !fits(&alternative.shape)) =>
+        {
+            alternatives.first().map(|alternative| &alternative.shape)
         }
         None => None,
     }
 }
 
-fn is_bool(shape: &Shape) -> bool {
-    *shape == Shape::Plain(Type::Bool)
+fn is_bool(shape: &AbstractType) -> bool {
+    *shape == AbstractType::Plain(Type::Bool)
 }
 
 impl Interpreter<'_> {
@@ -45,7 +49,7 @@ impl Interpreter<'_> {
         function: &str,
         target: Option<ExprId>,
         args: &[ExprId],
-    ) -> Value {
+    ) -> AbstractValue {
         match (function, target, args) {
             ("_&&_", None, &[left, right]) => self.eval_logical(left, right, false),
             ("_||_", None, &[left, right]) => self.eval_logical(left, right, true),
@@ -54,24 +58,25 @@ impl Interpreter<'_> {
             }
             ("!_", None, &[operand]) => {
                 let value = self.eval(operand);
-                if value.is_never() {
+                if value.is_bottom() {
                     return self.no_value(id);
                 }
                 if let Some(shape) = misfit(&value, is_bool) {
                     let types = [shape.to_type()];
                     self.report_overload(id, function, false, types.into());
                 }
-                Value::bool().with_constant(value.as_bool().map(|value| Const::Bool(!value)))
+                AbstractValue::bool()
+                    .with_constant(value.as_bool().map(|value| Const::Bool(!value)))
             }
             ("@not_strictly_false", None, &[operand]) => {
                 let before = self.mark();
                 let value = self.eval(operand);
                 self.take_back(before);
-                Value::bool().with_constant(value.as_bool().map(Const::Bool))
+                AbstractValue::bool().with_constant(value.as_bool().map(Const::Bool))
             }
             ("_==_" | "_!=_", None, &[left, right]) => {
                 let sides = (self.eval(left), self.eval(right));
-                if sides.0.is_never() || sides.1.is_never() {
+                if sides.0.is_bottom() || sides.1.is_bottom() {
                     return self.no_value(id);
                 }
                 let operator = if function == "_!=_" { "!=" } else { "==" };
@@ -84,7 +89,7 @@ impl Interpreter<'_> {
                     self.report_overload(id, function, false, types.into());
                 }
                 let constant = constant.or_else(|| self.fold_closed(id));
-                Value::bool().with_constant(constant)
+                AbstractValue::bool().with_constant(constant)
             }
             ("@in", None, &[element, container]) => self.eval_in(id, element, container),
             ("_[_]", None, &[container, index]) => {
@@ -97,10 +102,10 @@ impl Interpreter<'_> {
             }
             ("_?._", None, &[operand, field]) => {
                 let Expr::Literal(Literal::String(field)) = self.ast.expr(field) else {
-                    return Value::optional(Value::unknown());
+                    return AbstractValue::optional(AbstractValue::top());
                 };
                 if let Some(value) = self.read_variable(operand, field) {
-                    return Value::optional(value);
+                    return AbstractValue::optional(value);
                 }
                 let value = self.eval(operand);
                 self.select_optional(id, &value, field)
@@ -112,19 +117,24 @@ impl Interpreter<'_> {
             ("dyn", None, &[operand]) => self.eval(operand),
             ("type", None, &[operand]) => {
                 let value = self.eval(operand);
-                let name = match value.choices() {
+                let name = match value.alternatives() {
                     [only] => only.shape.type_name(),
                     _ => None,
                 };
-                Value::plain(Type::Type(None)).with_constant(name.map(Const::TypeName))
+                AbstractValue::plain(Type::Type(None)).with_constant(name.map(Const::TypeName))
             }
             _ => self.eval_function(id, function, target, args),
         }
     }
 
     /// `&&` and `||`: an operand that is `absorbing` decides the whole, whichever side it is on.
-    fn eval_logical(&mut self, left_id: ExprId, right_id: ExprId, absorbing: bool) -> Value {
-        let decided = Value::constant(Const::Bool(absorbing));
+    fn eval_logical(
+        &mut self,
+        left_id: ExprId,
+        right_id: ExprId,
+        absorbing: bool,
+    ) -> AbstractValue {
+        let decided = AbstractValue::constant(Const::Bool(absorbing));
         self.n_conditions += 1;
         let before = self.mark();
         let left = self.eval(left_id);
@@ -155,20 +165,20 @@ impl Interpreter<'_> {
         self.n_conditions -= 1;
         self.expect_bool(right_id, &right);
         let neutral = Some(!absorbing);
-        let is_neutral = |value: &Value| value.as_bool() == neutral;
-        match (left.is_never(), right.is_never()) {
+        let is_neutral = |value: &AbstractValue| value.as_bool() == neutral;
+        match (left.is_bottom(), right.is_bottom()) {
             (false, false) if is_neutral(&left) && is_neutral(&right) => {
-                Value::constant(Const::Bool(!absorbing))
+                AbstractValue::constant(Const::Bool(!absorbing))
             }
-            (false, false) => Value::bool(),
+            (false, false) => AbstractValue::bool(),
             // Where one fails, the whole fails too, unless the other one decides.
             (true, false) if !is_neutral(&right) => decided,
             (false, true) if !is_neutral(&left) => decided,
-            _ => Value::never(),
+            _ => AbstractValue::bottom(),
         }
     }
 
-    fn expect_bool(&mut self, id: ExprId, value: &Value) {
+    fn expect_bool(&mut self, id: ExprId, value: &AbstractValue) {
         if let Some(shape) = misfit(value, is_bool) {
             let (expected, actual) = (Type::Bool, shape.to_type());
             self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
@@ -181,13 +191,13 @@ impl Interpreter<'_> {
         condition_id: ExprId,
         then_id: ExprId,
         otherwise_id: ExprId,
-    ) -> Value {
+    ) -> AbstractValue {
         let condition = self.eval(condition_id);
-        if condition.is_never() {
+        if condition.is_bottom() {
             return self.no_value(id);
         }
         if self.has_failed(condition_id) {
-            return Value::unknown();
+            return AbstractValue::top();
         }
         match condition.as_bool() {
             Some(true) => return self.eval(then_id),
@@ -216,11 +226,17 @@ impl Interpreter<'_> {
             }
             None => {}
         }
-        then.or(&otherwise)
+        then.join(&otherwise)
     }
 
     /// Notes whether the types of what `id` compares let it be equal.
-    fn note_likeness(&mut self, id: ExprId, operator: &str, left: &Value, right: &Value) {
+    fn note_likeness(
+        &mut self,
+        id: ExprId,
+        operator: &str,
+        left: &AbstractValue,
+        right: &AbstractValue,
+    ) {
         let (Some(first), Some(second)) = (category(left), category(right)) else {
             self.outcome.alike.push(id);
             return;
@@ -237,20 +253,22 @@ impl Interpreter<'_> {
         self.outcome.unlike.push((id, message));
     }
 
-    fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> Value {
+    fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> AbstractValue {
         let (element, container) = (self.eval(element), self.eval(container));
-        if element.is_never() || container.is_never() {
+        if element.is_bottom() || container.is_bottom() {
             return self.no_value(id);
         }
-        let fits = |shape: &Shape| !matches!(shape, Shape::Plain(_) | Shape::Optional(_));
+        let fits = |shape: &AbstractType| {
+            !matches!(shape, AbstractType::Plain(_) | AbstractType::Optional(_))
+        };
         if let Some(shape) = misfit(&container, fits) {
             let types = [element.to_type(), shape.to_type()];
             self.report_overload(id, "@in", false, types.into());
-            return Value::bool();
+            return AbstractValue::bool();
         }
-        match container.choices() {
-            [only] if !container.is_unknown() => match &only.shape {
-                Shape::List(elem, _) if !elem.is_never() => {
+        match container.alternatives() {
+            [only] if !container.is_top() => match &only.shape {
+                AbstractType::List(elem, _) if !elem.is_bottom() => {
                     self.note_likeness(id, "in", &element, elem);
                 }
                 _ => self.outcome.alike.push(id),
@@ -260,36 +278,47 @@ impl Interpreter<'_> {
         let answer = match (
             element.as_const(),
             container.as_const(),
-            container.choices(),
+            container.alternatives(),
         ) {
             (Some(element), Some(Const::List(values)), _) => Some(values.contains(element)),
             (_, _, [only]) => match (&only.shape, element.as_const()) {
-                (Shape::List(elem, _), _) if elem.is_never() || are_unlike(&element, elem) => {
+                (AbstractType::List(elem, _), _)
+                    if elem.is_bottom() || are_unlike(&element, elem) =>
+                {
                     Some(false)
                 }
-                (Shape::Record(entries), Some(Const::Text(key))) => {
+                (AbstractType::Record(entries), Some(Const::Text(key))) => {
                     Some(entries.iter().any(|(name, _)| name == key))
                 }
-                (shape @ Shape::Object(_), Some(Const::Text(key))) => Self::holds(shape, key),
+                (shape @ AbstractType::Object(_), Some(Const::Text(key))) => {
+                    Self::holds(shape, key)
+                }
                 _ => None,
             },
             _ => None,
         };
-        Value::bool().with_constant(answer.map(Const::Bool))
+        AbstractValue::bool().with_constant(answer.map(Const::Bool))
     }
 
-    fn eval_index(&mut self, id: ExprId, container: &Value, index: &Value) -> Value {
-        if container.is_unknown() || container.is_never() {
+    fn eval_index(
+        &mut self,
+        id: ExprId,
+        container: &AbstractValue,
+        index: &AbstractValue,
+    ) -> AbstractValue {
+        if container.is_top() || container.is_bottom() {
             return container.clone();
         }
         if let (Some(Const::List(values)), Some(Const::Int(n))) =
             (container.as_const(), index.as_const())
         {
             let value = usize::try_from(*n).ok().and_then(|n| values.get(n));
-            return value.map_or_else(Value::unknown, |value| Value::constant(value.clone()));
+            return value.map_or_else(AbstractValue::top, |value| {
+                AbstractValue::constant(value.clone())
+            });
         }
-        if let ([only], Some(Const::Int(n))) = (container.choices(), index.as_const())
-            && let Shape::List(_, Some(items)) = &only.shape
+        if let ([only], Some(Const::Int(n))) = (container.alternatives(), index.as_const())
+            && let AbstractType::List(_, Some(items)) = &only.shape
             && let Some(item) = usize::try_from(*n).ok().and_then(|n| items.get(n))
         {
             let item = item.clone();
@@ -301,55 +330,63 @@ impl Interpreter<'_> {
         }
         // An index before the first element fails whatever the list is; what is done with the element is
         // not come to.
-        if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.choices())
-            && matches!(only.shape, Shape::List(_, _))
+        if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.alternatives())
+            && matches!(only.shape, AbstractType::List(_, _))
         {
-            return Value::never();
+            return AbstractValue::bottom();
         }
         if let Some(Const::Text(key)) = index.as_const()
-            && container
-                .choices()
-                .iter()
-                .all(|choice| matches!(choice.shape, Shape::Object(_) | Shape::Record(_)))
+            && container.alternatives().iter().all(|alternative| {
+                matches!(
+                    alternative.shape,
+                    AbstractType::Object(_) | AbstractType::Record(_)
+                )
+            })
         {
             return self.select(id, container, key);
         }
-        let fits = |shape: &Shape| is_indexable(shape, index) && !shape.is_null();
+        let fits = |shape: &AbstractType| is_indexable(shape, index) && !shape.is_null();
         if let Some(shape) = misfit(container, fits) {
             let types = [shape.to_type(), index.to_type()];
             self.report_overload(id, "_[_]", false, types.into());
-            return Value::unknown();
+            return AbstractValue::top();
         }
         if has_no_such_key(container, index) {
-            return Value::optional(Value::never());
+            return AbstractValue::optional(AbstractValue::bottom());
         }
         indexed(container)
     }
 
-    fn eval_optional_index(&mut self, id: ExprId, container: &Value, index: &Value) -> Value {
-        if container.is_unknown() {
-            return Value::optional(Value::unknown());
+    fn eval_optional_index(
+        &mut self,
+        id: ExprId,
+        container: &AbstractValue,
+        index: &AbstractValue,
+    ) -> AbstractValue {
+        if container.is_top() {
+            return AbstractValue::optional(AbstractValue::top());
         }
         if let Some(Const::Text(key)) = index.as_const() {
             return self.select_optional(id, container, key);
         }
-        let fits =
-            |shape: &Shape| !matches!(shape, Shape::List(_, _)) || is_indexable(shape, index);
+        let fits = |shape: &AbstractType| {
+            !matches!(shape, AbstractType::List(_, _)) || is_indexable(shape, index)
+        };
         if let Some(shape) = misfit(container, fits) {
             let types = [shape.to_type(), index.to_type()];
             self.report_overload(id, "_[?_]", false, types.into());
         }
         if has_no_such_key(container, index) {
-            return Value::optional(Value::never());
+            return AbstractValue::optional(AbstractValue::bottom());
         }
         let value = indexed(container);
-        match value.choices() {
-            [only] if matches!(only.shape, Shape::Optional(_)) => value,
-            _ => Value::optional(value.with_constant(None)),
+        match value.alternatives() {
+            [only] if matches!(only.shape, AbstractType::Optional(_)) => value,
+            _ => AbstractValue::optional(value.with_constant(None)),
         }
     }
 
-    fn eval_sum(&mut self, id: ExprId, left: ExprId, right: ExprId) -> Value {
+    fn eval_sum(&mut self, id: ExprId, left: ExprId, right: ExprId) -> AbstractValue {
         let (left, right) = (self.eval(left), self.eval(right));
         let constant = match (left.as_const(), right.as_const()) {
             (Some(Const::Text(left)), Some(Const::Text(right)))
@@ -364,18 +401,18 @@ impl Interpreter<'_> {
             }
             _ => None,
         };
-        let lists = |value: &Value| match value.choices() {
+        let lists = |value: &AbstractValue| match value.alternatives() {
             [only] => match &only.shape {
-                Shape::List(elem, _) => Some(elem.as_ref().clone()),
+                AbstractType::List(elem, _) => Some(elem.as_ref().clone()),
                 _ => None,
             },
             _ => None,
         };
         let sum = match (lists(&left), lists(&right)) {
-            (Some(left), Some(right)) => Value::list(left.or(&right)),
+            (Some(left), Some(right)) => AbstractValue::list(left.join(&right)),
             _ => match self.facts.env.lookup_function("_+_") {
                 Some(function) => self.apply(id, function, false, &[left, right]),
-                None => Value::unknown(),
+                None => AbstractValue::top(),
             },
         };
         match constant {
@@ -385,30 +422,35 @@ impl Interpreter<'_> {
     }
 
     /// `receiver.orValue(default)` and `receiver.or(default)`; a receiver that is no optional is the result.
-    fn eval_default(&mut self, receiver: ExprId, default_id: ExprId, is_optional: bool) -> Value {
+    fn eval_default(
+        &mut self,
+        receiver: ExprId,
+        default_id: ExprId,
+        is_optional: bool,
+    ) -> AbstractValue {
         let value = self.eval(receiver);
         self.n_conditions += 1;
         let before = self.mark();
         let default = self.eval(default_id);
         self.n_conditions -= 1;
-        if value.is_unknown() {
-            return Value::unknown();
+        if value.is_top() {
+            return AbstractValue::top();
         }
-        let mut result = Value::never();
+        let mut result = AbstractValue::bottom();
         let mut needs_default = false;
-        for choice in value.choices() {
-            let given = match &choice.shape {
-                Shape::Optional(inner) => {
+        for alternative in value.alternatives() {
+            let given = match &alternative.shape {
+                AbstractType::Optional(inner) => {
                     needs_default |= inner.as_const().is_none();
-                    if is_optional && !inner.is_never() {
-                        Value::optional(inner.as_ref().clone())
+                    if is_optional && !inner.is_bottom() {
+                        AbstractValue::optional(inner.as_ref().clone())
                     } else {
                         inner.as_ref().clone()
                     }
                 }
-                shape => Value::of(shape.clone()),
+                shape => AbstractValue::new(shape.clone()),
             };
-            result = result.or(&if choice.is_default {
+            result = result.join(&if alternative.is_default {
                 given.into_default()
             } else {
                 given
@@ -418,10 +460,10 @@ impl Interpreter<'_> {
             self.take_back(before);
             return result;
         }
-        if result.is_never() {
+        if result.is_bottom() {
             default
         } else {
-            result.or(&default.into_default())
+            result.join(&default.into_default())
         }
     }
 
@@ -431,9 +473,9 @@ impl Interpreter<'_> {
         name: &str,
         target: Option<ExprId>,
         args: &[ExprId],
-    ) -> Value {
+    ) -> AbstractValue {
         let env = self.facts.env;
-        let mut values: Vec<Value> = Vec::with_capacity(args.len() + 1);
+        let mut values: Vec<AbstractValue> = Vec::with_capacity(args.len() + 1);
         let namespaced = target.and_then(|target| {
             let prefix = self.ast.qualified_name(target)?;
             let prefix = prefix.strip_prefix('.').unwrap_or(&prefix);
@@ -460,19 +502,21 @@ impl Interpreter<'_> {
             values.push(value);
         }
         let Some(function) = function else {
-            return Value::unknown();
+            return AbstractValue::top();
         };
         if let Some(result) = flattened(function.name, &values) {
             return result;
         }
         let result = self.apply(id, function, is_member, &values);
         let constant = match (function.name, &*values) {
-            ("optional.none", []) => return Value::optional(Value::never()),
-            ("optional.of", [value]) => return Value::optional(value.clone()),
-            ("hasValue", [value]) => match value.choices() {
+            ("optional.none", []) => return AbstractValue::optional(AbstractValue::bottom()),
+            ("optional.of", [value]) => return AbstractValue::optional(value.clone()),
+            ("hasValue", [value]) => match value.alternatives() {
                 [only] => match &only.shape {
-                    Shape::Optional(inner) if inner.is_never() => Some(Const::Bool(false)),
-                    Shape::Optional(inner) if inner.as_const().is_some() => Some(Const::Bool(true)),
+                    AbstractType::Optional(inner) if inner.is_bottom() => Some(Const::Bool(false)),
+                    AbstractType::Optional(inner) if inner.as_const().is_some() => {
+                        Some(Const::Bool(true))
+                    }
                     _ => None,
                 },
                 _ => None,
@@ -491,11 +535,11 @@ impl Interpreter<'_> {
         id: ExprId,
         function: &str,
         is_member: bool,
-        values: &[Value],
+        values: &[AbstractValue],
     ) -> Option<Const> {
         let Some(args) = values
             .iter()
-            .map(Value::as_const)
+            .map(AbstractValue::as_const)
             .collect::<Option<Vec<_>>>()
         else {
             return self.fold_closed(id);
@@ -515,20 +559,22 @@ impl Interpreter<'_> {
 }
 
 /// The category as which a value is compared, where that is certain; numbers are compared with each other.
-fn category(value: &Value) -> Option<&'static str> {
-    let [only] = value.choices() else { return None };
+fn category(value: &AbstractValue) -> Option<&'static str> {
+    let [only] = value.alternatives() else {
+        return None;
+    };
     match &only.shape {
-        _ if value.is_unknown() => None,
-        Shape::Plain(Type::Int | Type::Uint | Type::Double) => Some("number"),
-        Shape::Plain(Type::Timestamp) => Some("timestamp"),
-        Shape::Plain(Type::Duration) => Some("duration"),
+        _ if value.is_top() => None,
+        AbstractType::Plain(Type::Int | Type::Uint | Type::Double) => Some("number"),
+        AbstractType::Plain(Type::Timestamp) => Some("timestamp"),
+        AbstractType::Plain(Type::Duration) => Some("duration"),
         shape => shape.type_name().filter(|name| *name != "null_type"),
     }
 }
 
 /// Reports whether the values are of types whose values are never equal. Values that the schema declares may be
 /// null all the same, which is unequal too.
-fn are_unlike(left: &Value, right: &Value) -> bool {
+fn are_unlike(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
@@ -545,19 +591,19 @@ const STRICT: [&str; 5] = [
 /// they fail where it is of another type.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the like.
-fn is_comparable(left: &Value, right: &Value) -> bool {
-    let opaque = |value: &Value| match value.choices() {
-        [only] if !value.is_unknown() => match &only.shape {
-            Shape::Plain(Type::Opaque(type_)) => Some(Arc::clone(&type_.name)),
-            Shape::Plain(Type::Struct(type_)) => Some(Arc::clone(&type_.name)),
+fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
+    let opaque = |value: &AbstractValue| match value.alternatives() {
+        [only] if !value.is_top() => match &only.shape {
+            AbstractType::Plain(Type::Opaque(type_)) => Some(Arc::clone(&type_.name)),
+            AbstractType::Plain(Type::Struct(type_)) => Some(Arc::clone(&type_.name)),
             _ => None,
         },
         _ => None,
     };
     match opaque(left) {
         Some(name) if STRICT.contains(&&*name) => {
-            right.is_unknown()
-                || right.choices().len() != 1
+            right.is_top()
+                || right.alternatives().len() != 1
                 || opaque(right).is_some_and(|other| other == name)
         }
         _ => true,
@@ -567,28 +613,29 @@ fn is_comparable(left: &Value, right: &Value) -> bool {
 /// The result of `flatten` for a list whose elements are no lists: it keeps them, whatever its signature says.
 ///
 /// Source: cel-go `ext/lists.go`, `flatten`.
-fn flattened(function: &str, values: &[Value]) -> Option<Value> {
+fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> {
     let [list, ..] = values else { return None };
-    let [only] = list.choices() else { return None };
-    let Shape::List(elem, _) = &only.shape else {
+    let [only] = list.alternatives() else {
+        return None;
+    };
+    let AbstractType::List(elem, _) = &only.shape else {
         return None;
     };
     let is_flat = !elem
-        .choices()
+        .alternatives()
         .iter()
-        .any(|choice| matches!(choice.shape, Shape::List(_, _)));
-    (function == "flatten" && is_flat && !elem.is_unknown())
-        .then(|| list.clone().with_constant(None))
+        .any(|alternative| matches!(alternative.shape, AbstractType::List(_, _)));
+    (function == "flatten" && is_flat && !elem.is_top()).then(|| list.clone().with_constant(None))
 }
 
 /// Reports whether an optional of a map has no value at `index`, as all keys are strings and it is none.
-fn has_no_such_key(container: &Value, index: &Value) -> bool {
-    let is_keyed = |value: &Value| matches!(value.choices(), [only] if !value.is_unknown() && matches!(only.shape, Shape::Map(_, true)));
+fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
+    let is_keyed = |value: &AbstractValue| matches!(value.alternatives(), [only] if !value.is_top() && matches!(only.shape, AbstractType::Map(_, true)));
     let is_other = category(index).is_some_and(|category| category != "string");
     is_other
-        && match container.choices() {
-            [only] if !container.is_unknown() => match &only.shape {
-                Shape::Optional(inner) => is_keyed(inner),
+        && match container.alternatives() {
+            [only] if !container.is_top() => match &only.shape {
+                AbstractType::Optional(inner) => is_keyed(inner),
                 _ => is_keyed(container),
             },
             _ => false,
@@ -596,14 +643,14 @@ fn has_no_such_key(container: &Value, index: &Value) -> bool {
 }
 
 /// Reports whether the values are equal, where that is certain.
-fn equals(left: &Value, right: &Value) -> Option<bool> {
+fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
     }
-    let contents = |value: &Value| match value.choices() {
-        [only] if !value.is_unknown() => match &only.shape {
-            Shape::Optional(inner) if inner.is_never() => Some(None),
-            Shape::Optional(inner) => inner.as_const().cloned().map(Some),
+    let contents = |value: &AbstractValue| match value.alternatives() {
+        [only] if !value.is_top() => match &only.shape {
+            AbstractType::Optional(inner) if inner.is_bottom() => Some(None),
+            AbstractType::Optional(inner) => inner.as_const().cloned().map(Some),
             _ => None,
         },
         _ => None,
@@ -614,44 +661,55 @@ fn equals(left: &Value, right: &Value) -> Option<bool> {
     if are_unlike(left, right) {
         return Some(false);
     }
-    let is_root = |value: &Value| matches!(value.choices(), [only] if matches!(&only.shape, Shape::Object(object) if object.known.is_some()));
+    let is_root = |value: &AbstractValue| matches!(value.alternatives(), [only] if matches!(&only.shape, AbstractType::Object(object) if object.known.is_some()));
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
 /// Reports whether a value of the shape can be indexed by `index`.
-fn is_indexable(shape: &Shape, index: &Value) -> bool {
-    let number =
-        |shape: &Shape| matches!(shape, Shape::Plain(Type::Int | Type::Uint | Type::Double));
-    let text = |shape: &Shape| *shape == Shape::Plain(Type::String);
+fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
+    let number = |shape: &AbstractType| {
+        matches!(
+            shape,
+            AbstractType::Plain(Type::Int | Type::Uint | Type::Double)
+        )
+    };
+    let text = |shape: &AbstractType| *shape == AbstractType::Plain(Type::String);
     match shape {
-        Shape::List(_, _) => misfit(index, number).is_none(),
-        Shape::Object(_) | Shape::Record(_) | Shape::Map(_, true) => misfit(index, text).is_none(),
-        Shape::Map(_, false) => true,
+        AbstractType::List(_, _) => misfit(index, number).is_none(),
+        AbstractType::Object(_) | AbstractType::Record(_) | AbstractType::Map(_, true) => {
+            misfit(index, text).is_none()
+        }
+        AbstractType::Map(_, false) => true,
         // An optional has no value where a map has no such key.
-        Shape::Optional(inner) => inner.choices().iter().all(|choice| {
-            !matches!(choice.shape, Shape::List(_, _)) || is_indexable(&choice.shape, index)
+        AbstractType::Optional(inner) => inner.alternatives().iter().all(|alternative| {
+            !matches!(alternative.shape, AbstractType::List(_, _))
+                || is_indexable(&alternative.shape, index)
         }),
-        Shape::Plain(_) => false,
+        AbstractType::Plain(_) => false,
     }
 }
 
 /// The result of an index, whichever it is.
-fn indexed(container: &Value) -> Value {
-    if container.is_unknown() {
-        return Value::unknown();
+fn indexed(container: &AbstractValue) -> AbstractValue {
+    if container.is_top() {
+        return AbstractValue::top();
     }
-    let mut result = Value::never();
-    for choice in container.choices() {
-        let value = match &choice.shape {
-            Shape::List(value, _) | Shape::Map(value, _) => value.as_ref().clone(),
-            Shape::Record(entries) => entries
+    let mut result = AbstractValue::bottom();
+    for alternative in container.alternatives() {
+        let value = match &alternative.shape {
+            AbstractType::List(value, _) | AbstractType::Map(value, _) => value.as_ref().clone(),
+            AbstractType::Record(entries) => entries
                 .iter()
-                .fold(Value::never(), |joined, (_, value)| joined.or(value)),
-            Shape::Optional(inner) => Value::optional(indexed(inner).with_constant(None)),
-            Shape::Object(_) => Value::unknown(),
-            Shape::Plain(_) => continue,
+                .fold(AbstractValue::bottom(), |joined, (_, value)| {
+                    joined.join(value)
+                }),
+            AbstractType::Optional(inner) => {
+                AbstractValue::optional(indexed(inner).with_constant(None))
+            }
+            AbstractType::Object(_) => AbstractValue::top(),
+            AbstractType::Plain(_) => continue,
         };
-        result = result.or(&if choice.is_default {
+        result = result.join(&if alternative.is_default {
             value.into_default()
         } else {
             value

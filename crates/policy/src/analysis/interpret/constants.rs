@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_or_is_large_is_not_known() {
+    fn fold_failing_or_large_call_is_none() {
         let long = text(&"a".repeat(3000));
         for (function, is_member, args) in [
             ("_/_", false, vec![Const::Int(1), Const::Int(0)]),

@@ -12,7 +12,7 @@ use cel::types::{StructType, Type};
 use kubernetes::library::mutation::{OBJECT, is_object};
 
 use super::expression::Interpreter;
-use super::value::{Shape, Value};
+use super::value::{AbstractType, AbstractValue};
 
 /// Sorts of values that the schema of an object tells apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Sort {
 
 impl Interpreter<'_> {
     /// The value of a literal of the type `name`.
-    pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> Value {
+    pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
         let declared = self.facts.applied_to.as_ref();
@@ -40,7 +40,7 @@ impl Interpreter<'_> {
                 self.check_field(field, object, &value);
             }
         }
-        Value::unknown()
+        AbstractValue::top()
     }
 
     /// Checks that a literal that is written into `field` of the type `owner` is of the type of that name.
@@ -68,7 +68,7 @@ impl Interpreter<'_> {
     }
 
     /// Checks a field against its declaration.
-    fn check_field(&mut self, field: &StructField, object: &StructType, value: &Value) {
+    fn check_field(&mut self, field: &StructField, object: &StructType, value: &AbstractValue) {
         let Some(fields) = &object.fields else { return };
         let name = &*field.field;
         if !fields.alternatives(name).is_empty() {
@@ -83,24 +83,27 @@ impl Interpreter<'_> {
             return;
         };
         let mut found = None;
-        let is_unfit = |value: &Value, found: &mut Option<Type>| {
-            !value.is_unknown()
-                && !value.choices().is_empty()
-                && value.choices().iter().all(|choice| {
-                    let sort = sort_of_shape(&choice.shape);
-                    found.get_or_insert_with(|| choice.shape.to_type());
+        let is_unfit = |value: &AbstractValue, found: &mut Option<Type>| {
+            !value.is_top()
+                && !value.alternatives().is_empty()
+                && value.alternatives().iter().all(|alternative| {
+                    let sort = sort_of_shape(&alternative.shape);
+                    found.get_or_insert_with(|| alternative.shape.to_type());
                     // A quantity is declared as a text, and may be a number.
                     let is_quantity = wanted == Sort::Text && sort == Some(Sort::Number);
                     sort.is_some_and(|sort| sort != wanted) && !is_quantity
                 })
         };
         let is_wrong = if field.optional {
-            let held = value.choices().iter().map(|choice| match &choice.shape {
-                Shape::Optional(held) => is_unfit(held, &mut found),
-                _ => false,
-            });
+            let held = value
+                .alternatives()
+                .iter()
+                .map(|alternative| match &alternative.shape {
+                    AbstractType::Optional(held) => is_unfit(held, &mut found),
+                    _ => false,
+                });
             let held: Vec<bool> = held.collect();
-            !value.is_unknown() && !held.is_empty() && held.iter().all(|is_wrong| *is_wrong)
+            !value.is_top() && !held.is_empty() && held.iter().all(|is_wrong| *is_wrong)
         } else {
             is_unfit(value, &mut found)
         };
@@ -164,11 +167,13 @@ fn sort_of_type(type_: &Type) -> Option<Sort> {
 }
 
 /// The sort of values of the shape; none where it is not certain, or where the value is null.
-fn sort_of_shape(shape: &Shape) -> Option<Sort> {
+fn sort_of_shape(shape: &AbstractType) -> Option<Sort> {
     match shape {
-        Shape::Plain(Type::Struct(_)) | Shape::Optional(_) => None,
-        Shape::Plain(type_) => sort_of_type(type_),
-        Shape::List(..) => Some(Sort::List),
-        Shape::Map(..) | Shape::Record(_) | Shape::Object(_) => Some(Sort::Map),
+        AbstractType::Plain(Type::Struct(_)) | AbstractType::Optional(_) => None,
+        AbstractType::Plain(type_) => sort_of_type(type_),
+        AbstractType::List(..) => Some(Sort::List),
+        AbstractType::Map(..) | AbstractType::Record(_) | AbstractType::Object(_) => {
+            Some(Sort::Map)
+        }
     }
 }

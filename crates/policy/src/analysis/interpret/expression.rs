@@ -9,7 +9,7 @@ use cel::interrupt::{checkpoint, checkpoint_of};
 use cel::types::Type;
 
 use super::narrow::Narrowed;
-use super::value::{Const, Shape, Value};
+use super::value::{AbstractType, AbstractValue, Const};
 use super::{Facts, Interpretation, Issue};
 use crate::reads::{Input, is_input};
 
@@ -18,7 +18,7 @@ pub(super) struct Interpreter<'a> {
     pub(super) ast: &'a Ast,
     pub(super) facts: &'a Facts<'a>,
     /// The variables of the comprehensions around the current expression, innermost last.
-    pub(super) scopes: Vec<(Arc<str>, Value)>,
+    pub(super) scopes: Vec<(Arc<str>, AbstractValue)>,
     steps_left: u32,
     /// How many conditions the current expression depends on.
     pub(super) n_conditions: u32,
@@ -37,7 +37,7 @@ const MAX_LOOKED_AT: usize = 64;
 
 /// The result of a selection from one shape.
 enum Selected {
-    Value(Value),
+    Value(AbstractValue),
     /// Nothing: the value is null.
     Null,
     /// The shape has no such field.
@@ -63,7 +63,7 @@ impl<'a> Interpreter<'a> {
             narrowed: Vec::new(),
             failed: Vec::new(),
             outcome: Interpretation {
-                value: Value::unknown(),
+                value: AbstractValue::top(),
                 issues: Vec::new(),
                 reads: Vec::new(),
                 absent: Vec::new(),
@@ -82,7 +82,7 @@ impl<'a> Interpreter<'a> {
     pub(super) fn run(mut self) -> (Interpretation, u32) {
         self.outcome.value = self.eval(self.ast.root());
         if self.outcome.gave_up {
-            self.outcome.value = Value::unknown();
+            self.outcome.value = AbstractValue::top();
             self.outcome.issues.clear();
             self.outcome.null.clear();
         }
@@ -128,7 +128,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Reports whether a value of the shape has the key `field`, where that is certain.
-    pub(super) fn holds(shape: &Shape, field: &str) -> Option<bool> {
+    pub(super) fn holds(shape: &AbstractType, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
     }
 
@@ -145,9 +145,9 @@ impl<'a> Interpreter<'a> {
     }
 
     /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
-    pub(super) fn no_value(&mut self, id: ExprId) -> Value {
+    pub(super) fn no_value(&mut self, id: ExprId) -> AbstractValue {
         self.outcome.suppressed.push(id);
-        Value::never()
+        AbstractValue::bottom()
     }
 
     /// Notes that something is selected from null.
@@ -164,13 +164,13 @@ impl<'a> Interpreter<'a> {
         left.is_some()
     }
 
-    pub(super) fn eval(&mut self, id: ExprId) -> Value {
+    pub(super) fn eval(&mut self, id: ExprId) -> AbstractValue {
         checkpoint();
         match self.steps_left.checked_sub(1) {
             Some(left) => self.steps_left = left,
             None => {
                 self.outcome.gave_up = true;
-                return Value::unknown();
+                return AbstractValue::top();
             }
         }
         if let Some(visited) = self.outcome.visited.get_mut(id.index()) {
@@ -179,7 +179,7 @@ impl<'a> Interpreter<'a> {
         checkpoint_of(self.failed.len() / 64);
         self.failed.retain(|failed| *failed != id);
         match self.ast.expr(id) {
-            Expr::Unspecified => Value::unknown(),
+            Expr::Unspecified => AbstractValue::top(),
             Expr::Literal(literal) => literal_value(literal),
             Expr::Ident(name) => {
                 let value = self.eval_ident(name);
@@ -210,12 +210,12 @@ impl<'a> Interpreter<'a> {
     }
 
     /// The value of a name that is not a variable of a comprehension.
-    fn global(&self, name: &str) -> Option<Value> {
+    fn global(&self, name: &str) -> Option<AbstractValue> {
         let (_, value) = self.facts.roots.iter().find(|(root, _)| *root == name)?;
         Some(value.clone())
     }
 
-    fn eval_ident(&mut self, name: &str) -> Value {
+    fn eval_ident(&mut self, name: &str) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let scoped = self.scopes.iter().rev().find(|(known, _)| **known == *name);
         if let Some((_, value)) = scoped {
@@ -229,14 +229,14 @@ impl<'a> Interpreter<'a> {
                 let name = match &of {
                     Type::Map(_) => Some("map"),
                     Type::Null => Some("null_type"),
-                    _ => Value::from_type(&of)
-                        .choices()
+                    _ => AbstractValue::from_type(&of)
+                        .alternatives()
                         .first()
-                        .and_then(|choice| choice.shape.type_name()),
+                        .and_then(|alternative| alternative.shape.type_name()),
                 };
-                Value::plain(Type::type_of(of)).with_constant(name.map(Const::TypeName))
+                AbstractValue::plain(Type::type_of(of)).with_constant(name.map(Const::TypeName))
             }
-            Some(Ident::Variable(_)) | None => Value::unknown(),
+            Some(Ident::Variable(_)) | None => AbstractValue::top(),
         }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// The value of the variable `name` of the policy.
-    pub(super) fn read_variable(&mut self, operand: ExprId, name: &str) -> Option<Value> {
+    pub(super) fn read_variable(&mut self, operand: ExprId, name: &str) -> Option<AbstractValue> {
         if !self.is_variables(operand) {
             return None;
         }
@@ -261,10 +261,10 @@ impl<'a> Interpreter<'a> {
             self.outcome.reads.push(name.to_owned());
         }
         let found = self.facts.variables.get(name);
-        Some(found.map_or_else(Value::unknown, |variable| variable.value.clone()))
+        Some(found.map_or_else(AbstractValue::top, |variable| variable.value.clone()))
     }
 
-    fn eval_select(&mut self, id: ExprId, operand: ExprId, field: &str) -> Value {
+    fn eval_select(&mut self, id: ExprId, operand: ExprId, field: &str) -> AbstractValue {
         if let Some(value) = self.read_variable(operand, field) {
             return value;
         }
@@ -296,31 +296,36 @@ impl<'a> Interpreter<'a> {
     }
 
     /// `value.field`.
-    pub(super) fn select(&mut self, id: ExprId, value: &Value, field: &str) -> Value {
-        if value.is_never() {
+    pub(super) fn select(
+        &mut self,
+        id: ExprId,
+        value: &AbstractValue,
+        field: &str,
+    ) -> AbstractValue {
+        if value.is_bottom() {
             return self.no_value(id);
         }
-        if value.is_unknown() {
+        if value.is_top() {
             return value.clone();
         }
-        let mut result = Value::never();
+        let mut result = AbstractValue::bottom();
         let (mut n_fit, mut n_null) = (0, 0);
         let mut unfit: Option<DiagnosticKind> = None;
         let mut fails = false;
-        for choice in value.choices() {
-            match select_shape(&choice.shape, field) {
+        for alternative in value.alternatives() {
+            match select_shape(&alternative.shape, field) {
                 Selected::Value(selected) => {
                     n_fit += 1;
-                    let selected = if choice.is_default {
+                    let selected = if alternative.is_default {
                         selected.into_default()
                     } else {
                         selected
                     };
-                    result = result.or(&selected);
+                    result = result.join(&selected);
                 }
                 Selected::Null => n_null += 1,
                 Selected::Unfit(found) => {
-                    fails |= !choice.is_default;
+                    fails |= !alternative.is_default;
                     unfit.get_or_insert(found);
                 }
             }
@@ -338,32 +343,37 @@ impl<'a> Interpreter<'a> {
             return result;
         }
         self.failed.push(id);
-        Value::unknown()
+        AbstractValue::top()
     }
 
     /// `value.?field`, and any selection from an optional.
-    pub(super) fn select_optional(&mut self, id: ExprId, value: &Value, field: &str) -> Value {
-        if value.is_unknown() {
-            return Value::optional(Value::unknown());
+    pub(super) fn select_optional(
+        &mut self,
+        id: ExprId,
+        value: &AbstractValue,
+        field: &str,
+    ) -> AbstractValue {
+        if value.is_top() {
+            return AbstractValue::optional(AbstractValue::top());
         }
-        let mut result = Value::never();
+        let mut result = AbstractValue::bottom();
         let mut is_there = true;
-        for choice in value.choices() {
-            is_there &= !matches!(choice.shape, Shape::Optional(_))
-                && Self::holds(&choice.shape, field) == Some(true);
-            let (selected, problem) = match &choice.shape {
-                Shape::Optional(inner) => optional_field(inner, field),
-                shape => optional_field(&Value::of(shape.clone()), field),
+        for alternative in value.alternatives() {
+            is_there &= !matches!(alternative.shape, AbstractType::Optional(_))
+                && Self::holds(&alternative.shape, field) == Some(true);
+            let (selected, problem) = match &alternative.shape {
+                AbstractType::Optional(inner) => optional_field(inner, field),
+                shape => optional_field(&AbstractValue::new(shape.clone()), field),
             };
             if let Some(problem) = problem
-                && (!choice.is_default || value.choices().len() == 1)
+                && (!alternative.is_default || value.alternatives().len() == 1)
             {
                 self.report(id, problem);
             }
-            result = result.or(&selected);
+            result = result.join(&selected);
         }
         // An optional of a constant is one that is not empty.
-        Value::optional(if is_there {
+        AbstractValue::optional(if is_there {
             result
         } else {
             result.with_constant(None)
@@ -371,21 +381,21 @@ impl<'a> Interpreter<'a> {
     }
 
     /// `has(operand.field)`.
-    fn eval_test(&mut self, id: ExprId, operand: ExprId, field: &str) -> Value {
+    fn eval_test(&mut self, id: ExprId, operand: ExprId, field: &str) -> AbstractValue {
         if self.read_variable(operand, field).is_some() {
-            return Value::constant(Const::Bool(true));
+            return AbstractValue::constant(Const::Bool(true));
         }
         let value = self.eval(operand);
-        if value.is_unknown() || value.is_never() {
+        if value.is_top() || value.is_bottom() {
             self.outcome.present.push(id);
-            return Value::bool();
+            return AbstractValue::bool();
         }
         let mut answers = Vec::new();
-        for choice in value.choices() {
-            match test_shape(&choice.shape, field) {
+        for alternative in value.alternatives() {
+            match test_shape(&alternative.shape, field) {
                 Ok(answer) => answers.push(answer),
                 Err(problem) => {
-                    if !choice.is_default || value.choices().len() == 1 {
+                    if !alternative.is_default || value.alternatives().len() == 1 {
                         self.report(id, problem);
                     }
                     answers.push(None);
@@ -393,13 +403,14 @@ impl<'a> Interpreter<'a> {
             }
         }
         let is_absent = answers.iter().all(|answer| *answer == Some(false));
-        let declared = value
-            .choices()
-            .iter()
-            .find_map(|choice| match &choice.shape {
-                Shape::Object(object) => Some(object.type_.fields.as_ref()),
-                _ => None,
-            });
+        let declared =
+            value
+                .alternatives()
+                .iter()
+                .find_map(|alternative| match &alternative.shape {
+                    AbstractType::Object(object) => Some(object.type_.fields.as_ref()),
+                    _ => None,
+                });
         if is_absent && let Some(fields) = declared {
             let name = field.into();
             let candidates = fields.map_or(Candidates::Elsewhere, Candidates::new);
@@ -410,13 +421,13 @@ impl<'a> Interpreter<'a> {
         }
         match answers.split_first() {
             Some((Some(first), rest)) if rest.iter().all(|other| *other == Some(*first)) => {
-                Value::constant(Const::Bool(*first))
+                AbstractValue::constant(Const::Bool(*first))
             }
-            _ => Value::bool(),
+            _ => AbstractValue::bool(),
         }
     }
 
-    fn eval_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) -> Value {
+    fn eval_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) -> AbstractValue {
         let mut items = Vec::new();
         let mut constants = Some(Vec::new());
         for (n, &element) in elements.iter().enumerate() {
@@ -432,20 +443,20 @@ impl<'a> Interpreter<'a> {
             items.push(value);
         }
         let list = if optional_indices.is_empty() {
-            Value::tuple(items)
+            AbstractValue::tuple(items)
         } else {
-            Value::list(
+            AbstractValue::list(
                 items
                     .iter()
-                    .fold(Value::never(), |elem, item| elem.or(item)),
+                    .fold(AbstractValue::bottom(), |elem, item| elem.join(item)),
             )
         };
         list.with_constant(constants.map(|known| Const::List(known.into())))
     }
 
-    fn eval_map(&mut self, entries: &[MapEntry]) -> Value {
+    fn eval_map(&mut self, entries: &[MapEntry]) -> AbstractValue {
         let mut known = Some(Vec::new());
-        let mut values = Value::never();
+        let mut values = AbstractValue::bottom();
         let mut has_string_keys = true;
         for entry in entries {
             let key = self.eval(entry.key);
@@ -453,10 +464,10 @@ impl<'a> Interpreter<'a> {
             if entry.optional {
                 value = self.unwrap_optional(entry.value, &value);
             }
-            values = values.or(&value);
+            values = values.join(&value);
             has_string_keys &= matches!(
-                key.choices(),
-                [only] if only.shape == Shape::Plain(Type::String)
+                key.alternatives(),
+                [only] if only.shape == AbstractType::Plain(Type::String)
             );
             match (key.as_const(), &mut known) {
                 (Some(Const::Text(key)), Some(known)) if !entry.optional => {
@@ -466,27 +477,29 @@ impl<'a> Interpreter<'a> {
             }
         }
         match known {
-            Some(known) if known.len() <= MAX_ENTRIES => Value::of(Shape::Record(known.into())),
-            _ => Value::map(values, has_string_keys),
+            Some(known) if known.len() <= MAX_ENTRIES => {
+                AbstractValue::new(AbstractType::Record(known.into()))
+            }
+            _ => AbstractValue::map(values, has_string_keys),
         }
     }
 
     /// The value of an element or entry written with `?`.
-    fn unwrap_optional(&mut self, id: ExprId, value: &Value) -> Value {
-        let mut result = Value::never();
-        for choice in value.choices() {
-            match &choice.shape {
-                Shape::Optional(inner) => result = result.or(inner),
+    fn unwrap_optional(&mut self, id: ExprId, value: &AbstractValue) -> AbstractValue {
+        let mut result = AbstractValue::bottom();
+        for alternative in value.alternatives() {
+            match &alternative.shape {
+                AbstractType::Optional(inner) => result = result.join(inner),
                 shape => {
                     let actual = shape.to_type();
                     let expected = Type::optional(actual.clone());
                     self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
-                    return Value::unknown();
+                    return AbstractValue::top();
                 }
             }
         }
-        if value.is_unknown() {
-            Value::unknown()
+        if value.is_top() {
+            AbstractValue::top()
         } else {
             result
         }
@@ -494,7 +507,7 @@ impl<'a> Interpreter<'a> {
 }
 
 /// The constant that `field` of a value of the shape is, if it is one.
-pub(super) fn field_const(shape: &Shape, field: &str) -> Option<Const> {
+pub(super) fn field_const(shape: &AbstractType, field: &str) -> Option<Const> {
     match select_shape(shape, field) {
         Selected::Value(value) => value.as_const().cloned(),
         Selected::Null | Selected::Unfit(_) => None,
@@ -506,15 +519,15 @@ fn drop_range<T>(values: &mut Vec<T>, start: usize, end: usize) -> Vec<T> {
     values.drain(start.min(end)..end).collect()
 }
 
-fn literal_value(literal: &Literal) -> Value {
+fn literal_value(literal: &Literal) -> AbstractValue {
     match literal {
-        Literal::Null => Value::constant(Const::Null),
-        Literal::Bool(value) => Value::constant(Const::Bool(*value)),
-        Literal::Int(value) => Value::constant(Const::Int(*value)),
-        Literal::Uint(_) => Value::plain(Type::Uint),
-        Literal::Double(_) => Value::plain(Type::Double),
-        Literal::String(value) => Value::constant(Const::Text(Arc::clone(value))),
-        Literal::Bytes(_) => Value::plain(Type::Bytes),
+        Literal::Null => AbstractValue::constant(Const::Null),
+        Literal::Bool(value) => AbstractValue::constant(Const::Bool(*value)),
+        Literal::Int(value) => AbstractValue::constant(Const::Int(*value)),
+        Literal::Uint(_) => AbstractValue::plain(Type::Uint),
+        Literal::Double(_) => AbstractValue::plain(Type::Double),
+        Literal::String(value) => AbstractValue::constant(Const::Text(Arc::clone(value))),
+        Literal::Bytes(_) => AbstractValue::plain(Type::Bytes),
     }
 }
 
@@ -524,64 +537,72 @@ fn undefined(field: &str, candidates: Candidates) -> Selected {
     Selected::Unfit(DiagnosticKind::UndefinedField(undefined))
 }
 
-fn no_fields(shape: &Shape) -> DiagnosticKind {
+fn no_fields(shape: &AbstractType) -> DiagnosticKind {
     let operand = shape.to_type();
     DiagnosticKind::NoFieldSelection { operand }
 }
 
 /// Selects `field` of a value of the shape.
-fn select_shape(shape: &Shape, field: &str) -> Selected {
+fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     match shape {
-        Shape::Object(object) => {
+        AbstractType::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
                 // What is absent has no value: what is done with it is not come to.
                 return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
-                return Selected::Value(Value::unknown());
+                return Selected::Value(AbstractValue::top());
             };
             let alternatives = fields.alternatives(field);
             if !alternatives.is_empty() {
-                return Selected::Value(Value::either(alternatives));
+                return Selected::Value(AbstractValue::either(alternatives));
             }
             match fields.field_type(&object.type_.name, field) {
-                Some(type_) => Selected::Value(Value::from_type(&type_)),
-                None if fields.may_hold(field) => Selected::Value(Value::unknown()),
+                Some(type_) => Selected::Value(AbstractValue::from_type(&type_)),
+                None if fields.may_hold(field) => Selected::Value(AbstractValue::top()),
                 None => undefined(field, Candidates::new(fields)),
             }
         }
-        Shape::Map(value, true) => Selected::Value(value.as_ref().clone()),
-        Shape::Map(_, false) => Selected::Value(Value::unknown()),
-        Shape::Record(entries) => match entries.iter().rev().find(|(name, _)| **name == *field) {
-            Some((_, value)) => Selected::Value(value.clone()),
-            None => {
-                let keys = entries.iter().map(|(name, _)| Arc::clone(name));
-                undefined(field, Candidates::Keys(keys.collect()))
+        AbstractType::Map(value, true) => Selected::Value(value.as_ref().clone()),
+        AbstractType::Map(_, false) => Selected::Value(AbstractValue::top()),
+        AbstractType::Record(entries) => {
+            match entries.iter().rev().find(|(name, _)| **name == *field) {
+                Some((_, value)) => Selected::Value(value.clone()),
+                None => {
+                    let keys = entries.iter().map(|(name, _)| Arc::clone(name));
+                    undefined(field, Candidates::Keys(keys.collect()))
+                }
             }
-        },
-        Shape::Optional(inner) => Selected::Value(Value::optional(optional_field(inner, field).0)),
-        Shape::Plain(Type::Null) => Selected::Null,
-        Shape::Plain(Type::Struct(object)) => Selected::Unfit(DiagnosticKind::UnresolvedType {
-            name: (*object.name).into(),
-        }),
-        Shape::List(_, _) | Shape::Plain(_) => Selected::Unfit(no_fields(shape)),
+        }
+        AbstractType::Optional(inner) => {
+            Selected::Value(AbstractValue::optional(optional_field(inner, field).0))
+        }
+        AbstractType::Plain(Type::Null) => Selected::Null,
+        AbstractType::Plain(Type::Struct(object)) => {
+            Selected::Unfit(DiagnosticKind::UnresolvedType {
+                name: (*object.name).into(),
+            })
+        }
+        AbstractType::List(_, _) | AbstractType::Plain(_) => Selected::Unfit(no_fields(shape)),
     }
 }
 
 /// The result of an optional selection of `field` from `value`, and its fault: only lists do not know fields;
 /// other values just do not have them.
-fn optional_field(value: &Value, field: &str) -> (Value, Option<DiagnosticKind>) {
-    if value.is_unknown() {
-        return (Value::unknown(), None);
+fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<DiagnosticKind>) {
+    if value.is_top() {
+        return (AbstractValue::top(), None);
     }
-    let mut result = Value::never();
+    let mut result = AbstractValue::bottom();
     let mut wrong = None;
-    for choice in value.choices() {
-        match (&choice.shape, select_shape(&choice.shape, field)) {
-            (Shape::Optional(inner), _) => result = result.or(&optional_field(inner, field).0),
-            (_, Selected::Value(selected)) => result = result.or(&selected),
-            (Shape::List(_, _), Selected::Unfit(problem)) => wrong = Some(problem),
+    for alternative in value.alternatives() {
+        match (&alternative.shape, select_shape(&alternative.shape, field)) {
+            (AbstractType::Optional(inner), _) => {
+                result = result.join(&optional_field(inner, field).0)
+            }
+            (_, Selected::Value(selected)) => result = result.join(&selected),
+            (AbstractType::List(_, _), Selected::Unfit(problem)) => wrong = Some(problem),
             (_, Selected::Unfit(_) | Selected::Null) => {}
         }
     }
@@ -589,12 +610,12 @@ fn optional_field(value: &Value, field: &str) -> (Value, Option<DiagnosticKind>)
 }
 
 /// Reports whether a value of the shape has `field`, where that is certain.
-fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, DiagnosticKind> {
+fn test_shape(shape: &AbstractType, field: &str) -> Result<Option<bool>, DiagnosticKind> {
     match shape {
-        Shape::Object(object) => {
+        AbstractType::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
-                return Ok(Some(!value.is_never()));
+                return Ok(Some(!value.is_bottom()));
             }
             let Some(fields) = &object.type_.fields else {
                 return Ok(None);
@@ -605,18 +626,18 @@ fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, DiagnosticKind
             }
             Ok(fields.is_required(field).then_some(true))
         }
-        Shape::Map(..) | Shape::Plain(Type::Struct(_)) => Ok(None),
-        Shape::Record(entries) => Ok(Some(entries.iter().any(|(name, _)| **name == *field))),
-        Shape::Optional(inner) => {
+        AbstractType::Map(..) | AbstractType::Plain(Type::Struct(_)) => Ok(None),
+        AbstractType::Record(entries) => Ok(Some(entries.iter().any(|(name, _)| **name == *field))),
+        AbstractType::Optional(inner) => {
             let mut answer = Some(false);
-            for choice in inner.choices() {
-                if test_shape(&choice.shape, field)? != Some(false) {
+            for alternative in inner.alternatives() {
+                if test_shape(&alternative.shape, field)? != Some(false) {
                     answer = None;
                 }
             }
-            Ok(answer.filter(|_| !inner.is_unknown()))
+            Ok(answer.filter(|_| !inner.is_top()))
         }
-        Shape::List(_, _) => Err(no_fields(shape)),
-        Shape::Plain(_) => Ok(Some(false)),
+        AbstractType::List(_, _) => Err(no_fields(shape)),
+        AbstractType::Plain(_) => Ok(Some(false)),
     }
 }

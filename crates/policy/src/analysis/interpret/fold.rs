@@ -7,27 +7,27 @@ use cel::diagnostic::DiagnosticKind;
 use cel::types::Type;
 
 use super::expression::Interpreter;
-use super::value::{Const, Shape, Value};
+use super::value::{AbstractType, AbstractValue, Const};
 
-/// The most rounds until the accumulator must have come to rest.
-const MAX_ROUNDS: u32 = 4;
+/// The most iterations until the accumulator must have come to rest.
+const MAX_ITERATIONS: u32 = 4;
 
 /// The longest list whose elements are gone through one by one.
 const MAX_UNROLLED: usize = 40;
 
 /// The values of the two iteration variables; the second is not used where there is but one.
-type Round = (Value, Value);
+type Iteration = (AbstractValue, AbstractValue);
 
 impl Interpreter<'_> {
-    pub(super) fn eval_fold(&mut self, fold: &Comprehension) -> Value {
+    pub(super) fn eval_fold(&mut self, fold: &Comprehension) -> AbstractValue {
         let range = self.eval(fold.iter_range);
         let accu = self.eval(fold.accu_init);
         if self.has_failed(fold.iter_range) {
-            return Value::unknown();
+            return AbstractValue::top();
         }
         let n_outer = self.scopes.len();
-        let accu = match self.rounds(fold, &range) {
-            Some(rounds) => self.unroll(fold, accu, &rounds),
+        let accu = match self.iterations(fold, &range) {
+            Some(iterations) => self.unroll(fold, accu, &iterations),
             None => self.iterate(fold, accu, &range),
         };
         self.scopes.push((Arc::clone(&fold.accu_var), accu));
@@ -38,22 +38,33 @@ impl Interpreter<'_> {
 
     /// The values of the iteration variables in each round, where there are few and they are told apart: the
     /// elements of a list that is known or written out, the entries of a map that is written out.
-    fn rounds(&mut self, fold: &Comprehension, range: &Value) -> Option<Vec<Round>> {
+    fn iterations(
+        &mut self,
+        fold: &Comprehension,
+        range: &AbstractValue,
+    ) -> Option<Vec<Iteration>> {
         let has_two = fold.iter_var2.is_some();
-        let of_list = |values: Vec<Value>| {
+        let of_list = |values: Vec<AbstractValue>| {
             let values = values.into_iter().zip(0..);
-            let rounds = values.map(|(value, n)| {
+            let iterations = values.map(|(value, n)| {
                 if has_two {
-                    (Value::constant(Const::Int(n)), value)
+                    (AbstractValue::constant(Const::Int(n)), value)
                 } else {
-                    (value, Value::never())
+                    (value, AbstractValue::bottom())
                 }
             });
-            rounds.collect::<Vec<Round>>()
+            iterations.collect::<Vec<Iteration>>()
         };
         if let Some(Const::List(elements)) = range.as_const() {
-            return (elements.len() <= MAX_UNROLLED)
-                .then(|| of_list(elements.iter().cloned().map(Value::constant).collect()));
+            return (elements.len() <= MAX_UNROLLED).then(|| {
+                of_list(
+                    elements
+                        .iter()
+                        .cloned()
+                        .map(AbstractValue::constant)
+                        .collect(),
+                )
+            });
         }
         if let Expr::List {
             elements,
@@ -65,13 +76,16 @@ impl Interpreter<'_> {
                 self.quietly(|this| of_list(elements.iter().map(|&id| this.eval(id)).collect()))
             });
         }
-        match range.choices() {
-            [only] if !range.is_unknown() => match &only.shape {
-                Shape::Record(entries) => {
-                    let rounds = entries.iter().map(|(key, value)| {
-                        (Value::constant(Const::Text(Arc::clone(key))), value.clone())
+        match range.alternatives() {
+            [only] if !range.is_top() => match &only.shape {
+                AbstractType::Record(entries) => {
+                    let iterations = entries.iter().map(|(key, value)| {
+                        (
+                            AbstractValue::constant(Const::Text(Arc::clone(key))),
+                            value.clone(),
+                        )
                     });
-                    Some(rounds.collect())
+                    Some(iterations.collect())
                 }
                 _ => None,
             },
@@ -79,30 +93,35 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Goes through rounds that are known.
-    fn unroll(&mut self, fold: &Comprehension, init: Value, rounds: &[Round]) -> Value {
+    /// Goes through iterations that are known.
+    fn unroll(
+        &mut self,
+        fold: &Comprehension,
+        init: AbstractValue,
+        iterations: &[Iteration],
+    ) -> AbstractValue {
         let mut accu = init;
         let before = self.mark();
         let n_outer = self.scopes.len();
         self.n_conditions += 1;
-        for (first, second) in rounds {
+        for (first, second) in iterations {
             self.scopes.push((Arc::clone(&fold.accu_var), accu.clone()));
             self.scopes
                 .push((Arc::clone(&fold.iter_var), first.clone()));
             if let Some(var2) = &fold.iter_var2 {
                 self.scopes.push((Arc::clone(var2), second.clone()));
             }
-            let goes_on = self.eval(fold.loop_condition).as_bool();
-            if goes_on == Some(false) {
+            let continues = self.eval(fold.loop_condition).as_bool();
+            if continues == Some(false) {
                 self.scopes.truncate(n_outer);
                 break;
             }
             let next = self.eval(fold.loop_step);
             // Where it may have ended already, the accumulator may be the one before.
-            accu = if goes_on == Some(true) || is_logical(self.ast.expr(fold.loop_step)) {
+            accu = if continues == Some(true) || is_logical(self.ast.expr(fold.loop_step)) {
                 next
             } else {
-                accu.or(&next)
+                accu.join(&next)
             };
             self.scopes.truncate(n_outer);
         }
@@ -114,7 +133,7 @@ impl Interpreter<'_> {
     }
 
     /// Reports whether the accumulator decides the whole, whatever failed on the way.
-    fn is_absorbed(&self, step: ExprId, accu: &Value) -> bool {
+    fn is_absorbed(&self, step: ExprId, accu: &AbstractValue) -> bool {
         match self.ast.expr(step) {
             Expr::Call { function, .. } => match &**function {
                 "_&&_" => accu.as_bool() == Some(false),
@@ -126,17 +145,22 @@ impl Interpreter<'_> {
     }
 
     /// Goes over elements that are not known, until the accumulator rests.
-    fn iterate(&mut self, fold: &Comprehension, init: Value, range: &Value) -> Value {
+    fn iterate(
+        &mut self,
+        fold: &Comprehension,
+        init: AbstractValue,
+        range: &AbstractValue,
+    ) -> AbstractValue {
         let (first, second) = self.elements(fold, range);
-        if first.is_never() {
+        if first.is_bottom() {
             return init;
         }
         let n_outer = self.scopes.len();
         let mut accu = init;
         self.n_conditions += 1;
-        for round in 0..=MAX_ROUNDS {
-            if round == MAX_ROUNDS {
-                accu = Value::unknown();
+        for iteration in 0..=MAX_ITERATIONS {
+            if iteration == MAX_ITERATIONS {
+                accu = AbstractValue::top();
             }
             self.scopes.push((Arc::clone(&fold.accu_var), accu.clone()));
             self.scopes
@@ -144,17 +168,17 @@ impl Interpreter<'_> {
             if let Some(var2) = &fold.iter_var2 {
                 self.scopes.push((Arc::clone(var2), second.clone()));
             }
-            let goes_on = self.eval(fold.loop_condition).as_bool();
-            let next = if goes_on == Some(false) {
-                Value::never()
+            let continues = self.eval(fold.loop_condition).as_bool();
+            let next = if continues == Some(false) {
+                AbstractValue::bottom()
             } else {
                 self.eval(fold.loop_step)
             };
             self.scopes.truncate(n_outer);
-            let joined = accu.or(&next);
-            let rests = joined == accu || is_plain_scalar(&joined);
+            let joined = accu.join(&next);
+            let is_stable = joined == accu || is_plain_scalar(&joined);
             accu = joined;
-            if rests {
+            if is_stable {
                 break;
             }
         }
@@ -163,43 +187,59 @@ impl Interpreter<'_> {
     }
 
     /// The values of the iteration variables; a first one that never is means no iteration.
-    fn elements(&mut self, fold: &Comprehension, range: &Value) -> (Value, Value) {
-        if range.is_unknown() {
-            return (Value::unknown(), Value::unknown());
+    fn elements(
+        &mut self,
+        fold: &Comprehension,
+        range: &AbstractValue,
+    ) -> (AbstractValue, AbstractValue) {
+        if range.is_top() {
+            return (AbstractValue::top(), AbstractValue::top());
         }
-        let mut first = Value::never();
-        let mut second = Value::never();
-        let n_choices = range.choices().len();
+        let mut first = AbstractValue::bottom();
+        let mut second = AbstractValue::bottom();
+        let n_alternatives = range.alternatives().len();
         let mut unfit = None;
         let (mut fails, mut n_fit) = (false, 0);
-        for choice in range.choices() {
-            let (one, other) = match &choice.shape {
-                Shape::List(elem, _) if elem.is_never() => (Value::never(), Value::never()),
-                Shape::List(elem, _) if fold.iter_var2.is_some() => {
-                    (Value::plain(Type::Int), elem.as_ref().clone())
+        for alternative in range.alternatives() {
+            let (one, other) = match &alternative.shape {
+                AbstractType::List(elem, _) if elem.is_bottom() => {
+                    (AbstractValue::bottom(), AbstractValue::bottom())
                 }
-                Shape::List(elem, _) => (elem.as_ref().clone(), Value::never()),
-                Shape::Map(value, _) if value.is_never() => (Value::never(), Value::never()),
-                Shape::Map(value, true) => (Value::plain(Type::String), value.as_ref().clone()),
-                Shape::Map(value, false) => (Value::unknown(), value.as_ref().clone()),
-                Shape::Record(entries) if entries.is_empty() => (Value::never(), Value::never()),
-                Shape::Record(entries) => (
-                    Value::plain(Type::String),
+                AbstractType::List(elem, _) if fold.iter_var2.is_some() => {
+                    (AbstractValue::plain(Type::Int), elem.as_ref().clone())
+                }
+                AbstractType::List(elem, _) => (elem.as_ref().clone(), AbstractValue::bottom()),
+                AbstractType::Map(value, _) if value.is_bottom() => {
+                    (AbstractValue::bottom(), AbstractValue::bottom())
+                }
+                AbstractType::Map(value, true) => {
+                    (AbstractValue::plain(Type::String), value.as_ref().clone())
+                }
+                AbstractType::Map(value, false) => (AbstractValue::top(), value.as_ref().clone()),
+                AbstractType::Record(entries) if entries.is_empty() => {
+                    (AbstractValue::bottom(), AbstractValue::bottom())
+                }
+                AbstractType::Record(entries) => (
+                    AbstractValue::plain(Type::String),
                     entries
                         .iter()
-                        .fold(Value::never(), |joined, (_, value)| joined.or(value)),
+                        .fold(AbstractValue::bottom(), |joined, (_, value)| {
+                            joined.join(value)
+                        }),
                 ),
-                Shape::Object(_) => (Value::plain(Type::String), Value::unknown()),
-                shape @ (Shape::Plain(_) | Shape::Optional(_)) => {
-                    let is_weak = choice.is_default || shape.is_null() && n_choices > 1;
+                AbstractType::Object(_) => {
+                    (AbstractValue::plain(Type::String), AbstractValue::top())
+                }
+                shape @ (AbstractType::Plain(_) | AbstractType::Optional(_)) => {
+                    let is_weak = alternative.is_default || shape.is_null() && n_alternatives > 1;
                     fails |= !is_weak;
                     unfit.get_or_insert_with(|| shape.to_type());
                     continue;
                 }
             };
             n_fit += 1;
-            first = first.or(&one);
-            second = second.or(&other);
+            first = first.join(&one);
+            second = second.join(&other);
         }
         if let Some(type_) = unfit
             && (fails || n_fit == 0)
@@ -215,7 +255,7 @@ fn is_logical(step: &Expr) -> bool {
 }
 
 /// Reports whether the value is a scalar of which nothing is known but its type: another round changes nothing.
-fn is_plain_scalar(value: &Value) -> bool {
+fn is_plain_scalar(value: &AbstractValue) -> bool {
     value.as_const().is_none()
-        && matches!(value.choices(), [only] if matches!(only.shape, Shape::Plain(Type::Bool | Type::Int)))
+        && matches!(value.alternatives(), [only] if matches!(only.shape, AbstractType::Plain(Type::Bool | Type::Int)))
 }

@@ -33,7 +33,7 @@ use cel::source::SourceMap;
 use cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use cel::types::Type;
 
-use value::Value;
+use value::AbstractValue;
 
 /// The facts known of all requests that an expression is evaluated for.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Facts<'a> {
     /// The functions and the names of types.
     pub(super) env: &'a Env,
     /// `object`, `request` and the like, with their values.
-    pub(super) roots: Vec<(&'static str, Value)>,
+    pub(super) roots: Vec<(&'static str, AbstractValue)>,
     /// The variables that were declared so far, by name; of two of a name the last counts.
     pub(super) variables: HashMap<String, Variable>,
     /// The type of the object that literals of `Object` are applied to.
@@ -50,16 +50,18 @@ pub(super) struct Facts<'a> {
 
 impl Facts<'_> {
     /// Gives `name` another value; returns the one before.
-    pub(super) fn set_root(&mut self, name: &str, value: Value) -> Value {
+    pub(super) fn set_root(&mut self, name: &str, value: AbstractValue) -> AbstractValue {
         let found = self.roots.iter_mut().find(|(root, _)| *root == name);
-        found.map_or_else(Value::unknown, |(_, known)| std::mem::replace(known, value))
+        found.map_or_else(AbstractValue::top, |(_, known)| {
+            std::mem::replace(known, value)
+        })
     }
 }
 
 /// A variable of the policy.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
-    pub(super) value: Value,
+    pub(super) value: AbstractValue,
     /// Its meaning as a test of presence: that something is there, or that it is not.
     pub(super) presence: Option<bool>,
 }
@@ -88,7 +90,7 @@ impl Issue {
 /// The result of following an expression: its value, and the findings about it.
 #[derive(Debug)]
 pub(super) struct Interpretation {
-    pub(super) value: Value,
+    pub(super) value: AbstractValue,
     pub(super) issues: Vec<Issue>,
     /// The variables that are read.
     pub(super) reads: Vec<String>,
@@ -115,7 +117,7 @@ pub(super) struct Interpretation {
 const MAX_STEPS: u32 = 50_000;
 
 /// Follows the evaluation of `ast`; takes its steps from `budget`.
-pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Interpretation {
+pub(super) fn interpret(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Interpretation {
     let steps = MAX_STEPS.min(*budget);
     let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         expression::Interpreter::new(ast, facts, steps).run()

@@ -7,7 +7,7 @@
 use cel::ast::{Expr, ExprId, Literal};
 
 use super::expression::{Interpreter, field_const};
-use super::value::{Const, Shape, Value};
+use super::value::{AbstractType, AbstractValue, Const};
 
 /// How deep conditions are looked into.
 const MAX_DEPTH: u8 = 12;
@@ -31,7 +31,7 @@ pub(super) struct Path {
 #[derive(Clone, Debug)]
 pub(super) struct Narrowed {
     path: Path,
-    value: Value,
+    value: AbstractValue,
 }
 
 /// A test that a condition consists of.
@@ -48,7 +48,7 @@ enum Test {
 
 impl Test {
     /// Reports whether a value of the shape passes, where that is certain.
-    fn passes(&self, shape: &Shape) -> Option<bool> {
+    fn passes(&self, shape: &AbstractType) -> Option<bool> {
         match self {
             Self::Has(field) => Interpreter::holds(shape, field),
             Self::Field(field, wanted) => {
@@ -64,7 +64,7 @@ impl Test {
 
 impl Interpreter<'_> {
     /// The value at `id` with all that the conditions add to what is known of it.
-    pub(super) fn narrowed_value(&self, id: ExprId) -> Option<Value> {
+    pub(super) fn narrowed_value(&self, id: ExprId) -> Option<AbstractValue> {
         if self.narrowed.is_empty() {
             return None;
         }
@@ -190,12 +190,12 @@ impl Interpreter<'_> {
             path.names.insert(0, field.clone());
             self.narrowed.push(Narrowed {
                 path,
-                value: Value::never(),
+                value: AbstractValue::bottom(),
             });
         }
         let value = self.quietly(|this| this.eval(id));
-        let keep = |shape: &Shape| test.passes(shape) != Some(!holds);
-        if let Some(value) = value.narrowed(keep) {
+        let keep = |shape: &AbstractType| test.passes(shape) != Some(!holds);
+        if let Some(value) = value.refine(keep) {
             self.narrowed.push(Narrowed { path, value });
         }
     }

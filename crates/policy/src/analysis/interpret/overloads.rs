@@ -9,16 +9,16 @@ use cel::diagnostic::DiagnosticKind;
 use cel::types::{Type, TypeParam};
 
 use super::expression::Interpreter;
-use super::value::{Shape, Value};
+use super::value::{AbstractType, AbstractValue};
 
 /// The most combinations of the shapes of arguments that are tried.
 const MAX_COMBINATIONS: usize = 24;
 
 /// One shape for each argument; `None` is one that nothing is known of.
-type Combination<'a> = Vec<Option<&'a Shape>>;
+type Combination<'a> = Vec<Option<&'a AbstractType>>;
 
 /// The values that the type parameters of a signature stand for.
-type Bindings = Vec<(&'static str, Value)>;
+type Bindings = Vec<(&'static str, AbstractValue)>;
 
 impl Interpreter<'_> {
     /// The result of `function` for the receiver, if any, and the arguments `values`.
@@ -27,22 +27,22 @@ impl Interpreter<'_> {
         id: ExprId,
         function: &Function,
         is_member: bool,
-        values: &[Value],
-    ) -> Value {
-        if values.iter().any(Value::is_never) {
+        values: &[AbstractValue],
+    ) -> AbstractValue {
+        if values.iter().any(AbstractValue::is_bottom) {
             return self.no_value(id);
         }
         let Some(combinations) = combinations(values) else {
-            return Value::unknown();
+            return AbstractValue::top();
         };
-        let mut result = Value::never();
+        let mut result = AbstractValue::bottom();
         let mut unfit: Option<&Combination<'_>> = None;
         let (mut fails, mut n_fit) = (false, 0);
         for (combination, is_weak) in &combinations {
             match result_of(function, is_member, combination) {
                 Some(value) => {
                     n_fit += 1;
-                    result = result.or(&value);
+                    result = result.join(&value);
                 }
                 None if !is_weak => {
                     if !fails {
@@ -60,11 +60,15 @@ impl Interpreter<'_> {
         } else if let Some(combination) = unfit {
             let types: Vec<Type> = combination
                 .iter()
-                .map(|shape| shape.map_or(Type::Dyn, Shape::to_type))
+                .map(|shape| shape.map_or(Type::Dyn, AbstractType::to_type))
                 .collect();
             self.report_overload(id, function.name, is_member, types);
         }
-        if n_fit == 0 { Value::unknown() } else { result }
+        if n_fit == 0 {
+            AbstractValue::top()
+        } else {
+            result
+        }
     }
 
     /// Reports that no overload takes arguments of `types`.
@@ -86,21 +90,22 @@ impl Interpreter<'_> {
 
 /// All ways to choose a shape for each value, and whether one of them only stands in for an absent value;
 /// `None` if there are too many.
-fn combinations(values: &[Value]) -> Option<Vec<(Combination<'_>, bool)>> {
+fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {
-        let choices = value.choices();
+        let alternatives = value.alternatives();
         let mut next = Vec::new();
         for (combination, is_weak) in combinations {
-            if value.is_unknown() {
+            if value.is_top() {
                 let mut longer = combination.clone();
                 longer.push(None);
                 next.push((longer, is_weak));
             }
-            for choice in choices {
+            for alternative in alternatives {
                 let mut longer = combination.clone();
-                longer.push(Some(&choice.shape));
-                let stands_in = choice.is_default || choice.shape.is_null() && choices.len() > 1;
+                longer.push(Some(&alternative.shape));
+                let stands_in =
+                    alternative.is_default || alternative.shape.is_null() && alternatives.len() > 1;
                 next.push((longer, is_weak || stands_in));
             }
         }
@@ -113,8 +118,12 @@ fn combinations(values: &[Value]) -> Option<Vec<(Combination<'_>, bool)>> {
 }
 
 /// The result for one combination, or `None` if no overload takes it.
-fn result_of(function: &Function, is_member: bool, combination: &Combination<'_>) -> Option<Value> {
-    let mut result: Option<Value> = None;
+fn result_of(
+    function: &Function,
+    is_member: bool,
+    combination: &Combination<'_>,
+) -> Option<AbstractValue> {
+    let mut result: Option<AbstractValue> = None;
     for overload in &function.overloads {
         let Some(value) = result_of_overload(overload, is_member, combination) else {
             continue;
@@ -122,7 +131,7 @@ fn result_of(function: &Function, is_member: bool, combination: &Combination<'_>
         match &result {
             None => result = Some(value),
             Some(first) if *first == value => {}
-            Some(_) => return Some(Value::unknown()),
+            Some(_) => return Some(AbstractValue::top()),
         }
     }
     result
@@ -132,7 +141,7 @@ fn result_of_overload(
     overload: &Overload,
     is_member: bool,
     combination: &Combination<'_>,
-) -> Option<Value> {
+) -> Option<AbstractValue> {
     if overload.is_member() != is_member || overload.args.len() != combination.len() {
         return None;
     }
@@ -151,9 +160,9 @@ fn result_of_overload(
     takes.then(|| instantiate(&overload.result, &bindings))
 }
 
-fn bind(bindings: &mut Bindings, name: &'static str, value: Value) {
+fn bind(bindings: &mut Bindings, name: &'static str, value: AbstractValue) {
     match bindings.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, known)) => *known = known.or(&value),
+        Some((_, known)) => *known = known.join(&value),
         None => bindings.push((name, value)),
     }
 }
@@ -161,7 +170,7 @@ fn bind(bindings: &mut Bindings, name: &'static str, value: Value) {
 /// Notes that nothing is known of what the type parameters in `param` stand for.
 fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     match param {
-        Type::Param(TypeParam::Declared(name)) => bind(bindings, name, Value::unknown()),
+        Type::Param(TypeParam::Declared(name)) => bind(bindings, name, AbstractValue::top()),
         Type::List(elem) => bind_unknown(elem, bindings),
         Type::Map(entry) => {
             bind_unknown(&entry.0, bindings);
@@ -176,82 +185,86 @@ fn bind_unknown(param: &Type, bindings: &mut Bindings) {
 }
 
 /// Reports whether a parameter of type `param` takes a value of the shape.
-fn takes(param: &Type, shape: &Shape, bindings: &mut Bindings) -> bool {
+fn takes(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
     match (param, shape) {
         (Type::Param(TypeParam::Declared(name)), shape) => {
-            bind(bindings, name, Value::of(shape.clone()));
+            bind(bindings, name, AbstractValue::new(shape.clone()));
             true
         }
         (Type::Dyn | Type::Any | Type::Param(_), _)
-        | (Type::Type(_), Shape::Plain(Type::Type(_))) => true,
-        (Type::List(elem), Shape::List(value, _)) => takes_value(elem, value, bindings),
-        (Type::Map(entry), Shape::Map(value, has_string_keys)) => {
+        | (Type::Type(_), AbstractType::Plain(Type::Type(_))) => true,
+        (Type::List(elem), AbstractType::List(value, _)) => takes_value(elem, value, bindings),
+        (Type::Map(entry), AbstractType::Map(value, has_string_keys)) => {
             (!has_string_keys || takes_strings(&entry.0, bindings))
                 && takes_value(&entry.1, value, bindings)
         }
-        (Type::Map(entry), Shape::Record(entries)) => {
+        (Type::Map(entry), AbstractType::Record(entries)) => {
             takes_strings(&entry.0, bindings)
                 && entries
                     .iter()
                     .all(|(_, value)| takes_value(&entry.1, value, bindings))
         }
-        (Type::Map(entry), Shape::Object(_)) => {
-            takes_strings(&entry.0, bindings) && takes_value(&entry.1, &Value::unknown(), bindings)
+        (Type::Map(entry), AbstractType::Object(_)) => {
+            takes_strings(&entry.0, bindings)
+                && takes_value(&entry.1, &AbstractValue::top(), bindings)
         }
         (Type::Wrapper(primitive), shape) => {
-            shape.is_null() || *shape == Shape::Plain(primitive.unwrapped())
+            shape.is_null() || *shape == AbstractType::Plain(primitive.unwrapped())
         }
-        (Type::Opaque(wanted), Shape::Plain(Type::Opaque(given))) => wanted.name == given.name,
-        (param, Shape::Optional(value)) => param
+        (Type::Opaque(wanted), AbstractType::Plain(Type::Opaque(given))) => {
+            wanted.name == given.name
+        }
+        (param, AbstractType::Optional(value)) => param
             .optional_value()
             .is_some_and(|param| takes_value(param, value, bindings)),
-        (param, Shape::Plain(type_)) => param == type_,
-        (Type::Struct(wanted), Shape::Object(object)) => *wanted == object.type_,
+        (param, AbstractType::Plain(type_)) => param == type_,
+        (Type::Struct(wanted), AbstractType::Object(object)) => *wanted == object.type_,
         _ => false,
     }
 }
 
 fn takes_strings(key: &Type, bindings: &mut Bindings) -> bool {
-    takes(key, &Shape::Plain(Type::String), bindings)
+    takes(key, &AbstractType::Plain(Type::String), bindings)
 }
 
 /// Reports whether a part of type `param` takes all that a value may be.
-fn takes_value(param: &Type, value: &Value, bindings: &mut Bindings) -> bool {
+fn takes_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> bool {
     if let Type::Param(TypeParam::Declared(name)) = param {
         bind(bindings, name, value.clone());
         return true;
     }
-    if value.is_unknown() || value.is_never() {
+    if value.is_top() || value.is_bottom() {
         return true;
     }
     let (mut n_taken, mut fails) = (0, false);
-    for choice in value.choices() {
-        if takes(param, &choice.shape, bindings) {
+    for alternative in value.alternatives() {
+        if takes(param, &alternative.shape, bindings) {
             n_taken += 1;
         } else {
-            fails |= !choice.is_default && !choice.shape.is_null();
+            fails |= !alternative.is_default && !alternative.shape.is_null();
         }
     }
     n_taken > 0 && !fails
 }
 
 /// The value that a result of type `type_` is.
-fn instantiate(type_: &Type, bindings: &Bindings) -> Value {
+fn instantiate(type_: &Type, bindings: &Bindings) -> AbstractValue {
     match type_ {
         Type::Param(TypeParam::Declared(name)) => bindings
             .iter()
             .find(|(known, _)| known == name)
-            .map_or_else(Value::unknown, |(_, value)| value.clone()),
-        Type::List(elem) => Value::list(instantiate(elem, bindings)),
+            .map_or_else(AbstractValue::top, |(_, value)| value.clone()),
+        Type::List(elem) => AbstractValue::list(instantiate(elem, bindings)),
         Type::Map(entry) => {
             let key = instantiate(&entry.0, bindings);
-            let has_string_keys =
-                matches!(key.choices(), [only] if only.shape == Shape::Plain(Type::String));
-            Value::map(instantiate(&entry.1, bindings), has_string_keys)
+            let has_string_keys = matches!(key.alternatives(), [only] if only.shape == AbstractType::Plain(Type::String));
+            AbstractValue::map(instantiate(&entry.1, bindings), has_string_keys)
         }
         _ => match type_.optional_value() {
-            Some(value) => Value::optional(instantiate(value, bindings).with_constant(None)),
-            None => Value::from_type(type_),
+            Some(value) => {
+                AbstractValue::optional(instantiate(value, bindings).with_constant(None))
+            }
+            None => AbstractValue::from_type(type_),
         },
     }
 }

@@ -41,30 +41,31 @@ impl Const {
 pub(crate) struct Object {
     pub(crate) type_: StructType,
     /// Fields of which more is known than the declaration says, such as `kind`.
-    pub(crate) known: Option<Arc<[(&'static str, Value)]>>,
+    pub(crate) known: Option<Arc<[(&'static str, AbstractValue)]>>,
 }
 
 /// One form that a value may have.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum AbstractType {
     /// A scalar or an abstract type.
     Plain(Type),
     Object(Object),
     /// A list of elements of one sort; where it was written out, with what is known of each by its index: a list
     /// literal may be used as a tuple.
-    List(Arc<Value>, Option<Arc<[Value]>>),
+    List(Arc<AbstractValue>, Option<Arc<[AbstractValue]>>),
     /// A map of unknown keys; `true` where they are strings.
-    Map(Arc<Value>, bool),
+    Map(Arc<AbstractValue>, bool),
     /// A map whose keys are known.
-    Record(Arc<[(Arc<str>, Value)]>),
+    Record(Arc<[(Arc<str>, AbstractValue)]>),
     /// An optional; one of a value that never is, is empty, and one of a constant is not.
-    Optional(Arc<Value>),
+    Optional(Arc<AbstractValue>),
 }
 
-impl PartialEq for Shape {
+impl PartialEq for AbstractType {
     fn eq(&self, other: &Self) -> bool {
-        let same =
-            |left: &Arc<Value>, right: &Arc<Value>| Arc::ptr_eq(left, right) || left == right;
+        let same = |left: &Arc<AbstractValue>, right: &Arc<AbstractValue>| {
+            Arc::ptr_eq(left, right) || left == right
+        };
         match (self, other) {
             (Self::Plain(left), Self::Plain(right)) => left == right,
             (Self::Object(left), Self::Object(right)) => {
@@ -83,7 +84,7 @@ impl PartialEq for Shape {
     }
 }
 
-impl Shape {
+impl AbstractType {
     /// The shape as a type, for messages and for the checker.
     pub(crate) fn to_type(&self) -> Type {
         match self {
@@ -101,7 +102,9 @@ impl Shape {
             Self::Record(entries) => {
                 let values = entries
                     .iter()
-                    .fold(Value::never(), |joined, (_, value)| joined.or(value));
+                    .fold(AbstractValue::bottom(), |joined, (_, value)| {
+                        joined.join(value)
+                    });
                 Type::map(Type::String, values.to_type())
             }
             Self::Optional(value) => Type::optional(value.to_type()),
@@ -147,8 +150,8 @@ impl Shape {
 /// A shape, and whether it only stands in for a value that is absent: the argument of `orValue`, the branch
 /// that is taken where a field is not there.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) shape: Shape,
+pub(crate) struct Alternative {
+    pub(crate) shape: AbstractType,
     pub(crate) is_default: bool,
 }
 
@@ -156,7 +159,7 @@ pub(crate) struct Choice {
 const MAX_SIZE: u32 = 300;
 
 /// The most shapes of a value.
-const MAX_CHOICES: usize = 6;
+const MAX_ALTERNATIVES: usize = 6;
 
 /// The longest constant list.
 const MAX_CONST_LIST: usize = 64;
@@ -169,88 +172,88 @@ const MAX_CONST_DEPTH: u32 = 2;
 
 /// The knowledge of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Value {
-    choices: Vec<Choice>,
-    is_unknown: bool,
+pub(crate) struct AbstractValue {
+    alternatives: Vec<Alternative>,
+    is_top: bool,
     constant: Option<Const>,
     size: u32,
 }
 
-impl Value {
+impl AbstractValue {
     /// Nothing is known.
-    pub(crate) fn unknown() -> Self {
+    pub(crate) fn top() -> Self {
         Self {
-            choices: Vec::new(),
-            is_unknown: true,
+            alternatives: Vec::new(),
+            is_top: true,
             constant: None,
             size: 1,
         }
     }
 
     /// A value that never is: the element of an empty list.
-    pub(crate) fn never() -> Self {
+    pub(crate) fn bottom() -> Self {
         Self {
-            choices: Vec::new(),
-            is_unknown: false,
+            alternatives: Vec::new(),
+            is_top: false,
             constant: None,
             size: 1,
         }
     }
 
-    pub(crate) fn of(shape: Shape) -> Self {
+    pub(crate) fn new(shape: AbstractType) -> Self {
         let size = shape.size();
         if size > MAX_SIZE {
-            return Self::unknown();
+            return Self::top();
         }
         Self {
-            choices: vec![Choice {
+            alternatives: vec![Alternative {
                 shape,
                 is_default: false,
             }],
-            is_unknown: false,
+            is_top: false,
             constant: None,
             size,
         }
     }
 
     pub(crate) fn plain(type_: Type) -> Self {
-        Self::of(Shape::Plain(type_))
+        Self::new(AbstractType::Plain(type_))
     }
 
     /// A value of one of `types`. None of them alone is a reason for a warning.
     pub(crate) fn either(types: &[Type]) -> Self {
         let types = types.iter().cloned().map(Self::plain);
-        types.fold(Self::never(), |joined, value| {
-            joined.or(&value.into_default())
+        types.fold(Self::bottom(), |joined, value| {
+            joined.join(&value.into_default())
         })
     }
 
     pub(crate) fn list(elem: Self) -> Self {
-        Self::of(Shape::List(Arc::new(elem), None))
+        Self::new(AbstractType::List(Arc::new(elem), None))
     }
 
     /// A list that is written out.
     pub(crate) fn tuple(items: Vec<Self>) -> Self {
         let elem = items
             .iter()
-            .fold(Self::never(), |joined, item| joined.or(item));
+            .fold(Self::bottom(), |joined, item| joined.join(item));
         if items.len() > MAX_ITEMS {
             return Self::list(elem);
         }
         let elem = Arc::new(elem);
-        let shape = Shape::List(Arc::clone(&elem), Some(items.into()));
+        let shape = AbstractType::List(Arc::clone(&elem), Some(items.into()));
         if shape.size() > MAX_SIZE {
-            return Self::of(Shape::List(elem, None));
+            return Self::new(AbstractType::List(elem, None));
         }
-        Self::of(shape)
+        Self::new(shape)
     }
 
     pub(crate) fn map(value: Self, has_string_keys: bool) -> Self {
-        Self::of(Shape::Map(Arc::new(value), has_string_keys))
+        Self::new(AbstractType::Map(Arc::new(value), has_string_keys))
     }
 
     pub(crate) fn optional(value: Self) -> Self {
-        Self::of(Shape::Optional(Arc::new(value)))
+        Self::new(AbstractType::Optional(Arc::new(value)))
     }
 
     pub(crate) fn bool() -> Self {
@@ -265,8 +268,8 @@ impl Value {
             Const::Text(_) => Self::plain(Type::String),
             Const::TypeName(_) => Self::plain(Type::Type(None)),
             Const::List(values) => {
-                let elem = values.iter().fold(Self::never(), |joined, value| {
-                    joined.or(&Self::constant(value.clone()))
+                let elem = values.iter().fold(Self::bottom(), |joined, value| {
+                    joined.join(&Self::constant(value.clone()))
                 });
                 Self::list(elem)
             }
@@ -284,14 +287,16 @@ impl Value {
     /// The value that a declaration tells of.
     pub(crate) fn from_type(type_: &Type) -> Self {
         match type_ {
-            Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::unknown(),
+            Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::top(),
             Type::Null => Self::constant(Const::Null),
             Type::List(elem) => Self::list(Self::from_type(elem)),
             Type::Map(entry) => Self::map(Self::from_type(&entry.1), entry.0 == Type::String),
-            Type::Struct(object) if object.fields.is_some() => Self::of(Shape::Object(Object {
-                type_: object.clone(),
-                known: None,
-            })),
+            Type::Struct(object) if object.fields.is_some() => {
+                Self::new(AbstractType::Object(Object {
+                    type_: object.clone(),
+                    known: None,
+                }))
+            }
             Type::Wrapper(primitive) => {
                 let primitive: Primitive = *primitive;
                 Self::plain(primitive.unwrapped())
@@ -305,24 +310,24 @@ impl Value {
 
     /// The value as a type; `dyn` where it may be of several.
     pub(crate) fn to_type(&self) -> Type {
-        match &*self.choices {
-            _ if self.is_unknown => Type::Dyn,
+        match &*self.alternatives {
+            _ if self.is_top => Type::Dyn,
             [only] => only.shape.to_type(),
             _ => Type::Dyn,
         }
     }
 
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.is_unknown
+    pub(crate) fn is_top(&self) -> bool {
+        self.is_top
     }
 
     /// Reports whether there is no such value.
-    pub(crate) fn is_never(&self) -> bool {
-        !self.is_unknown && self.choices.is_empty()
+    pub(crate) fn is_bottom(&self) -> bool {
+        !self.is_top && self.alternatives.is_empty()
     }
 
-    pub(crate) fn choices(&self) -> &[Choice] {
-        &self.choices
+    pub(crate) fn alternatives(&self) -> &[Alternative] {
+        &self.alternatives
     }
 
     pub(crate) fn as_const(&self) -> Option<&Const> {
@@ -341,13 +346,16 @@ impl Value {
     }
 
     /// This value without the shapes that are not kept; `None` where all or none are.
-    pub(crate) fn narrowed(&self, keep: impl Fn(&Shape) -> bool) -> Option<Self> {
-        let kept = self.choices.iter().filter(|choice| keep(&choice.shape));
-        let choices: Vec<Choice> = kept.cloned().collect();
-        let is_some = !choices.is_empty() && choices.len() < self.choices.len();
+    pub(crate) fn refine(&self, keep: impl Fn(&AbstractType) -> bool) -> Option<Self> {
+        let kept = self
+            .alternatives
+            .iter()
+            .filter(|alternative| keep(&alternative.shape));
+        let alternatives: Vec<Alternative> = kept.cloned().collect();
+        let is_some = !alternatives.is_empty() && alternatives.len() < self.alternatives.len();
         is_some.then(|| Self {
-            choices,
-            is_unknown: self.is_unknown,
+            alternatives,
+            is_top: self.is_top,
             constant: None,
             size: self.size,
         })
@@ -355,9 +363,9 @@ impl Value {
 
     /// This value, as one that stands in for an absent one.
     pub(crate) fn into_default(mut self) -> Self {
-        for choice in &mut self.choices {
-            choice.is_default = true;
-            if let Shape::List(elem, items) = &mut choice.shape {
+        for alternative in &mut self.alternatives {
+            alternative.is_default = true;
+            if let AbstractType::List(elem, items) = &mut alternative.shape {
                 *elem = Arc::new(elem.as_ref().clone().into_default());
                 if let Some(items) = items {
                     *items = items
@@ -371,30 +379,30 @@ impl Value {
     }
 
     /// Either this value or `other`.
-    pub(crate) fn or(&self, other: &Self) -> Self {
-        if self.is_never() {
+    pub(crate) fn join(&self, other: &Self) -> Self {
+        if self.is_bottom() {
             return other.clone();
         }
-        if other.is_never() {
+        if other.is_bottom() {
             return self.clone();
         }
-        if self.is_unknown || other.is_unknown {
-            return Self::unknown();
+        if self.is_top || other.is_top {
+            return Self::top();
         }
-        let mut choices = self.choices.clone();
-        for choice in &other.choices {
-            join_choice(&mut choices, choice);
+        let mut alternatives = self.alternatives.clone();
+        for alternative in &other.alternatives {
+            join_choice(&mut alternatives, alternative);
         }
-        let size = choices.iter().fold(0u32, |size, choice| {
-            size.saturating_add(choice.shape.size())
+        let size = alternatives.iter().fold(0u32, |size, alternative| {
+            size.saturating_add(alternative.shape.size())
         });
-        if choices.len() > MAX_CHOICES || size > MAX_SIZE {
-            return Self::unknown();
+        if alternatives.len() > MAX_ALTERNATIVES || size > MAX_SIZE {
+            return Self::top();
         }
         let constant = (self.constant == other.constant).then(|| self.constant.clone());
         Self {
-            choices,
-            is_unknown: false,
+            alternatives,
+            is_top: false,
             constant: constant.flatten(),
             size,
         }
@@ -402,47 +410,49 @@ impl Value {
 }
 
 /// Adds `new` to the alternatives: containers are joined by their parts, the rest stand side by side.
-fn join_choice(choices: &mut Vec<Choice>, new: &Choice) {
-    for choice in choices.iter_mut() {
-        let joined = match (&choice.shape, &new.shape) {
+fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
+    for alternative in alternatives.iter_mut() {
+        let joined = match (&alternative.shape, &new.shape) {
             (left, right) if left == right => left.clone(),
-            (Shape::List(left, left_items), Shape::List(right, right_items)) => {
+            (AbstractType::List(left, left_items), AbstractType::List(right, right_items)) => {
                 let items = match (left_items, right_items) {
                     (Some(left), Some(right)) if left.len() == right.len() => {
                         let both = left.iter().zip(right.iter());
-                        Some(both.map(|(left, right)| left.or(right)).collect())
+                        Some(both.map(|(left, right)| left.join(right)).collect())
                     }
                     _ => None,
                 };
-                Shape::List(Arc::new(left.or(right)), items)
+                AbstractType::List(Arc::new(left.join(right)), items)
             }
-            (Shape::Optional(left), Shape::Optional(right)) => {
-                let joined = left.or(right);
+            (AbstractType::Optional(left), AbstractType::Optional(right)) => {
+                let joined = left.join(right);
                 let is_certain = left.constant.is_some() && right.constant.is_some();
                 let constant = joined.constant.clone().filter(|_| is_certain);
-                Shape::Optional(Arc::new(joined.with_constant(constant)))
+                AbstractType::Optional(Arc::new(joined.with_constant(constant)))
             }
-            (Shape::Map(left, left_keys), Shape::Map(right, right_keys)) => {
-                Shape::Map(Arc::new(left.or(right)), *left_keys && *right_keys)
+            (AbstractType::Map(left, left_keys), AbstractType::Map(right, right_keys)) => {
+                AbstractType::Map(Arc::new(left.join(right)), *left_keys && *right_keys)
             }
             // An empty literal stands in for any map.
-            (Shape::Record(entries), map @ Shape::Map(..))
-            | (map @ Shape::Map(..), Shape::Record(entries))
+            (AbstractType::Record(entries), map @ AbstractType::Map(..))
+            | (map @ AbstractType::Map(..), AbstractType::Record(entries))
                 if entries.is_empty() =>
             {
                 map.clone()
             }
-            (Shape::Object(left), Shape::Object(right)) if left.type_ == right.type_ => {
-                Shape::Object(Object {
+            (AbstractType::Object(left), AbstractType::Object(right))
+                if left.type_ == right.type_ =>
+            {
+                AbstractType::Object(Object {
                     type_: left.type_.clone(),
                     known: None,
                 })
             }
             _ => continue,
         };
-        choice.shape = joined;
-        choice.is_default &= new.is_default;
+        alternative.shape = joined;
+        alternative.is_default &= new.is_default;
         return;
     }
-    choices.push(new.clone());
+    alternatives.push(new.clone());
 }

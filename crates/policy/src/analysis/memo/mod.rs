@@ -17,7 +17,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
 
 use super::driver::{Driver, KindAnalysis};
-use super::requests::{Distinctions, Sort, is_written_in_full, sorts};
+use super::requests::{RequestFeatures, RequestVariant, is_written_in_full, variants};
 use super::{Profile, object_type};
 use crate::compile::CompiledPolicy;
 use crate::matching::Target;
@@ -42,19 +42,19 @@ const OF_THE_KIND: [&str; 2] = ["apiVersion", "kind"];
 pub(super) struct Memo<'a> {
     /// The fields of the object that are read; `None` where more may be.
     fields: Option<BTreeSet<&'a str>>,
-    distinctions: Distinctions,
+    features: RequestFeatures,
     /// The name of the type of the params, which may be that of the object too.
     params: Option<Arc<str>>,
     /// The steps that were taken for kinds of the key.
     steps: HashMap<Key, u32>,
     /// The steps that were taken for kinds that were not looked at, by the sorts of their requests.
-    unseen: HashMap<Vec<Sort>, u32>,
+    unseen: HashMap<Vec<RequestVariant>, u32>,
 }
 
 /// Everything that the analysis of a kind depends on.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
-    sorts: Vec<Sort>,
+    variants: Vec<RequestVariant>,
     fields: Vec<Field>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Memo<'a> {
         };
         Self {
             fields: fields_read(policy),
-            distinctions: Distinctions::of(policy),
+            features: RequestFeatures::new(policy),
             params,
             steps: HashMap::new(),
             unseen: HashMap::new(),
@@ -125,7 +125,7 @@ impl<'a> Memo<'a> {
         let object = object_type(schema, gvk, Profile::Truthful);
         let analysis = driver.analyse(gvk, &object, targets);
         if let Some(key) = key
-            && analysis.is_silent()
+            && analysis.has_no_findings()
             && !driver.is_exhausted()
         {
             self.steps.insert(key, before - driver.n_steps_left());
@@ -143,7 +143,7 @@ impl<'a> Memo<'a> {
         targets: &[&Target<'_>],
     ) -> KindAnalysis {
         let is_alike = self.fields.is_some() && !self.is_apart(gvk);
-        let key = is_alike.then(|| sorts(self.distinctions, gvk, targets));
+        let key = is_alike.then(|| variants(self.features, gvk, targets));
         let known = key.as_ref().and_then(|key| self.unseen.get(key));
         if let Some(n_steps) = known
             && driver.takes(*n_steps)
@@ -182,7 +182,7 @@ impl<'a> Memo<'a> {
             },
         });
         Some(Key {
-            sorts: sorts(self.distinctions, gvk, targets),
+            variants: variants(self.features, gvk, targets),
             fields: fields.collect(),
         })
     }

@@ -112,7 +112,7 @@ fn check(policy: &CompiledPolicy, memo: Memo<'_>) -> TypeCheck {
 }
 
 #[test]
-fn what_is_not_repeated_changes_nothing() {
+fn memo_does_not_change_findings() {
     let expressions = [
         "object.metadata.name != 'a'",
         "object.metadata.nmae != 'a'",
