@@ -19,7 +19,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::reads::{Input, Reads};
 use cel::stack::run_on_deep_stack;
-use requests::{NAMESPACES, Needed, needed};
+use requests::{EssentialRequest, NAMESPACES, essential_requests};
 
 /// The most bindings of a policy that are tried.
 const MAX_BINDINGS: usize = 5;
@@ -159,11 +159,11 @@ fn review(
         context.params = Err("the kind of the params is not served yet".to_owned());
     }
     let mut found = Vec::new();
-    for Needed {
+    for EssentialRequest {
         request,
         name,
         is_vital,
-    } in needed()
+    } in essential_requests()
     {
         let outcome = admission.review(request, bindings, &context);
         let costs = outcome.evaluations.iter().map(|evaluation| {

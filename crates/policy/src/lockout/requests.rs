@@ -14,7 +14,7 @@ use kubernetes::defaulting::{self, NOW, Stage, SubresourceRequest, UID};
 use kubernetes::schema::{Gvk, Gvr};
 
 /// A request that a cluster needs.
-pub(super) struct Needed {
+pub(super) struct EssentialRequest {
     /// The request.
     pub(super) request: AdmissionRequest,
     /// The request in words: `UPDATE of leases in kube-node-lease by a kubelet`.
@@ -28,14 +28,14 @@ pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-sy
 
 /// The parts of a cluster that make requests.
 #[derive(Clone, Copy)]
-enum Who {
+enum ClusterComponent {
     Node,
     Scheduler,
     ControllerManager,
     Controller(&'static str),
 }
 
-impl Who {
+impl ClusterComponent {
     fn user(self) -> UserInfo {
         let (username, groups) = match self {
             Self::Node => (
@@ -100,16 +100,16 @@ const TOKEN: Resource = (
 );
 
 /// The requests, the most vital first, made once for all policies.
-pub(super) fn needed() -> &'static [Needed] {
-    static NEEDED: LazyLock<Vec<Needed>> = LazyLock::new(|| shielded(all));
-    &NEEDED
+pub(super) fn essential_requests() -> &'static [EssentialRequest] {
+    static REQUESTS: LazyLock<Vec<EssentialRequest>> = LazyLock::new(|| shielded(all));
+    &REQUESTS
 }
 
 #[expect(
     clippy::too_many_lines,
     reason = "a table, with a row for each request"
 )]
-fn all() -> Vec<Needed> {
+fn all() -> Vec<EssentialRequest> {
     use Operation::{Create, Delete, Update};
     let lease = |namespace: &str, name: &str| {
         object(
@@ -124,34 +124,34 @@ fn all() -> Vec<Needed> {
         )
     };
     vec![
-        of(
+        essential(
             "the heartbeat of a node, UPDATE of leases in kube-node-lease",
-            (LEASE, Update, Who::Node),
+            (LEASE, Update, ClusterComponent::Node),
             &lease("kube-node-lease", "node-1"),
         ),
-        of(
+        essential(
             "the heartbeat of a node, UPDATE of nodes/status",
-            (NODE_STATUS, Update, Who::Node),
+            (NODE_STATUS, Update, ClusterComponent::Node),
             &node(),
         ),
-        of(
+        essential(
             "the election of the scheduler, UPDATE of leases in kube-system",
-            (LEASE, Update, Who::Scheduler),
+            (LEASE, Update, ClusterComponent::Scheduler),
             &lease("kube-system", "kube-scheduler"),
         ),
-        of(
+        essential(
             "the election of the controller manager, UPDATE of leases in kube-system",
-            (LEASE, Update, Who::ControllerManager),
+            (LEASE, Update, ClusterComponent::ControllerManager),
             &lease("kube-system", "kube-controller-manager"),
         ),
-        of(
+        essential(
             "a node that joins, CREATE of nodes",
-            (NODE, Create, Who::Node),
+            (NODE, Create, ClusterComponent::Node),
             &joining_node(),
         ),
-        of(
+        essential(
             "the scheduling of a pod, CREATE of pods/binding",
-            (BINDING, Create, Who::Scheduler),
+            (BINDING, Create, ClusterComponent::Scheduler),
             &object(
                 BINDING,
                 "kube-system",
@@ -159,19 +159,19 @@ fn all() -> Vec<Needed> {
                 json!({"target": {"kind": "Node", "name": "node-1"}}),
             ),
         ),
-        of(
+        essential(
             "the state of a pod, UPDATE of pods/status",
-            (POD_STATUS, Update, Who::Node),
+            (POD_STATUS, Update, ClusterComponent::Node),
             &pod(),
         ),
-        of(
+        essential(
             "the end of a pod, DELETE of pods by its kubelet",
-            (POD, Delete, Who::Node),
+            (POD, Delete, ClusterComponent::Node),
             &pod(),
         ),
-        of(
+        essential(
             "the token of a pod, CREATE of serviceaccounts/token",
-            (TOKEN, Create, Who::Node),
+            (TOKEN, Create, ClusterComponent::Node),
             &object(
                 TOKEN,
                 "kube-system",
@@ -183,14 +183,18 @@ fn all() -> Vec<Needed> {
                 }}),
             ),
         ),
-        of(
+        essential(
             "the endpoints of a service, UPDATE of endpointslices",
-            (SLICE, Update, Who::Controller("endpointslice-controller")),
+            (
+                SLICE,
+                Update,
+                ClusterComponent::Controller("endpointslice-controller"),
+            ),
             &slice(),
         ),
-        of(
+        essential(
             "an event of the scheduler, CREATE of events",
-            (EVENT, Create, Who::Scheduler),
+            (EVENT, Create, ClusterComponent::Scheduler),
             &object(
                 EVENT,
                 "kube-system",
@@ -204,42 +208,50 @@ fn all() -> Vec<Needed> {
                 }),
             ),
         ),
-        Needed {
+        EssentialRequest {
             is_vital: false,
-            ..of(
+            ..essential(
                 "the end of what a deleted owner leaves behind, DELETE of replicasets",
                 (
                     REPLICA_SET,
                     Delete,
-                    Who::Controller("generic-garbage-collector"),
+                    ClusterComponent::Controller("generic-garbage-collector"),
                 ),
                 &replica_set(),
             )
         },
-        Needed {
+        EssentialRequest {
             is_vital: false,
-            ..of(
+            ..essential(
                 "the end of a service's endpoints, DELETE of endpointslices",
-                (SLICE, Delete, Who::Controller("endpointslice-controller")),
+                (
+                    SLICE,
+                    Delete,
+                    ClusterComponent::Controller("endpointslice-controller"),
+                ),
                 &slice(),
             )
         },
-        Needed {
+        EssentialRequest {
             is_vital: false,
-            ..of(
+            ..essential(
                 "a pod of the cluster's own network, CREATE of pods in kube-system",
-                (POD, Create, Who::Controller("daemon-set-controller")),
+                (
+                    POD,
+                    Create,
+                    ClusterComponent::Controller("daemon-set-controller"),
+                ),
                 &pod(),
             )
         },
     ]
 }
 
-fn of(
+fn essential(
     name: &'static str,
-    (resource, operation, who): (Resource, Operation, Who),
+    (resource, operation, component): (Resource, Operation, ClusterComponent),
     object: &Json,
-) -> Needed {
+) -> EssentialRequest {
     let (group, version, kind, plural, subresource) = resource;
     let text = |field: &str| {
         let value = object.pointer(&format!("/metadata/{field}"));
@@ -255,7 +267,7 @@ fn of(
         (&namespace, subresource),
         [new_object, old_object],
     );
-    Needed {
+    EssentialRequest {
         request: AdmissionRequest {
             operation,
             gvk,
@@ -270,7 +282,7 @@ fn of(
             namespace,
             object: new_object,
             old_object,
-            user_info: who.user(),
+            user_info: component.user(),
             ..AdmissionRequest::default()
         },
         name,
