@@ -50,10 +50,13 @@ impl Consequence {
 }
 
 /// The consequence of each of `expressions`, in their order.
-pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Vec<Consequence> {
+pub(super) fn consequences(
+    expressions: &[PolicyExpression],
+    fails_closed: bool,
+) -> Vec<Consequence> {
     let mut found: Vec<Consequence> = expressions
         .iter()
-        .map(|expression| of_role(expression.role, fails_closed))
+        .map(|expression| role_consequence(expression.role, fails_closed))
         .collect();
     // Of several variables of a name the last one is read.
     let by_name: HashMap<&str, usize> = expressions
@@ -97,7 +100,7 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
 }
 
 /// The consequence where nothing else reads the expression.
-fn of_role(role: Role, fails_closed: bool) -> Consequence {
+fn role_consequence(role: Role, fails_closed: bool) -> Consequence {
     match role {
         // An audit annotation that fails denies too, whatever the validationActions of the binding are.
         Role::Validation
@@ -146,11 +149,11 @@ mod tests {
             expression(Role::MessageExpression, None, "string(variables.shown)"),
             expression(Role::AuditAnnotation, Some("k"), "string(variables.noted)"),
         ];
-        assert_eq!(of_all(&expressions, fails_closed), expected);
+        assert_eq!(consequences(&expressions, fails_closed), expected);
     }
 
     #[test]
-    fn what_takes_all_variables_reads_each() {
+    fn consequences_dynamic_variable_access_reads_all_variables() {
         use Consequence::{Denied, OtherMessage, Unread};
         let check = |validation, expected: [Consequence; 2]| {
             let expressions = [
@@ -159,7 +162,11 @@ mod tests {
                 expression(Role::Validation, None, validation),
                 expression(Role::MessageExpression, None, "string(variables.b)"),
             ];
-            assert_eq!(of_all(&expressions, true)[..2], expected, "{validation}");
+            assert_eq!(
+                consequences(&expressions, true)[..2],
+                expected,
+                "{validation}"
+            );
         };
         check("true", [Unread, OtherMessage]);
         check("dyn(variables).a == 1", [Denied, OtherMessage]);

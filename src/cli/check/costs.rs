@@ -59,7 +59,7 @@ impl CostReport {
             min: worst.map(WorstCase::min),
             max,
             share: max.map(|max| share(max, limit)),
-            max_for_usual_object: worst.and_then(WorstCase::of_usual_object),
+            max_for_usual_object: worst.and_then(WorstCase::usual_object_cost),
             object_bytes_within_limit: worst.and_then(|worst| worst.bytes_within(limit)),
         }
     }
@@ -136,7 +136,7 @@ fn note(
     limit: u64,
     worst: &WorstCase,
 ) -> Option<Finding> {
-    let cost = worst.of_usual_object().filter(|_| worst.is_near(limit))?;
+    let cost = worst.usual_object_cost().filter(|_| worst.is_near(limit))?;
     let n_bytes = kib(USUAL_OBJECT_BYTES);
     let cost = match digits(cost) {
         greatest if cost == GREATEST_COST => format!("{greatest} cost units and more"),

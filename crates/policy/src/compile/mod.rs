@@ -117,7 +117,7 @@ impl CompiledPolicy {
             ..Default::default()
         };
         slim.metadata.name.clone_from(&policy.metadata.name);
-        let consequences = consequence::of_all(&expressions, fails_closed(policy));
+        let consequences = consequence::consequences(&expressions, fails_closed(policy));
         let mut compiled = Self {
             policy: slim,
             is_mutating: mutations.is_some(),

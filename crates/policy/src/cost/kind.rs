@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_check_has_no_estimate() {
+    fn expression_with_compile_error_has_no_estimate() {
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
             "metadata": {"name": "test"},
             "spec": {"validations": [{"expression": "object.nothing"}, {"expression": "1 +"}]},

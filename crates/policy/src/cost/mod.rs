@@ -169,7 +169,7 @@ impl WorstCase {
 
     /// The greatest cost for an object of [`USUAL_OBJECT_BYTES`]; none if it has no bound.
     #[must_use]
-    pub fn of_usual_object(&self) -> Option<u64> {
+    pub fn usual_object_cost(&self) -> Option<u64> {
         let (cost, _) = self.by_size().find(|(_, n)| *n == USUAL_OBJECT_BYTES)?;
         self.bounded(cost)
     }
@@ -191,7 +191,7 @@ impl WorstCase {
     /// Reports whether an object of a usual size can come near `limit`.
     #[must_use]
     pub fn is_near(&self, limit: u64) -> bool {
-        self.of_usual_object()
+        self.usual_object_cost()
             .is_some_and(|cost| cost.saturating_mul(100) >= limit.saturating_mul(NEAR_PERCENT))
     }
 
@@ -201,7 +201,7 @@ impl WorstCase {
 
     /// The worse of the two in each respect.
     fn or_worse(self, other: Self) -> Self {
-        let usual = |worst: &Self| worst.of_usual_object().unwrap_or(u64::MAX);
+        let usual = |worst: &Self| worst.usual_object_cost().unwrap_or(u64::MAX);
         let gvk = if usual(&other) > usual(&self) {
             other.gvk
         } else {
@@ -249,7 +249,7 @@ impl Costs {
         self
     }
 
-    fn of(self, gvk: &Gvk) -> WorstCase {
+    fn for_kind(self, gvk: &Gvk) -> WorstCase {
         WorstCase {
             gvk: gvk.clone(),
             estimate: self.estimate,
@@ -290,14 +290,14 @@ impl PolicyCosts {
             };
             let costs = kind_costs(policy, &types, shared.as_mut(), &mut visits_left);
             for (known, costs) in worst.iter_mut().zip(&costs) {
-                add(known, costs.map(|costs| costs.of(gvk)));
+                add(known, costs.map(|costs| costs.for_kind(gvk)));
             }
             for (stage, indices) in &evaluated {
                 let of_stage = indices.iter().try_fold(Costs::NONE, |sum, n| {
                     let costs = costs.get(*n).copied().flatten()?;
                     Some(sum.plus(costs))
                 });
-                let of_stage = of_stage.map(|costs| costs.of(gvk));
+                let of_stage = of_stage.map(|costs| costs.for_kind(gvk));
                 match stages.iter_mut().find(|(known, _)| known == stage) {
                     Some((_, known)) => add(known, of_stage),
                     None => stages.push((*stage, of_stage)),
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_check_leaves_its_stage_without_an_estimate() {
+    fn expression_with_compile_error_leaves_stage_without_estimate() {
         let costs = costs(
             &json!({"validations": [{"expression": "true"}, {"expression": "1 +"}]}),
             4,
@@ -561,7 +561,7 @@ mod tests {
         });
         let costs = costs(&spec, 4);
         let worst = costs.expressions[1].worst.as_ref().unwrap();
-        assert_eq!((worst.max(), worst.of_usual_object()), (None, None));
+        assert_eq!((worst.max(), worst.usual_object_cost()), (None, None));
         assert!(!worst.is_near(PER_CALL_LIMIT));
     }
 }
