@@ -41,16 +41,16 @@ pub mod expressions;
 pub mod finding;
 #[cfg(test)]
 mod interruption;
+pub mod lint;
 pub mod lockout;
 pub mod matching;
 pub mod mutations;
 pub mod nearest;
-pub mod parts;
 pub mod reads;
 pub mod rule;
 pub mod runtime_errors;
+pub mod subexpressions;
 pub mod subject;
-pub mod suspicious;
 pub mod webhooks;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

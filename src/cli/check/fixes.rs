@@ -9,8 +9,8 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
+use crate::policy::lint::Lint;
 use crate::policy::rule::Rule;
-use crate::policy::suspicious::Suspicion;
 
 /// The operations of requests.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
@@ -36,7 +36,7 @@ pub(super) fn replace_name<T>(
 pub(super) fn suspicion_fix(
     policy: &Object<ValidatingAdmissionPolicy>,
     analysis: &PolicyAnalysis,
-    suspicion: &Suspicion,
+    suspicion: &Lint,
 ) -> Option<Edit> {
     let field_ref = suspicion.field_ref.as_str();
     match suspicion.rule {

@@ -19,10 +19,10 @@ use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};
 use crate::policy::consequence::Consequence;
 use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
+use crate::policy::lint::Lint;
 use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
-use crate::policy::suspicious::Suspicion;
 use crate::schema::Gvk;
 use crate::status::Effect;
 use crate::status::bindings::BindingsState;
@@ -102,7 +102,7 @@ impl PolicyAnalysis {
     }
 
     /// Returns true if type checking has a finding at the same location.
-    pub(super) fn has_type_finding(&self, suspicion: &Suspicion) -> bool {
+    pub(super) fn has_type_finding(&self, suspicion: &Lint) -> bool {
         let Some(location) = suspicion.location else {
             return false;
         };

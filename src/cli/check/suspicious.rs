@@ -13,8 +13,8 @@ use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
+use crate::policy::lint::{self, Lint};
 use crate::policy::rule::Rule;
-use crate::policy::suspicious::{self, Suspicion};
 
 /// Maximum number of bindings per policy to check: each is compared with all served resources.
 const MAX_BINDINGS: usize = 100;
@@ -26,7 +26,7 @@ pub(super) fn check(
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    let unlike = analysis.typed.unlike.iter().map(|unlike| Suspicion {
+    let unlike = analysis.typed.unlike.iter().map(|unlike| Lint {
         rule: Rule::UnlikeTypes,
         field_ref: unlike.field_ref.clone(),
         location: Some(unlike.location),
@@ -34,10 +34,10 @@ pub(super) fn check(
         mend: None,
         is_harmless: false,
     });
-    let all = suspicious::find(analysis.compiled(), analysis.matched(), &known.mapper);
+    let all = lint::find(analysis.compiled(), analysis.matched(), &known.mapper);
     let all = all.into_iter().chain(unlike);
     let suspicions = all.filter(|suspicion| !analysis.has_type_finding(suspicion));
-    let mut suspicions: Vec<Suspicion> = suspicions.collect();
+    let mut suspicions: Vec<Lint> = suspicions.collect();
     always_false(analysis, &mut suspicions);
     // Findings about impossible groups replace those about unknown resources of the same rule.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
@@ -71,7 +71,7 @@ pub(super) fn check(
 
 /// Adds the match conditions that are false for every request, unless another finding explains it. Validations are not
 /// reported, since their author may intend to deny all requests.
-fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Suspicion>) {
+fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
     for n in &analysis.typed.always_false {
         let Some(expression) = analysis.compiled().expressions().get(*n) else {
             continue;
@@ -86,7 +86,7 @@ fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Suspicion>) {
             let offset = ast.offset(ast.root());
             SourceMap::new(&expression.text).location(offset)
         });
-        suspicions.push(Suspicion {
+        suspicions.push(Lint {
             rule: Rule::ConstantCondition,
             field_ref: field_ref.clone(),
             location,
@@ -109,7 +109,7 @@ pub(super) fn check_bindings(
 ) {
     for binding in bindings_of(policy, bindings).take(MAX_BINDINGS) {
         let suspicions =
-            suspicious::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
+            lint::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
         for suspicion in suspicions {
             let node = binding.document.node.nearest(&suspicion.field_ref);
             let place = binding.place_of(node);
@@ -125,7 +125,7 @@ pub(super) fn check_bindings(
 pub(super) fn suspicion_finding(
     policy: &Object<ValidatingAdmissionPolicy>,
     analysis: &PolicyAnalysis,
-    suspicion: &Suspicion,
+    suspicion: &Lint,
 ) -> Finding {
     let severity = if suspicion.is_harmless {
         Severity::Note

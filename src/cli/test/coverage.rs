@@ -13,7 +13,7 @@ use crate::cli::text::clean;
 use crate::policy::admission::{AdmissionRequest, Recording};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
-use crate::policy::parts::{self, PartRole};
+use crate::policy::subexpressions::{self, SubexpressionRole};
 
 /// The coverage of one policy.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -101,11 +101,11 @@ pub(super) fn of_policy(
             continue;
         };
         let places = policy.places_in_field(&expression.field_ref);
-        for part in parts::parts(ast) {
-            let is_whole = part.role == PartRole::Whole && kind != "branch";
+        for part in subexpressions::subexpressions(ast) {
+            let is_whole = part.role == SubexpressionRole::Whole && kind != "branch";
             let is_branch = matches!(
                 part.role,
-                PartRole::Term | PartRole::Condition | PartRole::Test
+                SubexpressionRole::Term | SubexpressionRole::Condition | SubexpressionRole::Test
             );
             if !is_whole && !is_branch {
                 continue;

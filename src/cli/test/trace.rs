@@ -13,11 +13,11 @@ use crate::cel::syntax;
 use crate::cli::check::crd::nearest;
 use crate::cli::input::Object;
 use crate::policy::admission::{
-    Action, EvaluationResult, Recording, ReviewOutcome, Seen, StageCost,
+    Action, EvaluationResult, RecordedValue, Recording, ReviewOutcome, StageCost,
 };
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
-use crate::policy::parts;
+use crate::policy::subexpressions;
 use crate::probe::api::CaseOutcome;
 use crate::probe::run::{CaseResult, EvaluatedRule};
 use crate::schema::Crd;
@@ -338,7 +338,7 @@ fn whole<'a>(
     index: usize,
     compiled: &CompiledPolicy,
     recording: &'a Recording,
-) -> Option<&'a Seen> {
+) -> Option<&'a RecordedValue> {
     let ast = compiled.expressions().get(index)?.parsed().ok()?;
     recording.get(&(index, ast.root().index()))
 }
@@ -379,15 +379,15 @@ fn of_ast(
     ast: &Ast,
     index: usize,
     recording: &Recording,
-    variables: &parts::Variables<'_>,
+    variables: &subexpressions::Variables<'_>,
 ) -> Option<(ShownParts, Option<Changes>)> {
-    let mut all = parts::parts(ast);
+    let mut all = subexpressions::subexpressions(ast);
     all.retain(|part| {
         let seen = recording.get(&(index, part.id.index()));
         seen.is_some_and(|seen| !seen.is_without_text())
     });
     let n_all = all.len();
-    parts::keep_nearest(&mut all, MAX_PARTS, ast, index, recording);
+    subexpressions::keep_nearest(&mut all, MAX_PARTS, ast, index, recording);
     let parts = all.into_iter().filter_map(|part| {
         let seen = recording.get(&(index, part.id.index()))?;
         Some(TracePart {
@@ -396,7 +396,7 @@ fn of_ast(
             values: seen.values.clone(),
             times: seen.n,
             cost: seen.cost,
-            element: parts::deciding_element(ast, index, recording, part.id),
+            element: subexpressions::deciding_element(ast, index, recording, part.id),
         })
     });
     let parts: Vec<TracePart> = parts.collect();
@@ -408,11 +408,11 @@ fn of_ast(
     let changes = whole.filter(|whole| whole.is_true != whole.is_false);
     let changes = changes.map(|whole| {
         let wanted = !whole.is_true;
-        let ways = parts::changes(ast, index, recording, variables, wanted);
+        let found = subexpressions::counterfactuals(ast, index, recording, variables, wanted);
         Changes {
             value: wanted,
-            ways: ways.told,
-            more: ways.n_more,
+            ways: found.shown,
+            more: found.n_more,
         }
     });
     let shown = ShownParts { parts, n_more };

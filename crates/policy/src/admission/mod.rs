@@ -46,7 +46,7 @@ pub use outcome::{
 };
 pub(crate) use params::NOT_FOUND as PARAMS_NOT_FOUND;
 pub use params::{ParamList, ParamSource};
-pub use recorder::{Recorder, Recording, Seen};
+pub use recorder::{RecordedValue, Recorder, Recording};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
 pub use rules::Unmatched;
 pub use selector::Selector;

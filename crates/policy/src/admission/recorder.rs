@@ -30,7 +30,7 @@ const MAX_DEPTH: usize = 4;
 
 /// Result of a part of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct RecordedValue {
     /// How often it was evaluated.
     pub n: u64,
     /// True if it was `true`.
@@ -54,7 +54,7 @@ pub struct Seen {
     pub cost: u64,
 }
 
-impl Seen {
+impl RecordedValue {
     /// Reports whether none of its values has a text, such as those of `authorizer`.
     #[must_use]
     pub fn is_without_text(&self) -> bool {
@@ -74,7 +74,7 @@ impl Seen {
 }
 
 /// The parts that were evaluated: the index of the expression among those of the policy, and that of the part in it.
-pub type Recording = BTreeMap<(usize, usize), Seen>;
+pub type Recording = BTreeMap<(usize, usize), RecordedValue>;
 
 /// Where parts are recorded.
 #[derive(Debug, Default)]
@@ -89,8 +89,8 @@ impl Recorder {
     }
 
     /// The recorder of one expression.
-    pub(super) fn of(&self, index: usize) -> OfExpression<'_> {
-        OfExpression {
+    pub(super) fn expression(&self, index: usize) -> ExpressionRecorder<'_> {
+        ExpressionRecorder {
             recorder: self,
             index,
         }
@@ -99,7 +99,7 @@ impl Recorder {
 
 /// Records the parts of one expression.
 #[derive(Debug)]
-pub(super) struct OfExpression<'a> {
+pub(super) struct ExpressionRecorder<'a> {
     recorder: &'a Recorder,
     index: usize,
 }
@@ -107,11 +107,11 @@ pub(super) struct OfExpression<'a> {
 /// Records parts as those of the expression with the index 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
-        self.of(0).observe(part, result, cost);
+        self.expression(0).observe(part, result, cost);
     }
 }
 
-impl Observer for OfExpression<'_> {
+impl Observer for ExpressionRecorder<'_> {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         let mut known = self
             .recorder
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mutations_make_is_shown_with_its_fields() {
+    fn shown_mutation_results_have_their_fields() {
         check(
             "Object{metadata: Object.metadata{labels: {'a': 'b'}}, spec: Object.spec{replicas: 3}}",
             "{metadata: {labels: {\"a\": \"b\"}}, spec: {replicas: 3}}",

@@ -117,7 +117,7 @@ impl Scope {
             Some(_) => TRACED_CALL_LIMIT,
         };
         let recorder = self.inputs.recorder.as_deref();
-        let recorder = recorder.map(|recorder| recorder.of(planned.index));
+        let recorder = recorder.map(|recorder| recorder.expression(planned.index));
         let limits = Limits {
             observer: recorder.as_ref().map(|recorder| recorder as &dyn Observer),
             budget: Some(&self.inputs.budget),

@@ -15,10 +15,10 @@ use super::symbolic::{
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
+use crate::lint::Lint;
 use crate::matching;
 use crate::nearest::{is_respelt, nearest};
 use crate::rule::Rule;
-use crate::suspicious::Suspicion;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
@@ -41,12 +41,12 @@ const MAX_SHOWN: usize = 60;
 
 /// Finds the comparisons of `policy` that are constant by the schemas of its kinds.
 #[must_use]
-pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
+pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || find(policy, context))
 }
 
-fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
+fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     if !has_literal_comparison(policy) {
         return Vec::new();
     }
@@ -94,7 +94,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
     let findings = outcomes
         .into_iter()
         .filter_map(|((n, id), outcome)| match outcome {
-            ComparisonOutcome::Constant(finding) => to_suspicion(policy, n, id, finding),
+            ComparisonOutcome::Constant(finding) => to_lint(policy, n, id, finding),
             ComparisonOutcome::Varying | ComparisonOutcome::NoField => None,
         });
     findings.take(MAX_FOUND).collect()
@@ -121,16 +121,16 @@ fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     has_any
 }
 
-fn to_suspicion(
+fn to_lint(
     policy: &CompiledPolicy,
     n: usize,
     id: usize,
     finding: ConstantComparison,
-) -> Option<Suspicion> {
+) -> Option<Lint> {
     let expression = policy.expressions().get(n)?;
     let ast = expression.parsed().ok()?;
     let offset = ast.offset(ast.id(id)?);
-    Some(Suspicion {
+    Some(Lint {
         rule: finding.rule,
         field_ref: expression.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(offset)),

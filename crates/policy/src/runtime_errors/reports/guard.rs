@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use crate::parts;
 use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
+use crate::subexpressions;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
 
@@ -74,7 +74,7 @@ impl Polarity {
                         if &**function != "_!=_" && !n_negations.is_multiple_of(2) {
                             return Self::Plain;
                         }
-                        return Self::PassesIfAbsent(parts::text(ast, ancestor));
+                        return Self::PassesIfAbsent(subexpressions::text(ast, ancestor));
                     }
                     _ => {}
                 },

@@ -1,13 +1,13 @@
 //! The parts of an expression as they are shown beside their values: in the order of the text, without what macros add.
 
-mod changes;
+mod counterfactuals;
 mod nearest;
 
 use std::fmt::Write as _;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-pub use changes::{Variables, Ways, changes, deciding_element};
+pub use counterfactuals::{Counterfactuals, Variables, counterfactuals, deciding_element};
 pub use nearest::keep_nearest;
 
 /// The longest text of a part, in characters.
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 60;
 
 /// A part of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Subexpression {
     /// The id.
     pub id: ExprId,
     /// The text, made from the tree, cut where it is long.
@@ -26,12 +26,12 @@ pub struct Part {
     /// How deep it is within the expression.
     pub depth: usize,
     /// Its part in the decision.
-    pub role: PartRole,
+    pub role: SubexpressionRole,
 }
 
 /// Roles of parts in the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartRole {
+pub enum SubexpressionRole {
     /// The whole expression.
     Whole,
     /// A term of `&&` or `||`.
@@ -46,19 +46,24 @@ pub enum PartRole {
 
 /// The parts of `ast`, the whole first.
 #[must_use]
-pub fn parts(ast: &Ast) -> Vec<Part> {
+pub fn subexpressions(ast: &Ast) -> Vec<Subexpression> {
     let mut found = Vec::new();
-    walk(ast, ast.root(), (0, PartRole::Whole), &mut found);
+    walk(ast, ast.root(), (0, SubexpressionRole::Whole), &mut found);
     found
 }
 
-fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec<Part>) {
+fn walk(
+    ast: &Ast,
+    id: ExprId,
+    (depth, role): (usize, SubexpressionRole),
+    found: &mut Vec<Subexpression>,
+) {
     if depth > MAX_DEPTH {
         return;
     }
     let is_shown = !matches!(ast.expr(id), Expr::Literal(_) | Expr::Unspecified);
     if is_shown {
-        found.push(Part {
+        found.push(Subexpression {
             id,
             text: text(ast, id),
             depth,
@@ -66,7 +71,7 @@ fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec
         });
     }
     let below = |id, role| (id, role);
-    let children: Vec<(ExprId, PartRole)> = match ast.expr(id) {
+    let children: Vec<(ExprId, SubexpressionRole)> = match ast.expr(id) {
         Expr::Call {
             function,
             target,
@@ -74,50 +79,52 @@ fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec
         } => {
             let all = target.iter().chain(&**args).copied();
             match (&**function, &**args) {
-                ("_&&_" | "_||_", _) => all.map(|id| below(id, PartRole::Term)).collect(),
+                ("_&&_" | "_||_", _) => all.map(|id| below(id, SubexpressionRole::Term)).collect(),
                 ("_?_:_", [condition, truthy, falsy]) => vec![
-                    below(*condition, PartRole::Condition),
-                    below(*truthy, PartRole::Other),
-                    below(*falsy, PartRole::Other),
+                    below(*condition, SubexpressionRole::Condition),
+                    below(*truthy, SubexpressionRole::Other),
+                    below(*falsy, SubexpressionRole::Other),
                 ],
-                _ => all.map(|id| below(id, PartRole::Other)).collect(),
+                _ => all.map(|id| below(id, SubexpressionRole::Other)).collect(),
             }
         }
         // The values of what a selection begins with say little beside its own.
         Expr::Select { operand, .. } if ast.qualified_name(*operand).is_none() => {
-            vec![below(*operand, PartRole::Other)]
+            vec![below(*operand, SubexpressionRole::Other)]
         }
         Expr::List { elements, .. } => {
             let elements = elements.iter();
-            elements.map(|id| below(*id, PartRole::Other)).collect()
+            elements
+                .map(|id| below(*id, SubexpressionRole::Other))
+                .collect()
         }
         Expr::Map(entries) => {
             let entries = entries.iter();
             entries
-                .map(|entry| below(entry.value, PartRole::Other))
+                .map(|entry| below(entry.value, SubexpressionRole::Other))
                 .collect()
         }
         Expr::Struct { fields, .. } => {
             let fields = fields.iter();
             fields
-                .map(|field| below(field.value, PartRole::Other))
+                .map(|field| below(field.value, SubexpressionRole::Other))
                 .collect()
         }
         Expr::Comprehension(fold) => {
-            let mut below = vec![below(fold.iter_range, PartRole::Other)];
+            let mut below = vec![below(fold.iter_range, SubexpressionRole::Other)];
             let is_accu =
                 |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
             if let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) {
                 // What macros add mentions the accumulator; what is left is the test, or what is collected.
                 let role = match &**function {
-                    "_&&_" | "_||_" | "_?_:_" => PartRole::Test,
-                    _ => PartRole::Other,
+                    "_&&_" | "_||_" | "_?_:_" => SubexpressionRole::Test,
+                    _ => SubexpressionRole::Other,
                 };
                 let tests = args.iter().filter(|id| !is_accu(**id));
                 let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
                 below.extend(tests.map(|id| match ast.expr(*id) {
                     // The list is of the macro.
-                    Expr::List { elements, .. } if role == PartRole::Other => {
+                    Expr::List { elements, .. } if role == SubexpressionRole::Other => {
                         (elements.first().copied().unwrap_or(*id), role)
                     }
                     _ => (*id, role),
@@ -325,11 +332,11 @@ mod tests {
     use cel::syntax;
 
     #[track_caller]
-    fn check(expression: &str, expected: &[(&str, PartRole)]) {
+    fn check(expression: &str, expected: &[(&str, SubexpressionRole)]) {
         let (ast, _) = syntax::parse(expression);
         let ast = ast.unwrap();
-        let found = parts(&ast);
-        let found: Vec<(&str, PartRole)> = found
+        let found = subexpressions(&ast);
+        let found: Vec<(&str, SubexpressionRole)> = found
             .iter()
             .map(|part| (part.text.as_str(), part.role))
             .collect();
@@ -341,42 +348,42 @@ mod tests {
         check(
             "a.b == 1 && has(a.c)",
             &[
-                ("(a.b == 1) && has(a.c)", PartRole::Whole),
-                ("a.b == 1", PartRole::Term),
-                ("a.b", PartRole::Other),
-                ("has(a.c)", PartRole::Term),
+                ("(a.b == 1) && has(a.c)", SubexpressionRole::Whole),
+                ("a.b == 1", SubexpressionRole::Term),
+                ("a.b", SubexpressionRole::Other),
+                ("has(a.c)", SubexpressionRole::Term),
             ],
         );
         check(
             "a.all(x, x.b ? !x.c : 'd' in x)",
             &[
-                ("a.all(x, …)", PartRole::Whole),
-                ("a", PartRole::Other),
-                ("x.b ? !x.c : ('d' in x)", PartRole::Test),
-                ("x.b", PartRole::Condition),
-                ("!x.c", PartRole::Other),
-                ("x.c", PartRole::Other),
-                ("'d' in x", PartRole::Other),
-                ("x", PartRole::Other),
+                ("a.all(x, …)", SubexpressionRole::Whole),
+                ("a", SubexpressionRole::Other),
+                ("x.b ? !x.c : ('d' in x)", SubexpressionRole::Test),
+                ("x.b", SubexpressionRole::Condition),
+                ("!x.c", SubexpressionRole::Other),
+                ("x.c", SubexpressionRole::Other),
+                ("'d' in x", SubexpressionRole::Other),
+                ("x", SubexpressionRole::Other),
             ],
         );
         check(
             "a.all(x, x.b.exists(y, y))",
             &[
-                ("a.all(x, …)", PartRole::Whole),
-                ("a", PartRole::Other),
-                ("x.b.exists(y, …)", PartRole::Test),
-                ("x.b", PartRole::Other),
-                ("y", PartRole::Test),
+                ("a.all(x, …)", SubexpressionRole::Whole),
+                ("a", SubexpressionRole::Other),
+                ("x.b.exists(y, …)", SubexpressionRole::Test),
+                ("x.b", SubexpressionRole::Other),
+                ("y", SubexpressionRole::Test),
             ],
         );
         check(
             "a.map(x, [x.b])",
             &[
-                ("a.map(x, …)", PartRole::Whole),
-                ("a", PartRole::Other),
-                ("[x.b]", PartRole::Other),
-                ("x.b", PartRole::Other),
+                ("a.map(x, …)", SubexpressionRole::Whole),
+                ("a", SubexpressionRole::Other),
+                ("[x.b]", SubexpressionRole::Other),
+                ("x.b", SubexpressionRole::Other),
             ],
         );
     }

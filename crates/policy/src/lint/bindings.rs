@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::{Suspicion, selectors};
+use super::{Lint, selectors};
 use crate::compile::CompiledPolicy;
 use crate::matching;
 use crate::rule::Rule;
@@ -20,7 +20,7 @@ pub fn find_in_binding(
     policy: &CompiledPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
     mapper: &RestMapper,
-) -> Vec<Suspicion> {
+) -> Vec<Lint> {
     let policy = policy.policy();
     let found = [
         ignored_params(policy, binding),
@@ -45,13 +45,13 @@ pub fn find_in_binding(
 fn ignored_params(
     policy: &ValidatingAdmissionPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
-) -> Option<Suspicion> {
+) -> Option<Lint> {
     let has_kind = policy
         .spec
         .as_ref()
         .is_some_and(|spec| spec.param_kind.is_some());
     let has_ref = binding.spec.param_ref.is_some();
-    (has_ref && !has_kind).then(|| Suspicion {
+    (has_ref && !has_kind).then(|| Lint {
         rule: Rule::IgnoredParams,
         field_ref: "spec.paramRef".to_owned(),
         location: None,
@@ -79,7 +79,7 @@ fn disjoint_rules(
     policy: &ValidatingAdmissionPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
     mapper: &RestMapper,
-) -> Option<Suspicion> {
+) -> Option<Lint> {
     let of_binding = binding.spec.match_resources.as_ref()?;
     let rules = of_binding
         .resource_rules
@@ -103,7 +103,7 @@ fn disjoint_rules(
         let of_policy = wide.get(resource);
         of_policy.is_some_and(|known| operations.iter().any(|name| known.contains(name)))
     });
-    (!meets && !wide.is_empty() && !narrow.is_empty()).then(|| Suspicion {
+    (!meets && !wide.is_empty() && !narrow.is_empty()).then(|| Lint {
         rule: Rule::DisjointRules,
         field_ref: "spec.matchResources.resourceRules".to_owned(),
         location: None,

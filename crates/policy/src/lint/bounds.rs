@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_value_satisfies_is_left_alone() {
+    fn satisfiable_bounds_have_no_finding() {
         check("object.spec.x > 3 && object.spec.x < 5", None);
         check("object.spec.x >= 5 && object.spec.x <= 5", None);
         check("object.spec.x < 5 || object.spec.x > 5", None);

@@ -27,7 +27,7 @@ pub use bindings::find_in_binding;
 
 /// A part of a policy that can hardly be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suspicion {
+pub struct Lint {
     /// The rule that it belongs to.
     pub rule: Rule,
     /// The field of the policy, `spec.validations[0].expression`.
@@ -48,7 +48,7 @@ pub fn find(
     policy: &CompiledPolicy,
     resources: &[MatchedResource],
     mapper: &RestMapper,
-) -> Vec<Suspicion> {
+) -> Vec<Lint> {
     let mut found = rules::find(policy, mapper);
     found.extend(labels::find(policy));
     found.extend(variables::find(policy));

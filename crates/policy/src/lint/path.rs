@@ -9,7 +9,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 /// tests and `dyn()`.
 ///
 /// Two parts of one expression with the same path have the same value, as long as no comprehension lies between.
-pub(super) fn of(ast: &Ast, id: ExprId) -> Option<String> {
+pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
         return None;
@@ -50,7 +50,7 @@ pub(super) enum Operator {
 
 impl Operator {
     /// The operator of a function, `_==_`.
-    pub(super) fn of(function: &str) -> Option<Self> {
+    pub(super) fn from_function(function: &str) -> Option<Self> {
         Some(match function {
             "_==_" => Self::Equal,
             "_!=_" => Self::NotEqual,
@@ -83,7 +83,7 @@ impl Operator {
 pub(super) fn operands(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, ExprId)> {
     let (function, args) = ast.global_call(id)?;
     let [left, right] = args else { return None };
-    Some((Operator::of(function)?, *left, *right))
+    Some((Operator::from_function(function)?, *left, *right))
 }
 
 /// The comparison of something with a literal that `id` is: the operator, the other side and the literal.
@@ -101,7 +101,7 @@ pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &
 pub(super) fn comparison(ast: &Ast, id: ExprId) -> Option<Comparison<'_>> {
     let (operator, other, literal) = with_literal(ast, id)?;
     Some(Comparison {
-        path: of(ast, other)?,
+        path: path(ast, other)?,
         operator,
         literal,
     })

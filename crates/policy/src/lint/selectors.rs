@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::Suspicion;
+use super::Lint;
 use crate::matching;
 use crate::rule::Rule;
 
@@ -44,7 +44,7 @@ impl<'a> Demands<'a> {
 /// Finds the selectors of `resources`, the field `field_ref`, whose requirements exclude each other.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/labels/selector.go`, `Requirement.Matches`.
-pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Suspicion> {
+pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
     let selectors = [
         (
             "namespaceSelector",
@@ -55,7 +55,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Suspicion
     ];
     let found = selectors.into_iter().filter_map(|(field, noun, selector)| {
         let label = contradiction([selector.as_ref()?])?;
-        Some(Suspicion {
+        Some(Lint {
             rule: Rule::ContradictorySelector,
             field_ref: format!("{field_ref}.{field}"),
             location: None,
@@ -78,7 +78,7 @@ pub(super) fn ineffective(
     mapper: &RestMapper,
     resources: &MatchResources,
     field_ref: &str,
-) -> Option<Suspicion> {
+) -> Option<Lint> {
     let selector = resources.namespace_selector.as_ref()?;
     let has_labels = selector.match_labels.iter().flatten().next().is_some();
     if !has_labels && selector.match_expressions.iter().flatten().next().is_none() {
@@ -103,7 +103,7 @@ pub(super) fn ineffective(
             && target.resource.gvr.resource != "namespaces"
     };
     let is_ineffective = !targets.is_empty() && targets.iter().all(has_none);
-    is_ineffective.then(|| Suspicion {
+    is_ineffective.then(|| Lint {
         rule: Rule::IneffectiveSelector,
         field_ref: format!("{field_ref}.namespaceSelector"),
         location: None,
@@ -120,7 +120,7 @@ pub(super) fn apart(
     policy: &ValidatingAdmissionPolicy,
     mapper: &RestMapper,
     of_binding: &MatchResources,
-) -> Option<Suspicion> {
+) -> Option<Lint> {
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
     let ours = of_binding.namespace_selector.as_ref()?;
     let both = [constraints.namespace_selector.as_ref()?, ours];
@@ -136,7 +136,7 @@ pub(super) fn apart(
     let has_labels = |target: &matching::Target<'_>| {
         target.resource.namespaced || target.resource.gvr.resource == "namespaces"
     };
-    (!targets.is_empty() && targets.iter().all(has_labels)).then(|| Suspicion {
+    (!targets.is_empty() && targets.iter().all(has_labels)).then(|| Lint {
         rule: Rule::ContradictorySelector,
         field_ref: "spec.matchResources.namespaceSelector".to_owned(),
         location: None,

@@ -223,7 +223,7 @@ impl Evaluation<'_> {
         };
         let of_both = equality(one).zip(equality(other));
         of_both.is_some_and(|((left, value), (right, other))| {
-            // A number may be written in several ways.
+            // A number may be written in several counterfactuals.
             let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
             let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
             (are_texts || are_ints) && value != other && self.is_same(left, right)
@@ -231,13 +231,18 @@ impl Evaluation<'_> {
     }
 
     /// Reports whether `atom` has its value whenever those of `way` have theirs.
-    pub(super) fn follows(&self, (id, wanted): Atom, way: &[Atom], depth: usize) -> bool {
+    pub(super) fn is_implied(
+        &self,
+        (id, wanted): Atom,
+        counterfactual: &[Atom],
+        depth: usize,
+    ) -> bool {
         let is_same = |known: &Atom| known.1 == wanted && self.is_same(known.0, id);
-        if depth > MAX_DEPTH || way.iter().any(is_same) {
+        if depth > MAX_DEPTH || counterfactual.iter().any(is_same) {
             return depth <= MAX_DEPTH;
         }
         if let Some(tested) = self.tests(id).filter(|_| wanted) {
-            let mut needed = way.iter().flat_map(|known| self.needed(*known));
+            let mut needed = counterfactual.iter().flat_map(|known| self.needed(*known));
             return needed.any(|path| path.starts_with(&tested));
         }
         let Some((function, args)) = self.ast.global_call(id) else {
@@ -245,11 +250,13 @@ impl Evaluation<'_> {
         };
         let mut each = args.iter();
         match function {
-            "!_" => each.any(|arg| self.follows((*arg, !wanted), way, depth + 1)),
+            "!_" => each.any(|arg| self.is_implied((*arg, !wanted), counterfactual, depth + 1)),
             "_&&_" | "_||_" if (function == "_&&_") == wanted => {
-                each.all(|arg| self.follows((*arg, wanted), way, depth + 1))
+                each.all(|arg| self.is_implied((*arg, wanted), counterfactual, depth + 1))
             }
-            "_&&_" | "_||_" => each.any(|arg| self.follows((*arg, wanted), way, depth + 1)),
+            "_&&_" | "_||_" => {
+                each.any(|arg| self.is_implied((*arg, wanted), counterfactual, depth + 1))
+            }
             _ => false,
         }
     }
@@ -263,7 +270,7 @@ impl Evaluation<'_> {
     }
 
     /// Reports whether the change of one part may change the other, as far as the paths tell that they read.
-    pub(super) fn disturbs(&self, changed: ExprId, other: ExprId) -> bool {
+    pub(super) fn may_affect(&self, changed: ExprId, other: ExprId) -> bool {
         let of_other = self.reads(other);
         self.reads(changed).iter().any(|read| {
             let mut all = of_other.iter();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Suspicion;
+use super::Lint;
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::Role;
@@ -12,7 +12,7 @@ use crate::rule::Rule;
 /// and evaluates the last for all that read the name.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `compositionState.add`.
-pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let variables = policy.expressions().iter().enumerate();
     let variables = variables.filter(|(_, expression)| expression.role == Role::Variable);
     let variables: Vec<_> = variables.collect();
@@ -30,7 +30,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
         let counts = last.get(name).copied().unwrap_or_default();
         let own = field(&variable.field_ref);
         if counts != variable.field_ref {
-            found.push(Suspicion {
+            found.push(Lint {
                 rule: Rule::DuplicateVariable,
                 field_ref: format!("{own}.name"),
                 location: None,
@@ -42,7 +42,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
                 is_harmless: false,
             });
         } else if policy.compiles(n) && policy.consequence(n) == Consequence::Unread {
-            found.push(Suspicion {
+            found.push(Lint {
                 rule: Rule::UnusedVariable,
                 field_ref: format!("{own}.name"),
                 location: None,

@@ -2,19 +2,25 @@
 
 use cel::ast::{Ast, ExprId};
 
-use super::{MAX_DEPTH, Part};
-use crate::admission::{Recording, Seen};
+use super::{MAX_DEPTH, Subexpression};
+use crate::admission::{RecordedValue, Recording};
 
 /// Keeps of `parts`, of the expression of the index `n`, no more than `max`: first those on the ways to what decided,
 /// the outer before the inner; then those beside them. The order stays.
-pub fn keep_nearest(parts: &mut Vec<Part>, max: usize, ast: &Ast, n: usize, recording: &Recording) {
+pub fn keep_nearest(
+    parts: &mut Vec<Subexpression>,
+    max: usize,
+    ast: &Ast,
+    n: usize,
+    recording: &Recording,
+) {
     if parts.len() <= max {
         return;
     }
     let evaluation = Evaluation { ast, n, recording };
     let mut off = vec![usize::MAX; ast.len()];
     evaluation.walk(ast.root(), 0, 0, &mut off);
-    let distance = |part: &Part| off.get(part.id.index()).copied().unwrap_or(usize::MAX);
+    let distance = |part: &Subexpression| off.get(part.id.index()).copied().unwrap_or(usize::MAX);
     let mut ranked: Vec<(usize, usize, usize)> = parts
         .iter()
         .enumerate()
@@ -38,7 +44,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    fn seen(&self, id: ExprId) -> Option<&Seen> {
+    fn seen(&self, id: ExprId) -> Option<&RecordedValue> {
         self.recording.get(&(self.n, id.index()))
     }
 
@@ -70,8 +76,9 @@ impl Evaluation<'_> {
         match function {
             "_&&_" | "_||_" => {
                 let decisive = function == "_||_";
-                let has =
-                    |seen: &Seen, value: bool| if value { seen.is_true } else { seen.is_false };
+                let has = |seen: &RecordedValue, value: bool| {
+                    if value { seen.is_true } else { seen.is_false }
+                };
                 if whole.is_error {
                     return part.is_error;
                 }
@@ -86,24 +93,24 @@ impl Evaluation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::parts;
+    use crate::subexpressions::subexpressions;
     use cel::syntax;
 
     #[test]
-    fn what_decided_is_kept_and_what_is_beside_it_goes_first() {
+    fn keep_nearest_drops_subexpressions_that_did_not_decide() {
         let (ast, _) = syntax::parse("a.x == 1 && b.y == 2 && c.z == 3");
         let ast = ast.unwrap();
-        let mut all = parts(&ast);
+        let mut all = subexpressions(&ast);
         let mut recording = Recording::new();
         for part in &all {
             let decides = part.text.contains('c');
             recording.insert(
                 (0, part.id.index()),
-                Seen {
+                RecordedValue {
                     n: 1,
                     is_true: !decides,
                     is_false: decides,
-                    ..Seen::default()
+                    ..RecordedValue::default()
                 },
             );
         }

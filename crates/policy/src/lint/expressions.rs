@@ -9,7 +9,7 @@ use cel::types::Type;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::path::{self, Operator};
-use super::{Suspicion, bounds};
+use super::{Lint, bounds};
 use crate::analysis::{Closed, evaluate_closed};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, policy_env};
@@ -31,7 +31,7 @@ pub(super) fn find(
     policy: &CompiledPolicy,
     resources: &[MatchedResource],
     mapper: &RestMapper,
-) -> Vec<Suspicion> {
+) -> Vec<Lint> {
     let has_params = param_kind(policy.policy()).is_some();
     let mut search = Search {
         env: policy_env(&Declared {
@@ -41,7 +41,7 @@ pub(super) fn find(
             request_resource: true,
             mutation: policy.is_mutating(),
         }),
-        names: Names::of(policy, resources),
+        names: Names::new(policy, resources),
         mapper,
         has_params,
         calls_left: MAX_CALLS,
@@ -68,7 +68,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Self {
+    fn new(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Self {
         let rules = policy.policy().spec.iter();
         let rules = rules.filter_map(|spec| spec.match_constraints.as_ref());
         let rules = rules.flat_map(|constraints| constraints.resource_rules.iter().flatten());
@@ -164,7 +164,7 @@ struct Search<'m> {
 type Found = (Rule, String, Option<String>, bool);
 
 impl Search<'_> {
-    fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, found: &mut Vec<Suspicion>) {
+    fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, found: &mut Vec<Lint>) {
         let source = SourceMap::new(&expression.text);
         let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
         for constant in bounds::constants(ast) {
@@ -198,16 +198,14 @@ impl Search<'_> {
         }
         at_nodes.sort_by_key(|(id, _)| ast.offset(*id));
         let all = at_nodes.into_iter();
-        found.extend(
-            all.map(|(id, (rule, message, mend, is_harmless))| Suspicion {
-                rule,
-                field_ref: expression.field_ref.clone(),
-                location: Some(source.location(ast.offset(id))),
-                message,
-                mend,
-                is_harmless,
-            }),
-        );
+        found.extend(all.map(|(id, (rule, message, mend, is_harmless))| Lint {
+            rule,
+            field_ref: expression.field_ref.clone(),
+            location: Some(source.location(ast.offset(id))),
+            message,
+            mend,
+            is_harmless,
+        }));
     }
 
     fn at(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
@@ -252,7 +250,7 @@ impl Search<'_> {
                     return None;
                 };
                 let texts = elements.iter().filter_map(|id| text(ast.expr(*id)));
-                (path::of(ast, *element)?, texts.collect::<Vec<_>>(), false)
+                (path::path(ast, *element)?, texts.collect::<Vec<_>>(), false)
             }
             _ => {
                 let compared = path::comparison(ast, id)?;
@@ -400,7 +398,7 @@ fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
             function,
             target,
             args,
-        } if rule == Rule::FailingCall && Operator::of(function).is_none() => {
+        } if rule == Rule::FailingCall && Operator::from_function(function).is_none() => {
             let is_operator = function.starts_with('_');
             let first = target.iter().chain(args).next().copied();
             first.filter(|_| !is_operator)

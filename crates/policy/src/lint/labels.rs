@@ -1,7 +1,7 @@
 //! Match conditions that the request under judgement can make false: an UPDATE that takes a label away is looked at
 //! with the labels that it leaves.
 
-use super::Suspicion;
+use super::Lint;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, Operations};
@@ -21,23 +21,23 @@ const FIELDS: [&str; 2] = ["labels", "annotations"];
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/object/matcher.go`, `MatchObjectSelector` (an
 /// objectSelector looks at both objects, and matches where one of them does).
-pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut rules = matching::rules(policy.policy()).iter();
     let is_updated = rules.any(|rule| {
         let operations = Operations::of(rule.operations.as_deref().unwrap_or_default());
         operations.names().any(|name| name == "UPDATE")
     });
-    let mut judging = of_roles(policy, &[Role::Validation, Role::Variable]);
+    let mut judging = expressions_with_roles(policy, &[Role::Validation, Role::Variable]);
     if !is_updated || !judging.any(|(_, ast)| Reads::new(ast).has(&[Input::OldObject])) {
         return Vec::new();
     }
-    let conditions = of_roles(policy, &[Role::MatchCondition]);
+    let conditions = expressions_with_roles(policy, &[Role::MatchCondition]);
     // A variable may be of either object.
     let found =
         conditions.filter(|(_, ast)| !Reads::new(ast).has(&[Input::OldObject, Input::Variables]));
     let found = found.filter_map(|(condition, ast)| {
         let (id, field) = ast.iter().find_map(|(id, _)| removable(ast, id))?;
-        Some(Suspicion {
+        Some(Lint {
             rule: Rule::RemovableLabel,
             field_ref: condition.field_ref.clone(),
             location: Some(SourceMap::new(&condition.text).location(ast.offset(id))),
@@ -55,13 +55,14 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
 }
 
 /// The expressions of `roles` that can be parsed.
-fn of_roles<'a>(
+fn expressions_with_roles<'a>(
     policy: &'a CompiledPolicy,
     roles: &'a [Role],
 ) -> impl Iterator<Item = (&'a PolicyExpression, &'a Ast)> {
-    let of_roles = policy.expressions().iter();
-    let of_roles = of_roles.filter(|expression| roles.contains(&expression.role));
-    of_roles.filter_map(|expression| Some((expression, &**expression.parsed().ok()?)))
+    let expressions_with_roles = policy.expressions().iter();
+    let expressions_with_roles =
+        expressions_with_roles.filter(|expression| roles.contains(&expression.role));
+    expressions_with_roles.filter_map(|expression| Some((expression, &**expression.parsed().ok()?)))
 }
 
 /// Returns the field of the metadata of `object` that `id` selects, if it is one of [`FIELDS`].

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::{Suspicion, selectors};
+use super::{Lint, selectors};
 use crate::compile::CompiledPolicy;
 use crate::matching::{self, Operations};
 use crate::rule::Rule;
@@ -16,7 +16,7 @@ use cel::ast::{Expr, Literal};
 const MAX_FOUND: usize = 5;
 
 /// Finds the rules of `policy`.
-pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicion> {
+pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let spec = policy.policy().spec.as_ref();
     let Some(constraints) = spec.and_then(|spec| spec.match_constraints.as_ref()) else {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
         let field_ref = format!("spec.matchConstraints.excludeResourceRules[{n}]");
         found.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
-    ways_around(policy, rules, &mut found);
+    bypasses(policy, rules, &mut found);
     let field_ref = "spec.matchConstraints";
     found.extend(selectors::find(constraints, field_ref));
     found.extend(selectors::ineffective(
@@ -55,7 +55,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `Dispatch` (a paramKind that is
 /// not there counts before bindings and match conditions do).
-fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Suspicion> {
+fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
     let policy = policy.policy();
     let gvk = crate::param_kind(policy)?;
     let is_custom = gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io");
@@ -80,7 +80,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Suspicion>
         let gvr = &target.resource.gvr;
         gvr.group == "apiextensions.k8s.io" && gvr.resource == "customresourcedefinitions"
     });
-    definitions.any(|target| target.operations.names().any(|name| name == "CREATE")).then(|| Suspicion {
+    definitions.any(|target| target.operations.names().any(|name| name == "CREATE")).then(|| Lint {
         rule: Rule::LockOut,
         field_ref: "spec.paramKind".to_owned(),
         location: None,
@@ -117,7 +117,7 @@ fn groups<'a, 'm: 'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
     served: &'a Served<'m>,
-) -> impl Iterator<Item = Suspicion> + 'a {
+) -> impl Iterator<Item = Lint> + 'a {
     let groups = rule.api_groups.iter().flatten().enumerate();
     groups.filter_map(move |(n, group)| {
         let (why, mend) = match group.split_once('/') {
@@ -142,7 +142,7 @@ fn groups<'a, 'm: 'a>(
                 near(group, served.groups()).map(|near| format!("did you mean `{near}`?")),
             ),
         };
-        Some(Suspicion {
+        Some(Lint {
             rule: Rule::ImpossibleGroup,
             field_ref: format!("{field_ref}.apiGroups[{n}]"),
             location: None,
@@ -179,10 +179,10 @@ fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
 fn names<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
-) -> impl Iterator<Item = Suspicion> + 'a {
+) -> impl Iterator<Item = Lint> + 'a {
     let names = rule.resource_names.iter().flatten().enumerate();
     let patterns = names.filter(|(_, name)| name.contains('*'));
-    patterns.map(move |(n, name)| Suspicion {
+    patterns.map(move |(n, name)| Lint {
         rule: Rule::ImpossibleValue,
         field_ref: format!("{field_ref}.resourceNames[{n}]"),
         location: None,
@@ -203,7 +203,7 @@ fn names<'a>(
 fn operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
-) -> impl Iterator<Item = Suspicion> + 'a {
+) -> impl Iterator<Item = Lint> + 'a {
     let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
     // Only of Kubernetes' own subresources it is known, and a wildcard may mean another.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
@@ -227,7 +227,7 @@ fn operations<'a>(
             );
             (message, format!("add `{}` to the operations", names.join("`, `")))
         };
-        Some(Suspicion {
+        Some(Lint {
             rule: Rule::ImpossibleOperation,
             field_ref: format!("{field_ref}.resources[{n}]"),
             location: None,
@@ -239,7 +239,7 @@ fn operations<'a>(
 }
 
 /// A field that a subresource changes as well.
-struct Way {
+struct SubresourceBypass {
     /// The resources that have it.
     resources: &'static [&'static str],
     /// The field.
@@ -254,15 +254,15 @@ struct Way {
 
 /// Source: `k8s.io/kubernetes` `pkg/registry/core/pod/strategy.go` (`podEphemeralContainersStrategy`),
 /// `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`) and the like.
-const WAYS: [Way; 2] = [
-    Way {
+const BYPASSES: [SubresourceBypass; 2] = [
+    SubresourceBypass {
         resources: &["pods"],
         field: "ephemeralContainers",
         subresource: "ephemeralcontainers",
         how: "`kubectl debug`",
         is_exclusive: true,
     },
-    Way {
+    SubresourceBypass {
         resources: &[
             "deployments",
             "statefulsets",
@@ -277,18 +277,14 @@ const WAYS: [Way; 2] = [
 ];
 
 /// Fields that are read, and changed by requests that no rule matches.
-fn ways_around(
-    policy: &CompiledPolicy,
-    rules: &[NamedRuleWithOperations],
-    found: &mut Vec<Suspicion>,
-) {
-    for way in &WAYS {
+fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &mut Vec<Lint>) {
+    for bypass in &BYPASSES {
         let reads = policy.expressions().iter().any(|expression| {
             expression.parsed().is_ok_and(|ast| {
                 ast.iter().any(|(_, expr)| match expr {
-                    Expr::Select { field, .. } => &**field == way.field,
+                    Expr::Select { field, .. } => &**field == bypass.field,
                     // `?.` and `[...]`.
-                    Expr::Literal(Literal::String(text)) => &**text == way.field,
+                    Expr::Literal(Literal::String(text)) => &**text == bypass.field,
                     _ => false,
                 })
             })
@@ -298,36 +294,37 @@ fn ways_around(
         }
         for (n, rule) in rules.iter().enumerate() {
             let named = rule.resources.iter().flatten().enumerate();
-            for (m, resource) in named.filter(|(_, name)| way.resources.contains(&name.as_str())) {
+            for (m, resource) in named.filter(|(_, name)| bypass.resources.contains(&name.as_str()))
+            {
                 let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
-                if !way.is_exclusive && !asked.names().any(|name| name == "UPDATE") {
+                if !bypass.is_exclusive && !asked.names().any(|name| name == "UPDATE") {
                     continue;
                 }
-                let wanted = format!("{resource}/{}", way.subresource);
+                let subresource_name = format!("{resource}/{}", bypass.subresource);
                 if rules
                     .iter()
-                    .any(|rule| matches(rule, &wanted, way.subresource))
+                    .any(|rule| matches(rule, &subresource_name, bypass.subresource))
                 {
                     continue;
                 }
                 if found.len() >= MAX_FOUND * (rules.len() + 1) {
                     return;
                 }
-                found.push(Suspicion {
+                found.push(Lint {
                     rule: Rule::UnwatchedSubresource,
                     field_ref: format!(
                         "spec.matchConstraints.resourceRules[{n}].resources[{m}]"
                     ),
                     location: None,
                     message: format!(
-                        "{} change `{}` by {wanted}, which no rule matches",
-                        way.how, way.field
+                        "{} change `{}` by {subresource_name}, which no rule matches",
+                        bypass.how, bypass.field
                     ),
-                    mend: Some(if way.is_exclusive {
-                        format!("add `{wanted}` with UPDATE to the rules")
+                    mend: Some(if bypass.is_exclusive {
+                        format!("add `{subresource_name}` with UPDATE to the rules")
                     } else {
                         format!(
-                            "add a rule for `{wanted}` with UPDATE, whose object is a Scale, if these are to be \
+                            "add a rule for `{subresource_name}` with UPDATE, whose object is a Scale, if these are to be \
                              checked too; a Scale of 0 has no `spec.replicas`: ask with has()"
                         )
                     }),
@@ -340,10 +337,10 @@ fn ways_around(
 }
 
 /// Reports whether a rule names a subresource, `pods/exec`, or matches it by a wildcard.
-fn matches(rule: &NamedRuleWithOperations, wanted: &str, subresource: &str) -> bool {
-    let main = wanted.split('/').next().unwrap_or_default();
+fn matches(rule: &NamedRuleWithOperations, subresource_name: &str, subresource: &str) -> bool {
+    let main = subresource_name.split('/').next().unwrap_or_default();
     rule.resources.iter().flatten().any(|name| {
-        name == wanted
+        name == subresource_name
             || name == "*/*"
             || *name == format!("{main}/*")
             || *name == format!("*/{subresource}")

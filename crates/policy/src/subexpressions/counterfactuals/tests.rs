@@ -4,7 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kubernetes::schema::Gvr;
 use serde_json::{Value, json};
 
-use super::changes;
+use super::counterfactuals;
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Binding, Object, ParamList, Recorder,
     ReviewContext,
@@ -12,7 +12,7 @@ use crate::admission::{
 use crate::compile::CompiledPolicy;
 
 /// The changes that would give `expression` the other value for an object, each way as one text.
-fn of(expression: &str) -> Vec<String> {
+fn changes_of(expression: &str) -> Vec<String> {
     with_variables(&[], expression)
 }
 
@@ -54,10 +54,14 @@ fn with_variables(variables: &[(&str, &str)], expression: &str) -> Vec<String> {
     let ast = compiled.expressions()[index].parsed().unwrap();
     let variables = compiled.variables();
     let is_true = recording[&(index, ast.root().index())].is_true;
-    let ways = changes(ast, index, &recording, &variables, !is_true);
-    let mut told: Vec<String> = ways.told.iter().map(|way| way.join(" and ")).collect();
-    told.extend((ways.n_more > 0).then(|| format!("and {} more", ways.n_more)));
-    told
+    let found = counterfactuals(ast, index, &recording, &variables, !is_true);
+    let mut shown: Vec<String> = found
+        .shown
+        .iter()
+        .map(|terms| terms.join(" and "))
+        .collect();
+    shown.extend((found.n_more > 0).then(|| format!("and {} more", found.n_more)));
+    shown
 }
 
 #[test]
@@ -118,17 +122,17 @@ fn terms_that_decide_are_told_with_what_they_compare() {
         ),
     ];
     for (expression, expect) in table {
-        assert_eq!(of(expression), expect, "{expression}");
+        assert_eq!(changes_of(expression), expect, "{expression}");
     }
 }
 
 #[test]
 fn values_without_a_text_are_not_told() {
     let check = "authorizer.group('apps').resource('deployments').check('list').allowed()";
-    assert!(of(check).is_empty());
-    assert_eq!(of(&format!("!{check}")), [check]);
+    assert!(changes_of(check).is_empty());
+    assert_eq!(changes_of(&format!("!{check}")), [check]);
     assert_eq!(
-        of(&format!("{check} && object.d")),
+        changes_of(&format!("{check} && object.d")),
         [format!("{check} and object.d (not evaluated)")]
     );
 }
@@ -136,18 +140,18 @@ fn values_without_a_text_are_not_told() {
 #[test]
 fn the_element_that_decides_is_named_by_its_index_or_key() {
     assert_eq!(
-        of("object.m.all(k, object.m[k] < 5)"),
+        changes_of("object.m.all(k, object.m[k] < 5)"),
         ["object.m[k] < 5 for each k of object.m (it is not so for object.m[\"y\"])"]
     );
     assert_eq!(
-        of("object.l.all(i, i.p.all(p, p < 5))"),
+        changes_of("object.l.all(i, i.p.all(p, p < 5))"),
         [
             "p < 5 for each p of i.p (it is not so for i.p[1]) for each i of object.l (it is not so for object.l[1])"
         ]
     );
     // No element of several decides alone.
     assert_eq!(
-        of("object.c.exists(x, x > 5)"),
+        changes_of("object.c.exists(x, x > 5)"),
         ["x > 5 for some x of object.c"]
     );
 }
@@ -162,14 +166,14 @@ fn constants_cannot_be_changed() {
         "false || (1 == 2 && object.d)",
         "true || object.d",
     ] {
-        assert_eq!(of(constant), [""; 0], "{constant}");
+        assert_eq!(changes_of(constant), [""; 0], "{constant}");
     }
     assert_eq!(
-        of("object.a <= 5 || false"),
+        changes_of("object.a <= 5 || false"),
         ["object.a <= 5 (object.a is 7)"]
     );
     assert_eq!(
-        of("[1, 2].exists(x, x == object.a)"),
+        changes_of("[1, 2].exists(x, x == object.a)"),
         ["x == object.a for some x of [1, 2]"]
     );
 }
@@ -179,21 +183,24 @@ fn ways_beyond_three_are_counted_and_those_of_many_terms_are_not_told() {
     let of_number = |n: usize| format!("object.a == {n}");
     let any = |of: std::ops::Range<usize>| of.map(of_number).collect::<Vec<_>>().join(" || ");
     let first = |n: usize| format!("{} (object.a is 7)", of_number(n));
-    let told = |n: usize| vec![first(10), first(11), first(12), format!("and {n} more")];
-    assert_eq!(of(&any(10..15)), told(2));
-    assert_eq!(of(&any(10..80)), told(67));
-    assert_eq!(of(&["object.a == 1"; 4].join(" || ")), [first(1)]);
+    let shown = |n: usize| vec![first(10), first(11), first(12), format!("and {n} more")];
+    assert_eq!(changes_of(&any(10..15)), shown(2));
+    assert_eq!(changes_of(&any(10..80)), shown(67));
+    assert_eq!(changes_of(&["object.a == 1"; 4].join(" || ")), [first(1)]);
     // One value is not two.
     let pair = "(object.a == 1 || object.a == 2)";
-    assert_eq!(of(&format!("{pair} && {pair}")), [first(1), first(2)]);
-    assert_eq!(of(&["object.a == 1"; 7].join(" && ")), [""; 0]);
+    assert_eq!(
+        changes_of(&format!("{pair} && {pair}")),
+        [first(1), first(2)]
+    );
+    assert_eq!(changes_of(&["object.a == 1"; 7].join(" && ")), [""; 0]);
     // The shortest first.
     let all = format!("(object.b == 'a' && object.a == 1) || {}", any(10..14));
-    assert_eq!(of(&all), told(2));
+    assert_eq!(changes_of(&all), shown(2));
 }
 
 #[test]
-fn that_an_object_is_there_is_not_repeated() {
+fn presence_of_object_is_not_repeated() {
     let table: [(&str, &[&str]); 4] = [
         (
             "object != null && object.a <= 5",
@@ -216,15 +223,15 @@ fn that_an_object_is_there_is_not_repeated() {
             &["object.m.x > 5 (object.m.x is 1) and still object.m != null"],
         ),
     ];
-    for (expression, ways) in table {
-        assert_eq!(of(expression), ways, "{expression}");
+    for (expression, counterfactuals) in table {
+        assert_eq!(changes_of(expression), counterfactuals, "{expression}");
     }
 }
 
 #[test]
 fn elements_of_macros_within_macros_are_named() {
     assert_eq!(
-        of("object.l.all(x, x.p.all(y, y < 5))"),
+        changes_of("object.l.all(x, x.p.all(y, y < 5))"),
         [
             "y < 5 for each y of x.p (it is not so for x.p[1]) for each x of object.l (it is not so for object.l[1])"
         ]
@@ -302,7 +309,7 @@ fn terms_that_the_change_may_change_are_told_with_it() {
         ),
     ];
     for (expression, expect) in table {
-        assert_eq!(of(expression), expect, "{expression}");
+        assert_eq!(changes_of(expression), expect, "{expression}");
     }
 }
 

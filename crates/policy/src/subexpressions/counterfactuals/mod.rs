@@ -12,59 +12,59 @@ use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 use self::reads::{Atom, Read};
 use super::{MAX_DEPTH, operand_of, text};
-use crate::admission::{Recording, Seen};
+use crate::admission::{RecordedValue, Recording};
 
-/// The most ways that are told, and the most terms of one.
-const MAX_WAYS: usize = 3;
+/// The most counterfactuals that are told, and the most terms of one.
+const MAX_SHOWN: usize = 3;
 const MAX_TERMS: usize = 6;
 
-/// The most ways that are looked at; of the others it is only known how many they are.
-const MAX_KNOWN: usize = 32;
+/// The most counterfactuals that are looked at; of the others it is only known how many they are.
+const MAX_COLLECTED: usize = 32;
 
 /// The variables that a request has or has not, whatever they hold.
 const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
 
-/// The ways in which an expression would have the other value.
+/// The counterfactuals in which an expression would have the other value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct Counterfactuals {
     /// The first of them, each as terms that must hold together.
-    pub told: Vec<Vec<String>>,
+    pub shown: Vec<Vec<String>>,
     /// How many more there are.
     pub n_more: usize,
 }
 
-/// Ways while they are collected.
+/// Counterfactuals while they are collected.
 #[derive(Clone, Debug, Default)]
 struct Found {
-    ways: Vec<Way>,
+    counterfactuals: Vec<Counterfactual>,
     /// How many there are beside those.
     n_more: usize,
 }
 
 impl Found {
-    fn of(way: Way) -> Self {
+    fn new(counterfactual: Counterfactual) -> Self {
         Self {
-            ways: vec![way],
+            counterfactuals: vec![counterfactual],
             n_more: 0,
         }
     }
 
-    /// Cuts the ways to as many as are looked at.
+    /// Cuts the counterfactuals to as many as are looked at.
     fn cut(mut self) -> Self {
-        let n_over = self.ways.len().saturating_sub(MAX_KNOWN);
+        let n_over = self.counterfactuals.len().saturating_sub(MAX_COLLECTED);
         self.n_more = self.n_more.saturating_add(n_over);
-        self.ways.truncate(MAX_KNOWN);
+        self.counterfactuals.truncate(MAX_COLLECTED);
         self
     }
 
     fn len(&self) -> usize {
-        self.ways.len().saturating_add(self.n_more)
+        self.counterfactuals.len().saturating_add(self.n_more)
     }
 }
 
 /// Terms that must hold together.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct Counterfactual {
     /// Those that do not hold yet, or were not evaluated.
     changed: Vec<Atom>,
     /// Those that hold.
@@ -74,41 +74,41 @@ struct Way {
 /// The expressions of variables by their names.
 pub type Variables<'a> = [(String, &'a Ast)];
 
-/// The ways in which the expression of the index `n` would be `wanted`, of which each is terms that must hold
+/// The counterfactuals in which the expression of the index `n` would be `wanted`, of which each is terms that must hold
 /// together: those that do not hold yet, or were not evaluated, and with `still` those that hold and may not after the
 /// change. There are none where it is so already, or where they would only repeat the expression. Of many, those of
 /// the fewest terms are told.
 #[must_use]
-pub fn changes(
+pub fn counterfactuals(
     ast: &Ast,
     n: usize,
     recording: &Recording,
     variables: &Variables<'_>,
     wanted: bool,
-) -> Ways {
+) -> Counterfactuals {
     let evaluation = Evaluation {
         ast,
         n,
         recording,
         variables,
     };
-    let found = evaluation.ways(ast.root(), wanted, 0);
-    let mut told: Vec<Vec<String>> = (found.ways.iter())
-        .filter(|way| !way.changed.is_empty())
-        .filter_map(|way| evaluation.told(way))
+    let found = evaluation.counterfactuals(ast.root(), wanted, 0);
+    let mut shown: Vec<Vec<String>> = (found.counterfactuals.iter())
+        .filter(|counterfactual| !counterfactual.changed.is_empty())
+        .filter_map(|counterfactual| evaluation.terms(counterfactual))
         .collect();
     let mut seen = BTreeSet::new();
-    told.retain(|way| seen.insert(way.clone()));
-    if matches!(&*told, [way] if **way == [text(ast, ast.root())]) {
-        return Ways::default();
+    shown.retain(|counterfactual| seen.insert(counterfactual.clone()));
+    if matches!(&*shown, [counterfactual] if **counterfactual == [text(ast, ast.root())]) {
+        return Counterfactuals::default();
     }
-    if told.len() > MAX_WAYS {
-        told.sort_by_key(Vec::len);
+    if shown.len() > MAX_SHOWN {
+        shown.sort_by_key(Vec::len);
     }
-    let n_more = told.len().saturating_sub(MAX_WAYS);
-    told.truncate(MAX_WAYS);
-    Ways {
-        told,
+    let n_more = shown.len().saturating_sub(MAX_SHOWN);
+    shown.truncate(MAX_SHOWN);
+    Counterfactuals {
+        shown,
         n_more: n_more.saturating_add(found.n_more),
     }
 }
@@ -144,24 +144,29 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// The terms of a way; `None` where they contradict each other, or are too many.
-    fn told(&self, way: &Way) -> Option<Vec<String>> {
-        let all: Vec<Atom> = way.changed.iter().chain(&way.kept).copied().collect();
+    fn terms(&self, counterfactual: &Counterfactual) -> Option<Vec<String>> {
+        let all: Vec<Atom> = counterfactual
+            .changed
+            .iter()
+            .chain(&counterfactual.kept)
+            .copied()
+            .collect();
         let contradicts = |one: &Atom| all.iter().any(|other| self.contradict(*one, *other));
-        if way.changed.iter().any(contradicts) {
+        if counterfactual.changed.iter().any(contradicts) {
             return None;
         }
         let mut changed: Vec<String> = Vec::new();
-        for (n, (id, wanted)) in way.changed.iter().enumerate() {
-            let mut before = way.changed.iter().take(n);
+        for (n, (id, wanted)) in counterfactual.changed.iter().enumerate() {
+            let mut before = counterfactual.changed.iter().take(n);
             if !before.any(|known| known.1 == *wanted && self.is_same(known.0, *id)) {
                 changed.push(self.term(*id, *wanted));
             }
         }
-        let kept = way.kept.iter().filter(|kept| {
-            let mut changed = way.changed.iter();
-            changed.any(|changed| self.disturbs(changed.0, kept.0))
-                && !self.stays(**kept, &way.changed)
-                && !self.follows(**kept, &way.changed, 0)
+        let kept = counterfactual.kept.iter().filter(|kept| {
+            let mut changed = counterfactual.changed.iter();
+            changed.any(|changed| self.may_affect(changed.0, kept.0))
+                && !self.stays(**kept, &counterfactual.changed)
+                && !self.is_implied(**kept, &counterfactual.changed, 0)
         });
         let kept = kept.map(|(id, wanted)| format!("still {}", self.condition(*id, *wanted)));
         let terms: Vec<String> = changed.into_iter().chain(kept).collect();
@@ -230,7 +235,7 @@ impl Evaluation<'_> {
         found.push((id, wanted));
     }
 
-    fn seen(&self, id: ExprId) -> Option<&Seen> {
+    fn seen(&self, id: ExprId) -> Option<&RecordedValue> {
         self.recording.get(&(self.n, id.index()))
     }
 
@@ -259,12 +264,12 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The ways in which `id` would be `wanted`.
-    fn ways(&self, id: ExprId, wanted: bool, depth: usize) -> Found {
+    /// The counterfactuals in which `id` would be `wanted`.
+    fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> Found {
         if self.is(id, wanted) {
-            let mut way = Way::default();
-            self.kept(id, wanted, depth, &mut way.kept);
-            return Found::of(way);
+            let mut counterfactual = Counterfactual::default();
+            self.kept(id, wanted, depth, &mut counterfactual.kept);
+            return Found::new(counterfactual);
         }
         let next = depth + 1;
         if depth < MAX_DEPTH
@@ -275,7 +280,7 @@ impl Evaluation<'_> {
             } = self.ast.expr(id)
         {
             match (&**function, &**args) {
-                ("!_", [negated]) => return self.ways(*negated, !wanted, next),
+                ("!_", [negated]) => return self.counterfactuals(*negated, !wanted, next),
                 ("_&&_" | "_||_", terms) if (&**function == "_&&_") == wanted => {
                     return self.all(terms, wanted, next);
                 }
@@ -292,17 +297,17 @@ impl Evaluation<'_> {
         if self.is_constant(id) {
             return Found::default();
         }
-        Found::of(Way {
+        Found::new(Counterfactual {
             changed: vec![(id, wanted)],
             kept: Vec::new(),
         })
     }
 
-    /// The ways in which the branch of `?:` that was taken would have its value.
+    /// The counterfactuals in which the branch of `?:` that was taken would have its value.
     fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> Found {
-        let mut found = self.ways(branch, wanted, depth);
-        for way in &mut found.ways {
-            self.kept(condition.0, condition.1, depth, &mut way.kept);
+        let mut found = self.counterfactuals(branch, wanted, depth);
+        for counterfactual in &mut found.counterfactuals {
+            self.kept(condition.0, condition.1, depth, &mut counterfactual.kept);
         }
         found
     }
@@ -336,25 +341,29 @@ impl Evaluation<'_> {
         only_own
     }
 
-    /// The ways in which all of `terms` would be `wanted`.
+    /// The counterfactuals in which all of `terms` would be `wanted`.
     fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
-        let mut found = Found::of(Way::default());
+        let mut found = Found::new(Counterfactual::default());
         for term in terms {
-            let of_term = self.ways(*term, wanted, depth);
+            let of_term = self.counterfactuals(*term, wanted, depth);
             let n_all = found.len().saturating_mul(of_term.len());
-            let n_known = found.ways.len().saturating_mul(of_term.ways.len());
-            let with = |way: &Way| {
-                let of_term = of_term.ways.iter();
-                let ways = of_term.map(|more| Way {
-                    changed: [&*way.changed, &*more.changed].concat(),
-                    kept: [&*way.kept, &*more.kept].concat(),
+            let n_known = found
+                .counterfactuals
+                .len()
+                .saturating_mul(of_term.counterfactuals.len());
+            let with = |counterfactual: &Counterfactual| {
+                let of_term = of_term.counterfactuals.iter();
+                let counterfactuals = of_term.map(|more| Counterfactual {
+                    changed: [&*counterfactual.changed, &*more.changed].concat(),
+                    kept: [&*counterfactual.kept, &*more.kept].concat(),
                 });
                 // Of a way that takes more than can be told nothing is said.
-                let is_short = |way: &Way| way.changed.len() <= MAX_TERMS;
-                ways.filter(is_short).collect::<Vec<_>>()
+                let is_short =
+                    |counterfactual: &Counterfactual| counterfactual.changed.len() <= MAX_TERMS;
+                counterfactuals.filter(is_short).collect::<Vec<_>>()
             };
             found = Found {
-                ways: found.ways.iter().flat_map(with).collect(),
+                counterfactuals: found.counterfactuals.iter().flat_map(with).collect(),
                 n_more: n_all.saturating_sub(n_known),
             }
             .cut();
@@ -362,12 +371,12 @@ impl Evaluation<'_> {
         found
     }
 
-    /// The ways in which one of `terms` would be `wanted`.
+    /// The counterfactuals in which one of `terms` would be `wanted`.
     fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
         let mut found = Found::default();
         for term in terms {
-            let of_term = self.ways(*term, wanted, depth);
-            found.ways.extend(of_term.ways);
+            let of_term = self.counterfactuals(*term, wanted, depth);
+            found.counterfactuals.extend(of_term.counterfactuals);
             found.n_more = found.n_more.saturating_add(of_term.n_more);
         }
         found.cut()
@@ -414,7 +423,7 @@ impl Evaluation<'_> {
     fn condition(&self, id: ExprId, wanted: bool) -> String {
         match self.ast.expr(id) {
             Expr::Comprehension(fold) => {
-                if let Some(condition) = self.of_elements(id, fold, wanted) {
+                if let Some(condition) = self.elements_condition(id, fold, wanted) {
                     return condition;
                 }
             }
@@ -453,7 +462,7 @@ impl Evaluation<'_> {
     }
 
     /// The condition on the elements of what a macro goes through.
-    fn of_elements(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
+    fn elements_condition(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
         let (is_all, test) = self.test(fold)?;
         let some = if is_all == wanted { "each" } else { "some" };
         let condition = format!(
