@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use vap_status_controller::go_json;
 use vap_status_controller::policy::admission::mutation::{
-    Bound, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
+    BoundPolicy, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
 };
 use vap_status_controller::policy::admission::{
     AdmissionRequest, AuthorizerList, Binding, Namespace, Object, Operation, ParamList, ParamSource,
@@ -216,7 +216,7 @@ pub fn outcome(
     };
     let bound: Vec<_> = read
         .iter()
-        .map(|(policy, bindings)| Bound {
+        .map(|(policy, bindings)| BoundPolicy {
             policy,
             bindings,
             params: params.clone(),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use vap_status_controller::merge::Types;
 use vap_status_controller::policy::admission::mutation::{
-    Bound, Kinds, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
+    BoundPolicy, Kinds, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
 };
 use vap_status_controller::policy::admission::{
     AdmissionRequest, AuthorizerList, Binding, Namespace, NamespaceSource, Object, Operation,
@@ -103,7 +103,7 @@ fn run(
     let params = ParamList::default();
     let bound: Vec<_> = policies
         .iter()
-        .map(|policy| Bound {
+        .map(|policy| BoundPolicy {
             policy,
             bindings: &bindings,
             params: Ok(&params),
@@ -426,7 +426,7 @@ fn a_deletion_is_not_mutated() {
     )];
     let bindings = [binding("b")];
     let params = ParamList::default();
-    let bound = [Bound {
+    let bound = [BoundPolicy {
         policy: &policies[0],
         bindings: &bindings,
         params: Ok(&params),

@@ -6,7 +6,7 @@ use super::report::{MutatedObject, PolicyEval, Verdict};
 use super::world::{Ready, World};
 use crate::cli::unified;
 use crate::defaulting::Stage;
-use crate::policy::admission::mutation::Bound;
+use crate::policy::admission::mutation::BoundPolicy;
 use crate::policy::admission::{AuthorizerList, ParamList, ParamSource, ReviewContext};
 use crate::probe::api::{Request, Samples};
 use crate::probe::mutation::{patch, together};
@@ -45,9 +45,9 @@ pub(super) fn of_all(
         .iter()
         .zip(evals)
         .filter(|(_, eval)| !matches!(eval.verdict, Verdict::NotBound | Verdict::NotMatched));
-    let bound: Vec<Bound<'_>> = asks
+    let bound: Vec<BoundPolicy<'_>> = asks
         .filter_map(|(policy, _)| {
-            Some(Bound {
+            Some(BoundPolicy {
                 policy: policy.mutating.as_ref()?,
                 bindings: &policy.bindings,
                 params: match &policy.params {

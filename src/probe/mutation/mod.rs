@@ -23,7 +23,7 @@ use crate::custom_resource::{RULES_NOT_CHECKED, Validator};
 use crate::defaulting::Decoding;
 use crate::merge::Types;
 use crate::policy::admission::mutation::{
-    Bound, Kinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
+    BoundPolicy, Kinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
 };
 use crate::policy::admission::{
     AdmissionRequest, Binding, DeniedBy, Operation, ReviewContext, ReviewOutcome, Status,
@@ -117,7 +117,7 @@ pub fn outcome(
             cost: 0,
         });
     }
-    let bound = [Bound {
+    let bound = [BoundPolicy {
         policy: mutating.policy,
         bindings,
         params: context.params.clone(),
@@ -167,7 +167,7 @@ pub fn outcome(
 /// # Errors
 /// Returns the reason why the outcome is unknown.
 pub fn together(
-    bound: &[Bound<'_>],
+    bound: &[BoundPolicy<'_>],
     kinds: &dyn Kinds,
     (request, object): (&AdmissionRequest, Option<&Value>),
     context: &ReviewContext<'_>,

@@ -21,7 +21,7 @@ use super::search::{MAX_REPAIRS, MAX_STEPS};
 use super::symbolic::ExprRef;
 use super::{Context, mutation_locations};
 use crate::admission::mutation::{
-    Bound, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
+    BoundPolicy, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
 };
 use crate::admission::{AuthorizerList, Binding, Object, Operation, ParamList};
 use crate::compile::CompiledPolicy;
@@ -313,7 +313,7 @@ impl MutationSearch<'_> {
             },
             ..ValidatingAdmissionPolicyBinding::default()
         });
-        let bound = Bound {
+        let bound = BoundPolicy {
             policy: &self.mutating,
             bindings: std::slice::from_ref(&binding),
             params: Ok(&params),

@@ -39,12 +39,12 @@ impl Run<'_> {
                 gvk.kind
             );
             let status = status(503, "ServiceUnavailable", &text);
-            return Err(Failure::of_request(StepCause::NoTypes, status));
+            return Err(Failure::request_error(StepCause::NoTypes, status));
         };
         if let Err(error) = &expression.program {
-            return Err(Failure::of_policy(StepCause::Expression, error.clone()));
+            return Err(Failure::policy_error(StepCause::Expression, error.clone()));
         }
-        let of_expression = |error| Failure::of_policy(StepCause::Expression, error);
+        let of_expression = |error| Failure::policy_error(StepCause::Expression, error);
         let outcome = stage::run(
             [Some(expression)].into_iter(),
             scope,
@@ -80,7 +80,7 @@ impl Run<'_> {
         types: &Types,
         (gvk, object): (&Gvk, &Json),
     ) -> Result<Json, Failure> {
-        let applied = native::applied(value).map_err(Failure::of_value)?;
+        let applied = native::applied(value).map_err(Failure::value_error)?;
         let none = Types::default();
         let types = if is_published_elsewhere(gvk) {
             &none
@@ -89,10 +89,10 @@ impl Run<'_> {
         };
         let merged = merge::apply(types, gvk, object, &applied).map_err(|error| {
             let message = format!("error applying patch: {error}");
-            Failure::of_policy(StepCause::Merge(error), message)
+            Failure::policy_error(StepCause::Merge(error), message)
         })?;
         let read = (self.context.kinds).read(gvk, &merged, Decoding::Conversion);
-        read.map_err(|error| Failure::of_policy(StepCause::Decoding, error))
+        read.map_err(|error| Failure::policy_error(StepCause::Decoding, error))
     }
 
     /// The object with the patch that an expression gives applied.
@@ -103,7 +103,7 @@ impl Run<'_> {
         (gvk, object): (&Gvk, &Json),
     ) -> Result<Json, Failure> {
         let patch = native::patch(value).map_err(|failure| match failure {
-            PatchFailure::Failed(error) => Failure::of_value(error),
+            PatchFailure::Failed(error) => Failure::value_error(error),
             PatchFailure::Panic => Failure::panicked(),
         })?;
         if self.is_trial && patch.is_empty() {
@@ -117,13 +117,13 @@ impl Run<'_> {
             Err((error, operation)) => {
                 let message = format!("JSON Patch: {error}");
                 let path = operation.map(|operation| operation.path.clone());
-                return Err(Failure::of_policy(
+                return Err(Failure::policy_error(
                     StepCause::Patch { error, path },
                     message,
                 ));
             }
         };
-        let unread = |error: &str| Failure::of_request(StepCause::Decoding, internal(error));
+        let unread = |error: &str| Failure::request_error(StepCause::Decoding, internal(error));
         if self.context.kinds.is_custom(gvk) {
             return json_patch::decoded(patched).map_err(|error| unread(&error));
         }

@@ -78,19 +78,19 @@ pub(super) enum End {
 }
 
 impl Failure {
-    pub(super) fn of_policy(cause: StepCause, message: String) -> Self {
+    pub(super) fn policy_error(cause: StepCause, message: String) -> Self {
         let (cause, end) = (Box::new(cause), End::Policy(message));
         Self { cause, end }
     }
 
-    pub(super) fn of_request(cause: StepCause, status: Status) -> Self {
+    pub(super) fn request_error(cause: StepCause, status: Status) -> Self {
         let (cause, end) = (Box::new(cause), End::Request(status));
         Self { cause, end }
     }
 
-    pub(super) fn of_value(error: ValueError) -> Self {
+    pub(super) fn value_error(error: ValueError) -> Self {
         let misplaced = error.misplaced;
-        Self::of_policy(StepCause::Value { misplaced }, error.message)
+        Self::policy_error(StepCause::Value { misplaced }, error.message)
     }
 
     /// The answer to a request for which the API server panics.
@@ -98,7 +98,7 @@ impl Failure {
     /// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
     pub(super) fn panicked() -> Self {
         let text = "This request caused apiserver to panic. Look in the logs for details.";
-        Self::of_request(StepCause::Panic, status(500, "InternalError", text))
+        Self::request_error(StepCause::Panic, status(500, "InternalError", text))
     }
 
     /// The error of the step.

@@ -122,7 +122,7 @@ impl<'a, S: SchemaResolver> KindsOf<'a, S> {
 
 impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
-        of_kind(&self.types, self.builtin, self.schemas.custom(gvk), gvk)
+        types_for_kind(&self.types, self.builtin, self.schemas.custom(gvk), gvk)
     }
 
     fn is_custom(&self, gvk: &Gvk) -> bool {
@@ -136,7 +136,7 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
 }
 
 /// The types of a kind, made where they are asked for first.
-fn of_kind(
+fn types_for_kind(
     known: &KnownTypes,
     builtin: &Builtin,
     custom: Option<(&Crd, &CrdVersion)>,
@@ -180,7 +180,7 @@ fn completed(
 
 impl Kinds for KnownKinds {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
-        of_kind(&self.types, &self.builtin, self.custom(gvk), gvk)
+        types_for_kind(&self.types, &self.builtin, self.custom(gvk), gvk)
     }
 
     fn is_custom(&self, gvk: &Gvk) -> bool {

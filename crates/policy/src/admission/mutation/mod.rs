@@ -107,7 +107,7 @@ impl MutatingAdmission {
 
 /// A policy with its bindings, which count as given, whatever policy they name.
 #[derive(Clone)]
-pub struct Bound<'a> {
+pub struct BoundPolicy<'a> {
     /// The policy.
     pub policy: &'a MutatingAdmission,
     /// The bindings.
@@ -116,9 +116,9 @@ pub struct Bound<'a> {
     pub params: Result<&'a dyn ParamSource, String>,
 }
 
-impl fmt::Debug for Bound<'_> {
+impl fmt::Debug for BoundPolicy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bound")
+        f.debug_struct("BoundPolicy")
             .field("policy", &self.policy.name())
             .finish_non_exhaustive()
     }
@@ -211,7 +211,7 @@ pub struct Step {
 pub fn mutate(
     request: &AdmissionRequest,
     object: Option<&Json>,
-    policies: &[Bound<'_>],
+    policies: &[BoundPolicy<'_>],
     context: &MutationContext<'_>,
 ) -> MutationOutcome {
     let request = AdmissionRequest {
@@ -282,7 +282,7 @@ struct Versioned {
 
 struct Run<'a> {
     context: &'a MutationContext<'a>,
-    policies: &'a [Bound<'a>],
+    policies: &'a [BoundPolicy<'a>],
     request: AdmissionRequest,
     object: Option<Json>,
     /// Those that were invoked, and are to be again if a later mutation changes the object.
@@ -304,7 +304,7 @@ impl<'a> Run<'a> {
     fn new(
         request: AdmissionRequest,
         object: Option<Json>,
-        policies: &'a [Bound<'a>],
+        policies: &'a [BoundPolicy<'a>],
         context: &'a MutationContext<'a>,
     ) -> Self {
         Self {

@@ -186,9 +186,11 @@ fn native(value: &Value, depth: u32) -> Applied {
             let syntax = format!("[]ref.Val{{{}}}", items.join(", "));
             foreign("[]ref.Val", format!("[{}]", items.join(" ")), syntax)
         }
-        Value::List(list) if list.is_json() => {
-            Applied::List(list.iter().map(|item| of_json(&item, deeper)).collect())
-        }
+        Value::List(list) if list.is_json() => Applied::List(
+            list.iter()
+                .map(|item| applied_json(&item, deeper))
+                .collect(),
+        ),
         Value::List(list) => Applied::List(list.iter().map(|item| native(&item, deeper)).collect()),
         Value::Map(map) if is_literal_map(map) => {
             let entries = map.entries().unwrap_or_default();
@@ -209,7 +211,7 @@ fn native(value: &Value, depth: u32) -> Applied {
                 format!("map[ref.Val]ref.Val{{{}}}", text(":", true).join(", ")),
             )
         }
-        Value::Map(_) => of_json(value, deeper),
+        Value::Map(_) => applied_json(value, deeper),
         Value::Bytes(_) => whole("[]uint8"),
         Value::Duration(_) => whole("time.Duration"),
         Value::Timestamp(_) => whole("time.Time"),
@@ -222,17 +224,19 @@ fn native(value: &Value, depth: u32) -> Applied {
 }
 
 /// A value of an object of the request.
-fn of_json(value: &Value, depth: u32) -> Applied {
+fn applied_json(value: &Value, depth: u32) -> Applied {
     let deeper = depth.saturating_add(1);
     match value {
         Value::Null => Applied::Null,
-        Value::List(list) if depth <= MAX_DEPTH => {
-            Applied::List(list.iter().map(|item| of_json(&item, deeper)).collect())
-        }
+        Value::List(list) if depth <= MAX_DEPTH => Applied::List(
+            list.iter()
+                .map(|item| applied_json(&item, deeper))
+                .collect(),
+        ),
         Value::Map(map) if depth <= MAX_DEPTH => {
             let entries = map.entries().unwrap_or_default().into_iter();
             let entries = entries.filter_map(|(key, value)| {
-                Some((key.as_str()?.to_owned(), of_json(&value, deeper)))
+                Some((key.as_str()?.to_owned(), applied_json(&value, deeper)))
             });
             Applied::Map(entries.collect())
         }
@@ -357,7 +361,7 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
         }
         Value::Opaque(_) => match value.downcast::<ObjectValue>() {
             Some(_) if depth > 0 => return Err(PatchFailure::Panic),
-            Some(object) => of_applied(&fields(object, deeper).ok_or_else(unsupported)?)?,
+            Some(object) => json_from_applied(&fields(object, deeper).ok_or_else(unsupported)?)?,
             None => return Err(unsupported().into()),
         },
         Value::Bytes(bytes) => cel::base64::encode(bytes).into(),
@@ -379,7 +383,7 @@ fn number(value: f64) -> Option<Json> {
 /// An object within a patch as JSON.
 ///
 /// Source: protobuf-go `types/known/structpb`, `NewValue`.
-fn of_applied(value: &Applied) -> Result<Json, String> {
+fn json_from_applied(value: &Applied) -> Result<Json, String> {
     Ok(match value {
         Applied::Null => Json::Null,
         Applied::Bool(value) => Json::Bool(*value),
@@ -387,13 +391,16 @@ fn of_applied(value: &Applied) -> Result<Json, String> {
         Applied::Int(value) => number(*value as f64).unwrap_or_default(),
         Applied::Double(value) => number(*value).unwrap_or_default(),
         Applied::Text(text) => text.clone().into(),
-        Applied::List(items) => {
-            Json::Array(items.iter().map(of_applied).collect::<Result<_, _>>()?)
-        }
+        Applied::List(items) => Json::Array(
+            items
+                .iter()
+                .map(json_from_applied)
+                .collect::<Result<_, _>>()?,
+        ),
         Applied::Map(fields) => {
             let fields = fields
                 .iter()
-                .map(|(name, field)| Ok::<_, String>((name.clone(), of_applied(field)?)));
+                .map(|(name, field)| Ok::<_, String>((name.clone(), json_from_applied(field)?)));
             Json::Object(fields.collect::<Result<_, _>>()?)
         }
         Applied::Foreign(foreign) => {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Bound, MutationContext, Run, StepError};
+use super::{BoundPolicy, MutationContext, Run, StepError};
 use crate::admission::AdmissionRequest;
 
 /// The errors of the mutations of a policy for `request`, whose object is `object`, each with the place of the mutation in
@@ -10,7 +10,7 @@ use crate::admission::AdmissionRequest;
 pub(crate) fn step_errors(
     request: AdmissionRequest,
     object: Json,
-    policy: &Bound<'_>,
+    policy: &BoundPolicy<'_>,
     context: &MutationContext<'_>,
 ) -> Vec<(usize, StepError)> {
     let policies = std::slice::from_ref(policy);
@@ -111,7 +111,7 @@ mod tests {
                 for third in [NOTHING, MISSING, DEFAULTED] {
                     for reinvocation in ["Never", "IfNeeded"] {
                         let policy = policy(&[first, second, third], reinvocation);
-                        let bound = Bound {
+                        let bound = BoundPolicy {
                             policy: &policy,
                             bindings: std::slice::from_ref(&binding),
                             params: Ok(&params),

@@ -141,7 +141,7 @@ fn a_namespace_that_is_written_is_selected_by_what_it_becomes() {
 }
 
 #[test]
-fn what_has_no_namespace_is_in_all_namespaces() {
+fn namespace_selector_matches_requests_without_namespace() {
     let mut request = deployment();
     request.namespace.clear();
     let selector = json!({"matchLabels": {"env": "dev"}});
