@@ -1,17 +1,18 @@
-//! The model of an admission policy: compiled, matched, analysed and decided.
+//! The model of an admission policy: compilation, matching, analysis, and evaluation.
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 //!
-//! - [`subject`]: the kinds of objects whose expressions are evaluated.
-//! - [`compile`]: every expression of a policy, compiled as the API server does; [`consequence`] says what happens to
-//!   a request for which one fails.
-//! - [`mutations`]: what a mutating policy is in terms of a validating one.
+//! - [`subject`]: the kinds of objects with expressions to evaluate.
+//! - [`compile`]: compiles the expressions of a policy as the API server does. [`consequence`]: the effect of a failing
+//!   expression on the request.
+//! - [`mutations`]: represents a mutating policy as a validating one.
 //! - [`reads`]: inputs, variables and fields that an expression reads.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
-//! - [`analysis`]: which expressions fail for which kinds; [`finding`] and [`rule`] are how that is told.
+//! - [`analysis`]: type errors by expression and kind. [`finding`] and [`rule`] describe them.
 //! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms it.
-//! - [`cost`]: what the expressions may cost, and how far that stays below the limits.
-//! - [`admission`]: what an API server decides of a request because of a policy and its bindings.
+//! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that stop a cluster.
+//! - [`cost`]: upper bounds of the cost of expressions, compared with the limits.
+//! - [`admission`]: the decision of an API server on a request, for a policy and its bindings.
 //!
 //! ```
 //! use policy::compile::CompiledPolicy;
@@ -57,8 +58,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use kubernetes::schema::{GroupVersion, Gvk};
 
-/// The kind of the policy's params, or `None` without a paramKind, or where its apiVersion cannot be
-/// read.
+/// Returns the kind of the policy's params. `None` without a paramKind, or if its apiVersion cannot be parsed.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeChecker.paramsGVK`.
 #[must_use]
@@ -70,8 +70,8 @@ pub fn param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
     Some(Gvk::new(group, version, kind))
 }
 
-/// The paramKind as the policy declares it, to be looked up and shown: where its apiVersion cannot be
-/// read, the whole of it stands for the version, which names nothing that is served.
+/// Returns the paramKind as declared, for lookups and messages. If its apiVersion cannot be parsed, the whole
+/// apiVersion is the version, which matches no served kind.
 #[must_use]
 pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
     let declared = policy.spec.as_ref()?.param_kind.as_ref()?;
@@ -81,7 +81,7 @@ pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
     }))
 }
 
-/// Reports whether errors deny requests: failurePolicy Fail, the default.
+/// Returns true if errors deny requests: failurePolicy is Fail, the default.
 #[must_use]
 pub fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
     let spec = policy.spec.as_ref();

@@ -1,8 +1,8 @@
-//! Where the `truthful` profile differs from upstream's type checker: why a finding of that checker is no
-//! trouble at run time, by name.
+//! Differences between the `truthful` profile and upstream's type checker: for each finding of upstream's alone, the
+//! rule that explains why the expression evaluates without an error.
 //!
-//! What is trouble is found by following the evaluation (`super::interpret`), and not by way of these rules: they
-//! explain. A difference that none of them explains is an error of ours.
+//! The rules only explain. The findings themselves come from abstract interpretation (`super::interpret`). A difference
+//! without a rule is a bug in this crate.
 
 use super::driver::{Driver, KindAnalysis};
 use super::upstream::KindContext;
@@ -19,36 +19,35 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// A rule: its name, why such findings are no trouble, and the test for them.
+/// A rule: its name, the reason why such expressions do not fail, and the predicate for them.
 struct Rule {
-    /// A stable name, for tests and for the documentation.
+    /// A stable name, for tests and the documentation.
     name: &'static str,
-    /// Why the API server evaluates such an expression without error.
+    /// The reason why the API server evaluates such an expression without an error.
     reason: &'static str,
     applies: fn(&Diagnostic, &CheckedAst) -> bool,
 }
 
-/// Parts that are not evaluated.
+/// Subexpressions that are never evaluated.
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
     "for one kind and operation `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
      the kind lacks and the like are constants; what they keep from being evaluated is no trouble",
 );
 
-/// Parts that are evaluated to no effect.
+/// Subexpressions whose error is absorbed.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
     "the other operand of `&&` or `||` decides the whole, whatever this one fails with; or the value only \
      stands in for one that is absent, or is itself absent",
 );
 
-/// Parts that are not come to, as an operand fails.
+/// Subexpressions that are not reached because an operand fails.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
     "the expression is warned of: another of its parts fails, which this one depends on",
 );
 
-/// All rules.
 static RULES: &[Rule] = &[
     Rule {
         name: "equality",
@@ -201,7 +200,7 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// The names of the rules with their reasons, in the order in which they are asked.
+/// Returns the names of the rules with their reasons, in the order in which they are tried.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let others = RULES.iter().map(|rule| (rule.name, rule.reason));
     [NOT_REACHED, NO_EFFECT]
@@ -210,7 +209,7 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
         .chain([OPERAND_FAILS])
 }
 
-/// A finding of upstream's that is no trouble.
+/// A finding of upstream's type checker for an expression that evaluates without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The field of the policy, `spec.validations[0].expression`.
@@ -219,11 +218,12 @@ pub struct Difference {
     pub gvk: Gvk,
     /// Upstream's message.
     pub message: String,
-    /// The rule that says why it is no trouble; `None` would be an error of ours.
+    /// The rule that explains it. `None` is a bug in this crate.
     pub rule: Option<&'static str>,
 }
 
-/// The findings of upstream's type checker that the truthful profile does not give, with the reasons.
+/// Returns the findings of upstream's type checker that the truthful profile does not have, with the rules that explain
+/// them.
 #[must_use]
 pub fn differences(
     policy: &CompiledPolicy,
@@ -278,7 +278,7 @@ pub fn differences(
     differences
 }
 
-/// The rule by which a finding of upstream's is no trouble.
+/// Returns the name of the rule that explains a finding of upstream's.
 fn explain(
     n: usize,
     finding: &Diagnostic,
@@ -301,17 +301,17 @@ fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {
     finding.expr.map(|id| checked.ast().expr(id))
 }
 
-/// Reports whether the finding is about a call of one of `functions`.
+/// Returns true if the finding is about a call of one of `functions`.
 fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     matches!(expr(finding, checked), Some(Expr::Call { function, .. }) if functions.contains(&&**function))
 }
 
-/// Reports whether no overload of one of `functions` was found.
+/// Returns true if the finding is a call of one of `functions` without a matching overload.
 fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     finding.kind.code() == Code::NoMatchingOverload && is_function(finding, checked, functions)
 }
 
-/// The types of receiver and arguments of the call that the finding is about.
+/// Returns the types of receiver and arguments of the call that the finding is about.
 fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     match expr(finding, checked) {
         Some(Expr::Call { target, args, .. }) => target
@@ -323,7 +323,7 @@ fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     }
 }
 
-/// The type selected from, and the field, where the finding is about a selection.
+/// Returns the operand type and the field of the selection that the finding is about. `None` for other findings.
 fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
     match expr(finding, checked)? {
         Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),

@@ -1,8 +1,9 @@
-//! The driver of the interpreter: what cannot be evaluated for one kind, the answers of the `truthful` profile.
+//! Runs the interpreter over all expressions of a policy for one kind, and collects the findings of the `truthful`
+//! profile.
 //!
-//! Each expression is followed once for all requests that are alike: for each operation and each resource
-//! of the kind, where the policy asks for these. What the API server refuses is trouble whatever is
-//! evaluated, and is the checker's.
+//! Each expression is interpreted once per class of equivalent requests: per operation and per resource of the kind if
+//! the policy distinguishes them. Expressions that the API server rejects fail for every request; their findings are
+//! the checker's.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,18 +25,17 @@ use cel::types::Type;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::schema::Gvk;
 
-/// The steps that the expressions of a policy may take for all kinds together.
+/// Steps that all expressions of a policy may take, over all kinds.
 const STEPS: u32 = 3_000_000;
 
-/// How many steps what was found stands for, since it is kept, put into words and taken apart: each issue, and
-/// a text by its bytes.
+/// Steps charged for each issue, and bytes of text per step, for the work to store, format and split findings.
 const STEPS_OF_ISSUE: usize = 20;
 const BYTES_OF_STEP: usize = 8;
 
-/// The most issues that are told of one expression for one kind.
+/// Limit of the issues reported for one expression and kind.
 const MAX_ISSUES: usize = 200;
 
-/// The profile at work on one policy.
+/// The analysis of one policy by the `truthful` profile.
 pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
@@ -46,7 +46,7 @@ pub(super) struct Driver<'a> {
     keeps_traces: bool,
 }
 
-/// The parts of an expression that its evaluation came by.
+/// The subexpressions that one evaluation reached.
 #[derive(Debug)]
 pub(super) struct Trace {
     n: usize,
@@ -55,12 +55,12 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Reports whether `id` is evaluated.
+    /// Returns true if `id` is evaluated.
     pub(super) fn is_visited(&self, id: ExprId) -> bool {
         self.visited.get(id.index()).copied().unwrap_or(false)
     }
 
-    /// Reports whether `id` cannot be evaluated, to no effect.
+    /// Returns true if `id` always fails but the error is absorbed.
     pub(super) fn is_suppressed(&self, id: ExprId) -> bool {
         self.suppressed.contains(&id)
     }
@@ -71,34 +71,34 @@ impl Trace {
 pub(super) struct KindAnalysis {
     /// By the index of the expression.
     pub(super) found: BTreeMap<usize, Finding>,
-    /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
+    /// Tests for a field that objects of the kind cannot have: expression, test and field.
     pub(super) absent: Vec<(usize, ExprId, UndefinedField)>,
-    /// The other tests for a field.
+    /// Other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
-    /// Comparisons of values that are never equal for their types: the expression, the comparison, and why.
+    /// Comparisons of values that are never equal because of their types: expression, comparison and reason.
     pub(super) unlike: Vec<(usize, ExprId, String)>,
-    /// The other comparisons.
+    /// Other comparisons.
     pub(super) alike: Vec<(usize, ExprId)>,
-    /// The match conditions that are evaluated, and whether each is false for all sorts of requests.
+    /// The match conditions that are evaluated. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
-    /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
+    /// By expression: the number of request classes that evaluate it, and its selections from null in these classes.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
-    /// The parts of each expression that are evaluated, by its index.
+    /// The subexpressions that are evaluated, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
-    /// The traces of the expressions, where they were asked for.
+    /// The traces of the expressions, if requested.
     traces: Option<Vec<Trace>>,
 }
 
-/// The fault of an expression for one kind.
+/// The error of an expression for one kind.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
-    /// Parts that cannot be evaluated.
+    /// Subexpressions that cannot be evaluated.
     Issues(Vec<Issue>),
-    /// A refusal by the API server.
+    /// The API server rejects the expression.
     Refused {
-        /// Why.
+        /// The findings.
         found: Diagnostics,
-        /// How many bytes that takes in words.
+        /// Their length as text, in bytes.
         n_bytes: usize,
     },
 }
@@ -123,23 +123,23 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// This one, keeping what the expressions came by.
+    /// Records traces of the expressions.
     pub(super) fn with_traces(mut self) -> Self {
         self.keeps_traces = true;
         self
     }
 
-    /// Reports whether there are no steps left.
+    /// Returns true if the budget is used up.
     pub(super) fn is_exhausted(&self) -> bool {
         self.budget == 0
     }
 
-    /// How many steps are left.
+    /// Returns the steps left in the budget.
     pub(super) fn n_steps_left(&self) -> u32 {
         self.budget
     }
 
-    /// Takes `n_steps`, where more than that are left; whether they are.
+    /// Takes `n_steps` from the budget. Returns true if the budget had more than that; otherwise it takes none.
     pub(super) fn takes(&mut self, n_steps: u32) -> bool {
         let is_enough = n_steps < self.budget;
         if is_enough {
@@ -148,7 +148,7 @@ impl<'a> Driver<'a> {
         is_enough
     }
 
-    /// Finds the faults for objects of `gvk`, which `targets` hold.
+    /// Analyzes all expressions for objects of `gvk` in the resources `targets`.
     pub(super) fn analyse(
         &mut self,
         gvk: &Gvk,
@@ -170,13 +170,12 @@ impl<'a> Driver<'a> {
         analysis
     }
 
-    /// Takes steps from the budget.
     fn take(&mut self, n_steps: usize) {
         let n_steps = u32::try_from(n_steps).unwrap_or(u32::MAX);
         self.budget = self.budget.saturating_sub(n_steps);
     }
 
-    /// Follows all expressions for the requests of `class`; keeps the types of the variables.
+    /// Interprets all expressions for the requests of `class`, and stores the types of the variables.
     fn follow_requests(
         &mut self,
         gvk: &Gvk,
@@ -196,7 +195,7 @@ impl<'a> Driver<'a> {
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.follow(n, variable, &facts);
-            // A variable that selects from null has no value that anything could be said of.
+            // The value of a variable that selects from null is unknown.
             let value = outcome
                 .as_ref()
                 .filter(|outcome| outcome.null.is_empty())
@@ -205,12 +204,12 @@ impl<'a> Driver<'a> {
             let parsed = variable.parsed().ok();
             let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
             let variable = Variable { value, presence };
-            // The last variable of a name counts.
+            // If several variables have the same name, the last one wins.
             facts.variables.insert(name.clone(), variable);
             variables.insert(name, (n, outcome));
         }
         let mut reached: Vec<(usize, Interpretation)> = Vec::new();
-        // The API server gives match conditions no namespace.
+        // The API server evaluates match conditions without a namespace.
         //
         // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
         let namespace = facts.set_root("namespaceObject", AbstractValue::constant(Const::Null));
@@ -222,7 +221,7 @@ impl<'a> Driver<'a> {
         for (n, outcome) in conditions {
             let Some(outcome) = outcome else { continue };
             analysis.decide(n, &outcome);
-            // A match condition that is false hides all else, the errors of others too.
+            // A false match condition skips everything else, including errors of other match conditions.
             if outcome.value.as_bool() == Some(false) {
                 return;
             }
@@ -247,12 +246,12 @@ impl<'a> Driver<'a> {
                 continue;
             };
             if expression.role == Role::Validation {
-                // The message of a validation that always holds is of no use to anyone.
+                // The message of a validation that always holds is never shown.
                 is_denied = outcome.value.as_bool() != Some(true);
             }
             reached.push((n, outcome));
         }
-        // Variables are evaluated when something that is reached reads them.
+        // Variables are evaluated when a reached expression reads them.
         let mut pending: Vec<String> = Vec::new();
         for (n, outcome) in reached {
             pending.extend(outcome.reads.iter().cloned());
@@ -268,7 +267,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Follows an expression that the API server accepts.
+    /// Interprets an expression that the API server accepts.
     fn follow(
         &mut self,
         n: usize,
@@ -281,7 +280,7 @@ impl<'a> Driver<'a> {
             .then(|| interpret::interpret(ast, facts, &mut self.budget))
     }
 
-    /// The checker's findings about expressions that the API server refuses.
+    /// Adds the checker's findings for expressions that the API server rejects.
     fn check_refused(
         &mut self,
         object: &Type,
@@ -317,7 +316,7 @@ impl<'a> Driver<'a> {
             let mut found = match expression.check(env) {
                 ExpressionCheck::Unparsed(found) => found.clone(),
                 ExpressionCheck::Failed(_, found) => found,
-                // What cannot be planned is told of the mutation as a whole.
+                // Planning errors are reported for the mutation as a whole.
                 ExpressionCheck::Passed(_) if is_mutation => continue,
                 ExpressionCheck::Passed(checked) => {
                     match unplanned(&checked, env, &expression.text) {
@@ -337,8 +336,8 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Why the API server cannot plan an expression that passes the check, if it cannot: then no request can
-/// be evaluated, whichever of its branches it takes.
+/// Returns why the API server cannot plan an expression that passes the check. `None` if it can. Without a plan no
+/// request can be evaluated, on any branch.
 fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics> {
     let error = Program::plan(checked, env, &KubernetesRuntime).err()?;
     let issue = Issue {
@@ -352,7 +351,7 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
     Some(interpret::to_diagnostics([&issue], checked.ast(), text))
 }
 
-/// The expressions of one role, with their indices.
+/// Returns the expressions with one role, with their indices.
 fn expressions(
     policy: &CompiledPolicy,
     role: Role,
@@ -362,7 +361,7 @@ fn expressions(
 }
 
 impl KindAnalysis {
-    /// Adds the value of a match condition for one sort of requests.
+    /// Adds the value of a match condition for one request class.
     fn decide(&mut self, n: usize, outcome: &Interpretation) {
         let is_false = outcome.value.as_bool() == Some(false) && !outcome.gave_up;
         *self.is_false.entry(n).or_insert(true) &= is_false;
@@ -397,7 +396,7 @@ impl KindAnalysis {
         }
     }
 
-    /// The traces of the expression of the index `n`, for each sort of request.
+    /// Returns the traces of the expression with index `n`, one per request class.
     pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
         self.traces
             .iter()
@@ -405,17 +404,17 @@ impl KindAnalysis {
             .filter(move |trace| trace.n == n)
     }
 
-    /// Reports whether nothing in it is told of the kind: nothing fails, no field is absent, no types are unlike.
+    /// Returns true if the kind has no findings: no failure, no absent field, no incomparable types.
     pub(super) fn has_no_findings(&self) -> bool {
         self.found.is_empty() && self.absent.is_empty() && self.unlike.is_empty()
     }
 
-    /// Reports whether something is wrong with the expression of the index `n`.
+    /// Returns true if the expression with index `n` has a finding.
     pub(super) fn fails(&self, n: usize) -> bool {
         self.found.contains_key(&n)
     }
 
-    /// Reports whether something at `id` in the expression of the index `n` is told.
+    /// Returns true if the expression with index `n` has a finding at `id`.
     pub(super) fn has_finding_at(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found.get(&n).is_some_and(|finding| match finding {
             Finding::Refused { .. } => true,
@@ -423,7 +422,7 @@ impl KindAnalysis {
         })
     }
 
-    /// Finds the expressions that select from null in every request.
+    /// Adds an issue for each expression that selects from null in every request.
     fn find_null(&mut self) {
         let evaluated = std::mem::take(&mut self.evaluated);
         for (n, (n_evaluated, null)) in evaluated {
@@ -443,7 +442,7 @@ impl KindAnalysis {
         }
     }
 
-    /// Adds something that cannot be evaluated in the expression of the index `n`.
+    /// Adds an issue to the expression with index `n`.
     pub(super) fn add_issue(&mut self, n: usize, issue: Issue) {
         let found = self.found.entry(n);
         match found.or_insert_with(|| Finding::Issues(Vec::new())) {
@@ -457,7 +456,7 @@ impl KindAnalysis {
     }
 }
 
-/// Adds to what was evaluated of an expression, by the ids of its nodes, what `visited` says.
+/// Merges the reached nodes `visited` into `known`, by node id.
 pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
     if known.is_empty() {
         known.extend(visited);
@@ -469,7 +468,7 @@ pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
 }
 
 impl Finding {
-    /// How many steps it stands for.
+    /// Returns the steps charged for the finding.
     fn n_steps(&self) -> usize {
         match self {
             Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
@@ -477,7 +476,7 @@ impl Finding {
         }
     }
 
-    /// The findings about `expression`, as many as there is room for.
+    /// Returns the diagnostics for `expression`, as many as `text_left` allows.
     pub(super) fn to_diagnostics(
         &self,
         expression: &PolicyExpression,

@@ -1,14 +1,15 @@
-//! The analysis of a compiled policy: which of its expressions fail for which of the kinds that it matches.
+//! Type analysis of a compiled policy: the expressions that fail, and the kinds for which they fail.
 //!
-//! One pass, with its parts, in the order in which they are met:
+//! The steps, in order:
 //!
-//! - `requests`: which requests differ for a kind (operations, resources), and what is known of each;
-//! - `interpret`: the abstract interpreter, which follows one expression for one sort of request;
-//! - `driver`: all expressions for one kind, as the API server comes to them; `memo`: for kinds that are alike, once;
-//! - `report`: from what was found for each kind to the findings of the policy.
+//! - `requests`: splits the requests for a kind into classes (operations, resources), with the values known for each.
+//! - `interpret`: the abstract interpreter, for one expression and one request class.
+//! - `driver`: interprets all expressions for one kind, in the API server's order. `memo` reuses the result for
+//!   equivalent kinds.
+//! - `report`: merges the results of all kinds into the findings of the policy.
 //!
-//! `upstream` gives the answers of upstream's own type checker in place of them, and [`differences`] says of each
-//! of those that the analysis does not share why.
+//! For the `upstream` profile, `upstream` runs upstream's own type checker instead. [`differences`] explains each of
+//! its findings that the analysis does not share.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
@@ -41,24 +42,24 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use memo::Memo;
 use report::{Report, Scope};
 
-/// Which answers the checker gives.
+/// The semantics of the type check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Those of kube-controller-manager v1.36, quirks included.
+    /// The findings of kube-controller-manager v1.36, quirks included.
     Upstream,
-    /// Every expression and every kind, and nothing that the API server would evaluate without error.
+    /// All expressions and all kinds, without findings for expressions that evaluate without an error.
     #[default]
     Truthful,
 }
 
-/// A kind whose objects could not be checked, and why.
+/// A kind that was not checked, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UncheckedKind {
     /// The kind.
     pub gvk: Gvk,
-    /// Why: no schema published, the schema cannot be read, …
+    /// The reason: no schema is published, the schema cannot be parsed, …
     pub reason: String,
-    /// True if that may change by itself: the schema could not be had now.
+    /// True if the reason is temporary.
     pub unavailable: bool,
 }
 
@@ -73,48 +74,49 @@ pub struct TypeCheck {
     pub unchecked: Vec<UncheckedKind>,
     /// The kinds that rules match by wildcards only.
     pub by_wildcard: WildcardKinds,
-    /// Those of the checked kinds that rules match as subresources, sorted.
+    /// The checked kinds that rules match as subresources, sorted.
     pub subresource_kinds: Vec<Gvk>,
-    /// The comparisons of values that are never equal, as their types are unlike for all kinds.
+    /// Comparisons that are never equal, because the types differ for all kinds.
     pub unlike: Vec<IncomparableTypes>,
     /// The indices of the match conditions that are false for every request that the rules match.
     pub always_false: Vec<usize>,
-    /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the
-    /// policy's fields.
+    /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the policy's
+    /// fields.
     pub partial: Vec<PartialFailure>,
-    /// The kind of the params with whether its schema was found, where the policy has a paramKind.
+    /// The kind of the params, with true if its schema was found. `None` without a paramKind.
     pub params: Option<(Gvk, bool)>,
 }
 
-/// A comparison of values of unlike types: it evaluates without an error, and always to the same.
+/// A comparison of values of incomparable types: it always has the same result, without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomparableTypes {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The place of the comparison in the expression.
+    /// The location of the comparison in the expression.
     pub location: Location,
-    /// Why it is always the same.
+    /// The reason why the result is always the same.
     pub message: String,
 }
 
-/// An expression that fails for some of the kinds that rules match by wildcards only, at what others evaluate.
+/// An expression that fails for some of the kinds that rules match by wildcards only, in a subexpression that evaluates
+/// for others.
 ///
-/// It is no warning of type checking: the author may know that bindings or selectors leave those kinds out.
+/// Type checking does not warn about it, because bindings or selectors may exclude those kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialFailure {
     /// The index of the expression among those of the policy.
     pub index: usize,
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The place at which it fails for most of them.
+    /// The location at which it fails for most of these kinds.
     pub location: Location,
-    /// Why it fails there.
+    /// The error there.
     pub message: String,
-    /// Some of the kinds for which it fails there, the usual ones first.
+    /// Some of the kinds for which it fails there, common kinds first.
     pub kinds: Vec<Gvk>,
-    /// For how many kinds it fails, there or elsewhere.
+    /// The number of kinds for which it fails, there or elsewhere.
     pub n_failing: usize,
-    /// How many kinds were checked that wildcards match.
+    /// The number of kinds of wildcards that were checked.
     pub n_all: usize,
 }
 
@@ -127,13 +129,13 @@ pub struct WildcardKinds {
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// Why a kind of a wildcard was not checked where there are more than are checked for one policy.
+/// The reason for kinds of a wildcard beyond the number that is checked for one policy.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// The most kinds of wildcards that have no schema, or are more than are checked, and are taken for open.
+/// Limit of the kinds of wildcards without a schema, or beyond the checked ones, that are analyzed as open objects.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
-/// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
+/// Returns the kinds whose schemas [`type_check`] needs in addition to that of the params, sorted.
 #[must_use]
 pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
     match profile {
@@ -153,7 +155,7 @@ pub fn type_check(
     type_check_here(policy, Matched::Anew(mapper), schemas, profile)
 }
 
-/// [`type_check`] of a policy whose rules have these matches already.
+/// Type-checks a policy whose rules are matched already.
 #[must_use]
 pub fn type_check_matched(
     policy: &CompiledPolicy,
@@ -164,12 +166,12 @@ pub fn type_check_matched(
     type_check_here(policy, Matched::Already(matches), schemas, profile)
 }
 
-/// The matches of the rules of a policy.
+/// The resources that the rules of a policy match.
 #[derive(Clone, Copy)]
 enum Matched<'a> {
-    /// They are known.
+    /// Matched before.
     Already(&'a RuleMatches),
-    /// The rules are to be held against what is served.
+    /// To be matched against the served resources.
     Anew(&'a RestMapper),
 }
 
@@ -243,7 +245,7 @@ fn check(
     outcome
 }
 
-/// The kinds with schemas, and the others.
+/// Splits the kinds into those with schemas and the others.
 fn resolve(
     kinds: &[Gvk],
     schemas: &dyn SchemaResolver,
@@ -318,7 +320,7 @@ fn check_truthfully(
     outcome.by_wildcard.unchecked.extend(beyond);
     let unseen = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
-    // Kinds that could not be looked at have their say all the same: for what is open, anything goes.
+    // Kinds without a schema count too: an expression on an open object may succeed.
     let object = requests::schemaless_type(metadata);
     for unchecked in unseen {
         if unseen.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
@@ -347,8 +349,8 @@ fn check_truthfully(
     outcome.findings = report.into_findings(policy, scope);
 }
 
-/// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,
-/// where timestamps, for one, are strings.
+/// Returns the type of objects of `gvk`: upstream's, or the type of the plain JSON that the API server evaluates, in
+/// which timestamps, for example, are strings.
 pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
@@ -356,8 +358,8 @@ pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -
     }
 }
 
-/// The type of params of `gvk`. Upstream names it by the clock, as it does the type of objects, so that the
-/// two are never the same, not even of one kind.
+/// Returns the type of params of `gvk`. Upstream puts a timestamp into its name, as into that of the object type, so
+/// the two types are never equal, even if the kind is the same.
 fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),

@@ -1,11 +1,11 @@
-//! From what was found for each kind to the warnings of a policy.
+//! Merges the findings for each kind into the warnings of a policy.
 //!
-//! - A rule that names a kind means that kind: what cannot be evaluated for it is warned about.
-//! - A wildcard means any kind: that an expression asks for what some of them lack is no trouble as long as
-//!   the whole can be evaluated for one that comes to it, be it one that could not be looked at. What only
-//!   fails (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) is trouble.
-//! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
-//!   hardly meant: it is a warning, and no error.
+//! - A rule that names a kind intends that kind: expressions that cannot be evaluated for it cause a warning.
+//! - A wildcard intends any kind: an expression may read fields that some kinds lack, as long as it evaluates for one
+//!   kind that reaches the subexpression, including kinds without a schema. A subexpression that fails for all of them
+//!   (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) causes a warning.
+//! - A test for a field never fails. But if no kind has the field, it is always false, which is probably a mistake: a
+//!   warning, not an error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -23,40 +23,40 @@ use cel::interrupt::{checkpoint, working_on};
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
 
-/// Which of the kinds that the rules match are known.
+/// Knowledge of the kinds that the rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All, with their schemas.
+    /// All kinds, with their schemas.
     Checked,
-    /// All, though there are some without a schema.
+    /// All kinds, some without a schema.
     NamesOnly,
-    /// Not all.
+    /// Not all kinds.
     Partial,
 }
 
-/// How long a warning may become by kinds that wildcards match, in bytes.
+/// Limit of the length of a warning for kinds of wildcards, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
-/// The most kinds that are named of those of wildcards for which an expression fails.
+/// Limit of the kinds of wildcards listed for a failing expression.
 const MAX_PARTIAL_KINDS: usize = 6;
 
-/// The kinds that are named first of those of wildcards.
+/// The kinds of wildcards that are listed first.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
-/// How many places in the source are remembered.
+/// Limit of the remembered source excerpts.
 const MAX_PLACES: usize = 8;
 
 /// The findings for all kinds.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     kinds: Vec<Kind>,
-    /// The parts that kinds of wildcards evaluate without trouble, by the index of the expression.
+    /// The subexpressions that some kind of a wildcard evaluates without an error, by the index of the expression.
     sound: BTreeMap<usize, Vec<bool>>,
-    /// Comparisons of values that are never equal for their types, by expression and place, with why.
+    /// Comparisons of values that are never equal because of their types, by expression and location, with the reason.
     unlike: BTreeMap<(usize, usize), (ExprId, String)>,
-    /// The match conditions that some kind comes to, and whether each is false for all of them.
+    /// The match conditions that some kind reaches. True if the condition is false for all of these kinds.
     is_false: BTreeMap<usize, bool>,
-    /// The comparisons that are meaningful for some kind.
+    /// The comparisons that can be true or false for some kind.
     alike: HashSet<(usize, usize)>,
 }
 
@@ -71,7 +71,7 @@ struct Kind {
 }
 
 impl Report {
-    /// Adds what was found for objects of `gvk`.
+    /// Adds the analysis of objects of `gvk`.
     pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
         self.add_comparisons(&mut analysis);
         if is_by_wildcard {
@@ -86,7 +86,7 @@ impl Report {
         });
     }
 
-    /// Adds what a kind that wildcards match, and that is not shown, comes to without trouble.
+    /// Adds the subexpressions that a kind of a wildcard evaluates without an error, but not its findings.
     pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
         self.add_comparisons(analysis);
         for (n, visited) in std::mem::take(&mut analysis.visited) {
@@ -109,7 +109,7 @@ impl Report {
         self.alike.extend(alike.map(|(n, id)| (n, id.index())));
     }
 
-    /// The comparisons of values that are never equal, whatever the kind.
+    /// Returns the comparisons of values that are never equal, for any kind.
     pub(super) fn unlike(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<IncomparableTypes> {
         if scope == Scope::Partial {
             return Vec::new();
@@ -128,7 +128,7 @@ impl Report {
         found.collect()
     }
 
-    /// The match conditions that read something and are false for every request, whatever the kind.
+    /// Returns the match conditions that read an input and are false for every request, for any kind.
     pub(super) fn always_false(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<usize> {
         if scope != Scope::Checked {
             return Vec::new();
@@ -142,8 +142,8 @@ impl Report {
         is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
-    /// The expressions that fail for some of the kinds of wildcards at what others evaluate, each with the place at
-    /// which most do.
+    /// Returns the expressions that fail for some kinds of wildcards where others evaluate, each with the location at
+    /// which most fail.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let found = expressions.filter_map(|(n, expression)| self.partly(n, expression));
@@ -166,7 +166,7 @@ impl Report {
                 place.or_insert((issue, Vec::new())).1.push(&kind.gvk);
             }
         }
-        // Of places with as many the first.
+        // Of locations with equally many kinds, the first.
         let (issue, mut kinds) = places
             .into_values()
             .rev()
@@ -189,13 +189,13 @@ impl Report {
         })
     }
 
-    /// Reports whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
+    /// Returns true if some kind of the wildcards evaluates `id` and the whole expression with index `n`.
     fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
         let visited = self.sound.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
     }
 
-    /// The findings about each expression.
+    /// Returns the findings, by expression.
     pub(super) fn into_findings(
         mut self,
         policy: &CompiledPolicy,
@@ -222,7 +222,7 @@ impl Report {
         found.collect()
     }
 
-    /// The findings about the expression of the index `n`, and what is true of several kinds.
+    /// Returns the findings for the expression with index `n`, and those that several kinds share.
     fn findings_of(
         &self,
         n: usize,
@@ -250,7 +250,7 @@ impl Report {
                 continue;
             }
             let mut of_kind = kind.findings(n, expression, finding.as_deref(), text_left);
-            // The first is shown however long it is.
+            // The first is shown regardless of its length.
             if !kind.is_by_wildcard
                 || shown.add(&mut of_kind, &expression.text, kind.is_refused(n))
                 || found.is_empty()
@@ -271,8 +271,8 @@ impl Report {
         (found, notes)
     }
 
-    /// The finding told of `kind` about the expression of the index `n`: of a kind of wildcards only the parts
-    /// that fail wherever they are evaluated, and only where all kinds are known.
+    /// Returns the finding of `kind` to report for the expression with index `n`. For a kind of wildcards, only
+    /// subexpressions that fail wherever they are evaluated, and only if all kinds are known.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.found.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
@@ -316,7 +316,7 @@ impl Kind {
         matches!(self.analysis.found.get(&n), Some(Finding::Refused { .. }))
     }
 
-    /// The findings about the expression of the index `n`: `finding`, and the tests that are always false.
+    /// Converts `finding` and the tests that are always false to findings for the expression with index `n`.
     fn findings(
         &self,
         n: usize,
@@ -338,30 +338,30 @@ impl Kind {
     }
 }
 
-/// The findings shown of one expression for the kinds of wildcards.
+/// The findings shown for one expression and the kinds of wildcards.
 #[derive(Default)]
 struct Shown {
     n_failing: usize,
     n_bytes: usize,
-    /// The places that were shown, as they are in the source.
+    /// The source excerpts that were shown.
     places: Vec<String>,
 }
 
 impl Shown {
-    /// Reports whether there is no room for another kind.
+    /// Returns true if the limit is reached.
     fn is_full(&self) -> bool {
         self.n_bytes > MAX_SHOWN_BYTES
     }
 
-    /// Takes the room for `found`, findings in the expression `text`; whether there was so much. The places in the
-    /// source are shown for the first kind only.
+    /// Counts `found`, the findings for the expression `text`, against the limit. Returns true if they fit. The source
+    /// excerpt is shown for the first kind only.
     fn add(&mut self, found: &mut KindFindings, text: &str, is_refused: bool) -> bool {
         let places = found.errors.excerpts(text) + &found.warnings.excerpts(text);
         found.repeats_places = self.places.contains(&places);
         if !found.repeats_places && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
-        // What the API server refuses, it refuses whatever the kind.
+        // If the API server rejects the expression, the finding is the same for every kind.
         self.n_bytes += if is_refused {
             MAX_SHOWN_BYTES / 2 + 1
         } else {

@@ -1,5 +1,5 @@
-//! The requests that an expression is followed for, as far as they differ: operations and resources of a kind, and
-//! the values that expressions begin with.
+//! The classes of equivalent requests that an expression is interpreted for (operations and resources of a kind), and
+//! the values of its inputs.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::environment::{authorizer_types, evaluated_types};
 use crate::matching::{Operations, Target};
 use crate::reads::Input;
 
-/// The most resources of one kind that are told apart.
+/// Limit of the resources of one kind that are analyzed separately.
 const MAX_RESOURCES: usize = 8;
 
-/// The properties of requests that the expressions of a policy tell apart.
+/// The properties of requests that the expressions of a policy distinguish.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestFeatures {
     operations: bool,
@@ -52,16 +52,16 @@ impl RequestFeatures {
     }
 }
 
-/// A class of requests that are alike.
+/// A class of equivalent requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestClass<'a> {
-    /// The operation; `None` where it does not matter.
+    /// The operation. `None` if it does not matter.
     operation: Option<&'static str>,
-    /// The resource; `None` where there are several and it does not matter.
+    /// The resource. `None` if there are several and it does not matter.
     target: Option<&'a Target<'a>>,
 }
 
-/// The classes of requests for objects of a kind, which `targets` hold, that `features` make.
+/// Returns the classes of requests for objects of a kind, in the resources `targets`, that `features` distinguish.
 pub(super) fn classes<'t>(
     features: RequestFeatures,
     targets: &'t [&'t Target<'t>],
@@ -97,7 +97,7 @@ pub(super) fn classes<'t>(
     classes
 }
 
-/// A sort of requests: what [`roots`] makes of the class of requests but for the object, its kind and its resource.
+/// The inputs of [`roots`] for a class of requests, except for the object type, the kind and the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RequestVariant {
     operation: Option<&'static str>,
@@ -105,7 +105,7 @@ pub(super) struct RequestVariant {
     is_of_namespaces: bool,
 }
 
-/// The sorts of the requests for objects of `gvk`, which `targets` hold, that `features` make.
+/// Returns the variants of the requests for objects of `gvk`, in the resources `targets`, that `features` distinguish.
 pub(super) fn variants(
     features: RequestFeatures,
     gvk: &Gvk,
@@ -121,7 +121,7 @@ pub(super) fn variants(
 }
 
 impl RequestClass<'_> {
-    /// Reports whether the objects live in namespaces, where that is known.
+    /// Returns true if the objects are namespaced. `None` if it is unknown.
     fn is_namespaced(&self) -> Option<bool> {
         self.target.map(|target| target.resource.namespaced)
     }
@@ -131,8 +131,8 @@ fn is_namespace(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Namespace"
 }
 
-/// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
-/// anything else. `metadata` is its type, where a schema of another kind tells it.
+/// Returns the type of objects of a kind without a schema: they have metadata, and possibly any other field. `metadata`
+/// is the type of metadata in the schema of another kind, if known.
 pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     Type::Struct(StructType::new(
         "object",
@@ -142,7 +142,7 @@ pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     ))
 }
 
-/// The type of the metadata of objects of the type `object`.
+/// Returns the type of `metadata` in the type `object`.
 pub(super) fn metadata_type(object: &Type) -> Option<Type> {
     match object {
         Type::Struct(object) => {
@@ -176,8 +176,8 @@ impl FieldTypes for Schemaless {
     }
 }
 
-/// The optional fields of objects that the API server always writes, if only as null: group, kind and field.
-/// That an object has them is certain, so that `has(object.rules)` does not tell a role from its binding.
+/// Optional fields that the API server always writes, if only as null: group, kind and field. All objects have them, so
+/// `has(object.rules)` does not distinguish a role from its binding.
 ///
 /// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
 /// `core/v1/types.go` (no `omitempty`).
@@ -191,7 +191,7 @@ const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
     ("", "Event", "reportingInstance"),
 ];
 
-/// The fields of [`ALWAYS_WRITTEN`] that objects of `gvk` have.
+/// Returns the fields of [`ALWAYS_WRITTEN`] that objects of `gvk` have.
 fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     let of_kind = ALWAYS_WRITTEN
         .iter()
@@ -199,12 +199,12 @@ fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     of_kind.map(|(.., field)| *field)
 }
 
-/// Reports whether objects of `gvk` have optional fields that the API server always writes.
+/// Returns true if objects of `gvk` have optional fields that the API server always writes.
 pub(super) fn is_written_in_full(gvk: &Gvk) -> bool {
     always_written(gvk).next().is_some()
 }
 
-/// The values that expressions begin with, as far as they are known of requests that are alike.
+/// Returns the values of the inputs of expressions for a class of requests.
 pub(super) fn roots(
     gvk: &Gvk,
     object: &Type,
@@ -232,7 +232,7 @@ pub(super) fn roots(
         _ => (subject.clone(), subject),
     };
     let (request, namespace) = evaluated_types();
-    // Requests for namespaces are themselves in a namespace, that of their name.
+    // Requests for a namespace have the name of that namespace as their namespace.
     let namespace = match class.is_namespaced() {
         Some(false) if is_namespace(gvk) => AbstractValue::top(),
         Some(false) => null(),
@@ -296,7 +296,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
                 vec![("resource", text(resource))],
             ),
         ));
-        // It is left out where it is empty.
+        // An empty subresource is left out.
         let subresource = if subresource.is_empty() {
             AbstractValue::bottom()
         } else {
@@ -308,7 +308,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
     with_known(request, known)
 }
 
-/// An object of which some fields are known.
+/// Returns an object with more specific values for some fields.
 fn with_known(type_: &Type, known: Vec<(&'static str, AbstractValue)>) -> AbstractValue {
     match type_ {
         Type::Struct(object) if object.fields.is_some() => {

@@ -1,4 +1,4 @@
-//! The answers of upstream's type checker: the `upstream` profile.
+//! The `upstream` profile: findings of upstream's type checker.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`,
 //! `TypeChecker.CheckExpression`).
@@ -17,8 +17,7 @@ use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words};
 use crate::finding::{ExpressionFindings, KindFindings};
 
-/// How many nodes are checked for one policy in the upstream profile, each for each kind. The kinds that are left
-/// then are not checked.
+/// Limit of the nodes checked for one policy, counted once per kind. The remaining kinds are not checked.
 const MAX_WORK: usize = 2_500_000;
 
 /// Checks `policy` for the kinds of `typed`.
@@ -72,7 +71,7 @@ pub(super) fn check(
         .collect();
 }
 
-/// One kind of object, and the policy that is checked for it as upstream checks it.
+/// One kind of object and the policy, checked as upstream does.
 pub(super) struct KindContext<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) object: &'a Type,
@@ -94,7 +93,7 @@ impl<'a> KindContext<'a> {
         self.policy.expressions().iter().enumerate()
     }
 
-    /// The index of each expression in error, with the findings.
+    /// Returns the index of each expression with findings, and the findings.
     fn check<'t>(
         &self,
         text_left: &'t TextLeft,
@@ -106,7 +105,7 @@ impl<'a> KindContext<'a> {
         self.check_all().into_iter().filter_map(findings)
     }
 
-    /// Upstream's answer: variables silently, then validations and their messages.
+    /// Checks variables, whose findings are dropped, then validations and their messages, as upstream does.
     pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, ExpressionCheck<'a>)> {
         let mut variables = VariableTypes::default();
         let mut env = self.env();
@@ -116,7 +115,7 @@ impl<'a> KindContext<'a> {
                 ExpressionCheck::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => Type::Dyn,
             };
-            // The environment lets go of the variables, so that adding one copies none.
+            // Releases the variables, so that adding one does not copy them.
             env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
@@ -128,7 +127,7 @@ impl<'a> KindContext<'a> {
     }
 }
 
-/// Upstream's findings about the expression.
+/// Returns upstream's findings for the expression.
 fn findings(
     expression: &PolicyExpression,
     checked: ExpressionCheck<'_>,

@@ -1,4 +1,5 @@
-//! The parts of an expression as they are shown beside their values: in the order of the text, without what macros add.
+//! The subexpressions of an expression that are shown with their values, in source order, without those that macros
+//! add.
 
 mod counterfactuals;
 mod nearest;
@@ -10,26 +11,25 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 pub use counterfactuals::{Counterfactuals, Variables, counterfactuals, deciding_element};
 pub use nearest::keep_nearest;
 
-/// The longest text of a part, in characters.
+/// Limit of the text of a subexpression, in characters.
 const MAX_TEXT: usize = 100;
 
-/// How deep expressions are looked into.
+/// Depth limit for expressions.
 const MAX_DEPTH: usize = 60;
 
-/// A part of an expression.
+/// A subexpression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subexpression {
-    /// The id.
     pub id: ExprId,
-    /// The text, made from the tree, cut where it is long.
+    /// The text, generated from the tree and cut if it is long.
     pub text: String,
-    /// How deep it is within the expression.
+    /// The depth within the expression.
     pub depth: usize,
-    /// Its part in the decision.
+    /// Its role in the expression.
     pub role: SubexpressionRole,
 }
 
-/// Roles of parts in the whole.
+/// Roles of subexpressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubexpressionRole {
     /// The whole expression.
@@ -38,13 +38,13 @@ pub enum SubexpressionRole {
     Term,
     /// The condition of `?:`.
     Condition,
-    /// Test of a macro for each element.
+    /// The test of a macro, evaluated for each element.
     Test,
     /// Anything else.
     Other,
 }
 
-/// The parts of `ast`, the whole first.
+/// Returns the subexpressions of `ast`, the whole expression first.
 #[must_use]
 pub fn subexpressions(ast: &Ast) -> Vec<Subexpression> {
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn walk(
                 _ => all.map(|id| below(id, SubexpressionRole::Other)).collect(),
             }
         }
-        // The values of what a selection begins with say little beside its own.
+        // The values of the operands of a path add little to the value of the path.
         Expr::Select { operand, .. } if ast.qualified_name(*operand).is_none() => {
             vec![below(*operand, SubexpressionRole::Other)]
         }
@@ -115,7 +115,7 @@ fn walk(
             let is_accu =
                 |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
             if let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) {
-                // What macros add mentions the accumulator; what is left is the test, or what is collected.
+                // Terms that a macro adds mention the accumulator. The others are the test, or the collected value.
                 let role = match &**function {
                     "_&&_" | "_||_" | "_?_:_" => SubexpressionRole::Test,
                     _ => SubexpressionRole::Other,
@@ -123,7 +123,7 @@ fn walk(
                 let tests = args.iter().filter(|id| !is_accu(**id));
                 let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
                 below.extend(tests.map(|id| match ast.expr(*id) {
-                    // The list is of the macro.
+                    // The macro added the list.
                     Expr::List { elements, .. } if role == SubexpressionRole::Other => {
                         (elements.first().copied().unwrap_or(*id), role)
                     }
@@ -149,7 +149,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     let mut found = false;
     let mut look = |child| found |= mentions(ast, child, name, depth + 1);
     match ast.expr(id) {
-        // Macros name their accumulators alike: that of one within another hides the outer.
+        // Macros use the same accumulator name: the inner one shadows the outer one.
         Expr::Comprehension(fold) if *fold.accu_var == *name => {
             look(fold.iter_range);
             look(fold.accu_init);
@@ -159,7 +159,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     found
 }
 
-/// The text of a part.
+/// Returns the text of a subexpression.
 #[must_use]
 pub fn text(ast: &Ast, id: ExprId) -> String {
     let mut out = String::new();
@@ -308,7 +308,7 @@ fn write_call(
     }
 }
 
-/// An operand, in parentheses where it is an operation itself.
+/// Writes an operand, in parentheses if it is an operation.
 fn operand_of(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
     let is_operation = matches!(
         ast.expr(id),

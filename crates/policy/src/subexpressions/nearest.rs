@@ -1,12 +1,12 @@
-//! Choice of the parts that are shown of a large expression: those nearest to what decided.
+//! Selection of the subexpressions shown for a large expression: those nearest to the ones that determined the result.
 
 use cel::ast::{Ast, ExprId};
 
 use super::{MAX_DEPTH, Subexpression};
 use crate::admission::{RecordedValue, Recording};
 
-/// Keeps of `parts`, of the expression of the index `n`, no more than `max`: first those on the ways to what decided,
-/// the outer before the inner; then those beside them. The order stays.
+/// Keeps at most `max` of `parts`, subexpressions of the expression with index `n`: first those that determined the
+/// result, outer before inner, then those closest to them. The order does not change.
 pub fn keep_nearest(
     parts: &mut Vec<Subexpression>,
     max: usize,
@@ -48,7 +48,7 @@ impl Evaluation<'_> {
         self.recording.get(&(self.n, id.index()))
     }
 
-    /// Notes for each part how many steps on the way to it leave the ways to what decided.
+    /// Stores for each subexpression how many steps on the path to it do not determine the result.
     fn walk(&self, id: ExprId, distance: usize, depth: usize, off: &mut [usize]) {
         if let Some(off) = off.get_mut(id.index()) {
             *off = distance;
@@ -64,13 +64,14 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Reports whether the value of `id` is due to that of its part `child`.
+    /// Returns true if the value of `child` determined the value of `id`.
     fn decides(&self, id: ExprId, child: ExprId) -> bool {
         let Some((function, args)) = self.ast.global_call(id) else {
             return true;
         };
         let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
-            // What was not evaluated has not decided; of a macro's own calls nothing is seen.
+            // A subexpression without an evaluation did not determine the result. Calls that a macro adds are not
+            // recorded.
             return self.seen(id).is_none();
         };
         match function {

@@ -1,4 +1,4 @@
-//! Operators and functions of which more is known than their signatures say.
+//! Operators and functions whose results depend on more than their signatures.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::expression::Interpreter;
 use super::presence;
 use super::value::{AbstractType, AbstractValue, Alternative, Const};
 
-/// The longest constant text and list that are put together.
+/// Limit of the length of a constant string or list that is concatenated.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Reports whether a shape among `n_alternatives` does not count: it stands in for an absent value.
+/// Returns true if the alternative is ignored in reports: a default for an absent value, or null among others.
 fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
     alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
 }
 
-/// The first shape that `fits` is false for, if that is trouble.
+/// Returns the first type that does not satisfy `fits`, if it is to be reported.
 fn misfit(value: &AbstractValue, fits: impl Fn(&AbstractType) -> bool) -> Option<&AbstractType> {
     let alternatives = value.alternatives();
     let misfit = alternatives
@@ -127,7 +127,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `&&` and `||`: an operand that is `absorbing` decides the whole, whichever side it is on.
+    /// Evaluates `&&` or `||`. An operand with the value `absorbing` determines the result, on either side.
     fn eval_logical(
         &mut self,
         left_id: ExprId,
@@ -145,7 +145,7 @@ impl Interpreter<'_> {
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
-        // The right side matters where the left one does not decide, and the other way round.
+        // The right side matters only if the left side does not determine the result, and vice versa.
         let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
         self.forget(outer);
@@ -171,7 +171,7 @@ impl Interpreter<'_> {
                 AbstractValue::constant(Const::Bool(!absorbing))
             }
             (false, false) => AbstractValue::bool(),
-            // Where one fails, the whole fails too, unless the other one decides.
+            // If one operand fails, the result is an error unless the other operand absorbs it.
             (true, false) if !is_neutral(&right) => decided,
             (false, true) if !is_neutral(&left) => decided,
             _ => AbstractValue::bottom(),
@@ -229,7 +229,7 @@ impl Interpreter<'_> {
         then.join(&otherwise)
     }
 
-    /// Notes whether the types of what `id` compares let it be equal.
+    /// Records whether the types of the operands of `id` can be equal.
     fn note_likeness(
         &mut self,
         id: ExprId,
@@ -328,8 +328,7 @@ impl Interpreter<'_> {
                 item
             };
         }
-        // An index before the first element fails whatever the list is; what is done with the element is
-        // not come to.
+        // A negative index fails for every list, so nothing after it is reached.
         if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.alternatives())
             && matches!(only.shape, AbstractType::List(_, _))
         {
@@ -421,7 +420,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `receiver.orValue(default)` and `receiver.or(default)`; a receiver that is no optional is the result.
+    /// Evaluates `receiver.orValue(default)` or `receiver.or(default)`. A receiver that is not an optional is the
+    /// result.
     fn eval_default(
         &mut self,
         receiver: ExprId,
@@ -529,7 +529,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The value of a call whose arguments are constants.
+    /// Evaluates a call whose arguments are constants.
     fn fold_call(
         &mut self,
         id: ExprId,
@@ -550,7 +550,7 @@ impl Interpreter<'_> {
         constants::call(self.facts.env, function, is_member, &args)
     }
 
-    /// The value of an expression of calls and literals alone, `isSemver('1.2.3')`.
+    /// Evaluates an expression that consists of calls and literals, such as `isSemver('1.2.3')`.
     fn fold_closed(&mut self, id: ExprId) -> Option<Const> {
         let tree = constants::closed(self.ast, id)?;
         self.pay(constants::STEPS).then_some(())?;
@@ -558,7 +558,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// The category as which a value is compared, where that is certain; numbers are compared with each other.
+/// Returns the category in which a value is compared. `None` if it is not certain. Numbers are comparable with each
+/// other.
 fn category(value: &AbstractValue) -> Option<&'static str> {
     let [only] = value.alternatives() else {
         return None;
@@ -572,13 +573,13 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
     }
 }
 
-/// Reports whether the values are of types whose values are never equal. Values that the schema declares may be
-/// null all the same, which is unequal too.
+/// Returns true if values of these types are never equal. A value with a declared type may still be null, which is
+/// unequal too.
 fn are_unlike(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
-/// Types of Kubernetes' own whose values fail when they are compared with values of other types.
+/// Kubernetes types whose values fail in comparisons with other types.
 const STRICT: [&str; 5] = [
     "kubernetes.URL",
     "kubernetes.Quantity",
@@ -587,8 +588,8 @@ const STRICT: [&str; 5] = [
     "net.CIDR",
 ];
 
-/// Reports whether values of a type of Kubernetes' own, on the left, may be asked whether they equal the right:
-/// they fail where it is of another type.
+/// Returns true if comparing `left` with `right` succeeds. A value of a Kubernetes type fails in comparisons with other
+/// types.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the like.
 fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
@@ -610,7 +611,7 @@ fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     }
 }
 
-/// The result of `flatten` for a list whose elements are no lists: it keeps them, whatever its signature says.
+/// Returns the result of `flatten` for a list whose elements are not lists: the list, contrary to the signature.
 ///
 /// Source: cel-go `ext/lists.go`, `flatten`.
 fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> {
@@ -628,7 +629,7 @@ fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> 
     (function == "flatten" && is_flat && !elem.is_top()).then(|| list.clone().with_constant(None))
 }
 
-/// Reports whether an optional of a map has no value at `index`, as all keys are strings and it is none.
+/// Returns true if the index is not a string and all keys of the map are strings, so that the optional is empty.
 fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
     let is_keyed = |value: &AbstractValue| matches!(value.alternatives(), [only] if !value.is_top() && matches!(only.shape, AbstractType::Map(_, true)));
     let is_other = category(index).is_some_and(|category| category != "string");
@@ -642,7 +643,7 @@ fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
         }
 }
 
-/// Reports whether the values are equal, where that is certain.
+/// Returns true or false if the values are certainly equal or unequal.
 fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
@@ -665,7 +666,7 @@ fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
-/// Reports whether a value of the shape can be indexed by `index`.
+/// Returns true if a value of this type can be indexed by `index`.
 fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     let number = |shape: &AbstractType| {
         matches!(
@@ -680,7 +681,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
             misfit(index, text).is_none()
         }
         AbstractType::Map(_, false) => true,
-        // An optional has no value where a map has no such key.
+        // An optional index of a map without the key is empty.
         AbstractType::Optional(inner) => inner.alternatives().iter().all(|alternative| {
             !matches!(alternative.shape, AbstractType::List(_, _))
                 || is_indexable(&alternative.shape, index)
@@ -689,7 +690,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     }
 }
 
-/// The result of an index, whichever it is.
+/// Returns the joined element values of the container.
 fn indexed(container: &AbstractValue) -> AbstractValue {
     if container.is_top() {
         return AbstractValue::top();

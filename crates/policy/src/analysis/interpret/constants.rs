@@ -1,6 +1,6 @@
-//! Calls whose arguments are all constants: the evaluator says what they give.
+//! Constant folding: calls with constant arguments are run by the evaluator.
 //!
-//! `object.kind.matches('^(Pod|Job)$')` is as much a guard on the kind as `object.kind in ['Pod', 'Job']`.
+//! This makes `object.kind.matches('^(Pod|Job)$')` as good a guard on the kind as `object.kind in ['Pod', 'Job']`.
 
 use std::sync::Arc;
 
@@ -13,30 +13,30 @@ use kubernetes::library::runtime::PolicyRuntime;
 
 use super::value::Const;
 
-/// How many steps a call counts for: it is checked, planned and evaluated.
+/// Steps charged for a call, which is checked, planned and evaluated.
 pub(super) const STEPS: u32 = 100;
 
-/// The most bytes of the literals of a call, and of a result.
+/// Limit of the bytes of the literals of a call, and of a result.
 const MAX_BYTES: usize = 2048;
 
-/// How many bytes a literal counts for besides its text.
+/// Bytes charged for a literal besides its text.
 const BYTES_OF_LITERAL: usize = 4;
 
-/// How deep calls of calls nest.
+/// Limit of the nesting of calls.
 const MAX_DEPTH: u8 = 8;
 
-/// The most that a call may cost.
+/// Cost limit of a call.
 const MAX_COST: u64 = 10_000;
 
-/// The most elements of a list.
+/// Limit of the elements of a list.
 const MAX_ELEMENTS: usize = 64;
 
-/// Operators with two operands that are folded; others have rules of their own.
+/// Binary operators that are folded. Other operators have rules of their own.
 const OPERATORS: [&str; 9] = [
     "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_",
 ];
 
-/// The value of `function` for the receiver, if any, and arguments `args`; `None` where it is not known.
+/// Returns the value of `function` for the receiver, if any, and the arguments. `None` if it is unknown.
 pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) -> Option<Const> {
     let is_operator = OPERATORS.contains(&function) && args.len() == 2;
     if !is_operator && !is_name(function) {
@@ -54,19 +54,19 @@ pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) 
     evaluate(env, tree.nodes.build(root))
 }
 
-/// The value of the subtree `id`, where it consists of calls and literals alone.
+/// Copies the subtree `id`. `None` unless it consists of calls and literals only.
 pub(super) fn closed(ast: &Ast, id: ExprId) -> Option<Ast> {
     let mut tree = Tree::default();
     let root = tree.copy_closed(ast, id, MAX_DEPTH)?;
     Some(tree.nodes.build(root))
 }
 
-/// The value of the expression `ast`, in which no place matters.
+/// Evaluates the expression `ast`, which has no locations.
 pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
     read(&run(env, ast)?.ok()?, 2)
 }
 
-/// The result of the expression `ast`; `None` where it is refused.
+/// Evaluates the expression `ast`. `None` if it does not compile.
 fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
     let (checked, found) = check(&Arc::new(ast), "", env);
     if !found.is_empty() {
@@ -77,18 +77,18 @@ fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
     Some(evaluation.result)
 }
 
-/// The outcome of evaluating an expression of calls and literals alone.
+/// The result of evaluating an expression of calls and literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// A boolean.
     Bool(bool),
     /// The error.
     Failed(String),
-    /// Another value, or it is not known.
+    /// Another value, or an unknown one.
     Other,
 }
 
-/// Evaluates the subtree `id`, where it consists of calls and literals alone.
+/// Evaluates the subtree `id` if it consists of calls and literals only.
 pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> Closed {
     let Some(tree) = closed(ast, id) else {
         return Closed::Other;
@@ -105,13 +105,13 @@ pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> Closed {
     }
 }
 
-/// Reports whether a function is called by its name.
+/// Returns true if `function` is a name rather than an operator.
 fn is_name(function: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     !function.starts_with('_') && function.chars().all(fits)
 }
 
-/// A tree of calls and literals that is being made.
+/// A tree of calls and literals under construction.
 #[derive(Default)]
 struct Tree {
     nodes: AstBuilder,
@@ -190,7 +190,7 @@ impl Tree {
     }
 }
 
-/// A result, where it is small.
+/// Converts a result. `None` if it is too large.
 fn read(value: &Value, depth: u8) -> Option<Const> {
     Some(match value {
         Value::Null => Const::Null,

@@ -1,6 +1,6 @@
-//! Literals of `Object` and its parts, held against the schema of the kind that they are applied to.
+//! Checks literals of `Object` types against the schema of the mutated kind.
 //!
-//! Nothing upstream does that when a policy is created: the literal fails when it is applied.
+//! Upstream does not check them when a policy is created: the literal fails when it is applied.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! `pkg/cel/mutation/dynamic/objects.go` (`CheckTypeNamesMatchFieldPathNames`); `sigs.k8s.io/structured-merge-diff`
@@ -14,7 +14,7 @@ use kubernetes::library::mutation::{OBJECT, is_object};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// Sorts of values that the schema of an object tells apart.
+/// Kinds of values that an object schema distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Bool,
@@ -25,7 +25,7 @@ enum Sort {
 }
 
 impl Interpreter<'_> {
-    /// The value of a literal of the type `name`.
+    /// Evaluates a literal of the type `name`.
     pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
@@ -43,7 +43,7 @@ impl Interpreter<'_> {
         AbstractValue::top()
     }
 
-    /// Checks that a literal that is written into `field` of the type `owner` is of the type of that name.
+    /// Checks that the type name of a literal matches the path of `field` in the type `owner`.
     fn check_place(&mut self, id: ExprId, owner: &str, field: &str) {
         let ast = self.ast;
         let literals = match ast.expr(id) {
@@ -89,7 +89,7 @@ impl Interpreter<'_> {
                 && value.alternatives().iter().all(|alternative| {
                     let sort = sort_of_shape(&alternative.shape);
                     found.get_or_insert_with(|| alternative.shape.to_type());
-                    // A quantity is declared as a text, and may be a number.
+                    // Quantities are declared as strings and may be numbers.
                     let is_quantity = wanted == Sort::Text && sort == Some(Sort::Number);
                     sort.is_some_and(|sort| sort != wanted) && !is_quantity
                 })
@@ -118,8 +118,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// The type of the part of `object` that `name` is the type of: lists on the way are passed through. `None` where the
-/// schema does not tell.
+/// Returns the type at the path `name` within `object`, through lists. `None` if the schema does not declare it.
 fn part_of(object: &Type, name: &str) -> Option<StructType> {
     let mut parts = name.split('.');
     if parts.next() != Some(OBJECT) {
@@ -146,7 +145,7 @@ fn part_of(object: &Type, name: &str) -> Option<StructType> {
     }
 }
 
-/// The type without the types in it, whose names say little.
+/// Returns the type without its element types.
 fn shown(type_: &Type) -> String {
     match type_ {
         Type::List(_) => "list".to_owned(),
@@ -166,7 +165,7 @@ fn sort_of_type(type_: &Type) -> Option<Sort> {
     })
 }
 
-/// The sort of values of the shape; none where it is not certain, or where the value is null.
+/// Returns the kind of values of the type. `None` if it is not certain, or if the value is null.
 fn sort_of_shape(shape: &AbstractType) -> Option<Sort> {
     match shape {
         AbstractType::Plain(Type::Struct(_)) | AbstractType::Optional(_) => None,

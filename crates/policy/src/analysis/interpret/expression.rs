@@ -1,4 +1,4 @@
-//! One rule for each kind of expression.
+//! Transfer functions of the abstract interpreter, one for each kind of expression.
 
 use std::sync::Arc;
 
@@ -13,38 +13,38 @@ use super::value::{AbstractType, AbstractValue, Const};
 use super::{Facts, Interpretation, Issue};
 use crate::reads::{Input, is_input};
 
-/// The state of one walk.
+/// The state of one interpretation.
 pub(super) struct Interpreter<'a> {
     pub(super) ast: &'a Ast,
     pub(super) facts: &'a Facts<'a>,
-    /// The variables of the comprehensions around the current expression, innermost last.
+    /// The variables of the enclosing comprehensions, innermost last.
     pub(super) scopes: Vec<(Arc<str>, AbstractValue)>,
     steps_left: u32,
-    /// How many conditions the current expression depends on.
+    /// The number of enclosing conditions.
     pub(super) n_conditions: u32,
-    /// The knowledge of values that the conditions give, the latest last.
+    /// Refinements of values by the enclosing conditions, the latest last.
     pub(super) narrowed: Vec<Narrowed>,
-    /// The selections that fail in every request that comes to them, as far as the latest evaluation of each says.
+    /// The selections that fail in every request that reaches them, according to their latest evaluation.
     failed: Vec<ExprId>,
     pub(super) outcome: Interpretation,
 }
 
-/// The most entries of a map literal that are told apart.
+/// Limit of the entries of a map literal that are tracked individually.
 const MAX_ENTRIES: usize = 32;
 
-/// How many of the variables that were read last are looked through for one of the same name.
+/// The number of recent variable reads that are searched for a duplicate.
 const MAX_LOOKED_AT: usize = 64;
 
-/// The result of a selection from one shape.
+/// The result of a selection from one alternative.
 enum Selected {
     Value(AbstractValue),
-    /// Nothing: the value is null.
+    /// The value is null.
     Null,
-    /// The shape has no such field.
+    /// The type has no such field.
     Unfit(DiagnosticKind),
 }
 
-/// Where the findings were, for taking back what comes later.
+/// A position in the lists of findings, for rolling back later ones.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     issues: usize,
@@ -78,7 +78,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// The outcome, and the steps that are left.
+    /// Interprets the expression. Returns the outcome and the steps left.
     pub(super) fn run(mut self) -> (Interpretation, u32) {
         self.outcome.value = self.eval(self.ast.root());
         if self.outcome.gave_up {
@@ -97,7 +97,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Takes back what was found since `mark`: errors there have no effect.
+    /// Drops the issues since `mark`, because errors there are absorbed.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let dropped = self
             .outcome
@@ -110,7 +110,7 @@ impl<'a> Interpreter<'a> {
         self.outcome.null.truncate(mark.null);
     }
 
-    /// Takes back what was found from `start` to `end`.
+    /// Drops the issues from `start` to `end`.
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
         let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
@@ -121,13 +121,13 @@ impl<'a> Interpreter<'a> {
         drop_range(&mut outcome.null, start.null, end.null);
     }
 
-    /// Reports whether something was found from `start` to `end`.
+    /// Returns true if there are issues from `start` to `end`.
     pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
         let last = end.issues.min(self.outcome.issues.len());
         start.issues < last
     }
 
-    /// Reports whether a value of the shape has the key `field`, where that is certain.
+    /// Returns whether a value of the type has the key `field`. `None` if it is not certain.
     pub(super) fn holds(shape: &AbstractType, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
     }
@@ -144,20 +144,20 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
+    /// Returns bottom for `id`, an operand of which has no value, so that the evaluation ends there.
     pub(super) fn no_value(&mut self, id: ExprId) -> AbstractValue {
         self.outcome.suppressed.push(id);
         AbstractValue::bottom()
     }
 
-    /// Notes that something is selected from null.
+    /// Records a selection from null.
     pub(super) fn report_null(&mut self, id: ExprId) {
         if self.n_conditions == 0 {
             self.outcome.null.push(id);
         }
     }
 
-    /// Takes `steps` for more than a look at an expression; whether there are so many.
+    /// Takes `steps` for work beyond one node. Returns true if there were enough.
     pub(super) fn pay(&mut self, steps: u32) -> bool {
         let left = self.steps_left.checked_sub(steps);
         self.steps_left = left.unwrap_or(self.steps_left);
@@ -209,7 +209,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// The value of a name that is not a variable of a comprehension.
+    /// Returns the value of a name that is not a comprehension variable.
     fn global(&self, name: &str) -> Option<AbstractValue> {
         let (_, value) = self.facts.roots.iter().find(|(root, _)| *root == name)?;
         Some(value.clone())
@@ -244,18 +244,18 @@ impl<'a> Interpreter<'a> {
         self.scopes.iter().any(|(known, _)| **known == *name)
     }
 
-    /// Reports whether `id` is `variables`.
+    /// Returns true if `id` is `variables`.
     fn is_variables(&self, id: ExprId) -> bool {
         is_input(self.ast, id, Input::Variables)
             && matches!(self.ast.expr(id), Expr::Ident(name) if !self.is_scoped(name))
     }
 
-    /// The value of the variable `name` of the policy.
+    /// Returns the value of the policy variable `name`. `None` if `operand` is not `variables`.
     pub(super) fn read_variable(&mut self, operand: ExprId, name: &str) -> Option<AbstractValue> {
         if !self.is_variables(operand) {
             return None;
         }
-        // A variable may be told more than once: what is dropped again is told by where it stands.
+        // Duplicates are fine: a rollback truncates the list by position.
         let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
@@ -289,13 +289,13 @@ impl<'a> Interpreter<'a> {
         self.select(id, &value, field)
     }
 
-    /// Reports whether `id`, a selection, fails in every request that comes to it: what depends on its value is not
-    /// evaluated.
+    /// Returns true if the selection `id` fails in every request that reaches it, so that nothing that depends on its
+    /// value is evaluated.
     pub(super) fn has_failed(&self, id: ExprId) -> bool {
         self.failed.contains(&id)
     }
 
-    /// `value.field`.
+    /// Evaluates `value.field`.
     pub(super) fn select(
         &mut self,
         id: ExprId,
@@ -346,7 +346,7 @@ impl<'a> Interpreter<'a> {
         AbstractValue::top()
     }
 
-    /// `value.?field`, and any selection from an optional.
+    /// Evaluates `value.?field`, or any selection from an optional.
     pub(super) fn select_optional(
         &mut self,
         id: ExprId,
@@ -372,7 +372,7 @@ impl<'a> Interpreter<'a> {
             }
             result = result.join(&selected);
         }
-        // An optional of a constant is one that is not empty.
+        // An optional of a constant is known to have a value.
         AbstractValue::optional(if is_there {
             result
         } else {
@@ -380,7 +380,7 @@ impl<'a> Interpreter<'a> {
         })
     }
 
-    /// `has(operand.field)`.
+    /// Evaluates `has(operand.field)`.
     fn eval_test(&mut self, id: ExprId, operand: ExprId, field: &str) -> AbstractValue {
         if self.read_variable(operand, field).is_some() {
             return AbstractValue::constant(Const::Bool(true));
@@ -484,7 +484,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// The value of an element or entry written with `?`.
+    /// Returns the value of a list element or map entry written with `?`.
     fn unwrap_optional(&mut self, id: ExprId, value: &AbstractValue) -> AbstractValue {
         let mut result = AbstractValue::bottom();
         for alternative in value.alternatives() {
@@ -506,7 +506,7 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-/// The constant that `field` of a value of the shape is, if it is one.
+/// Returns the constant value of `field`, if it has one.
 pub(super) fn field_const(shape: &AbstractType, field: &str) -> Option<Const> {
     match select_shape(shape, field) {
         Selected::Value(value) => value.as_const().cloned(),
@@ -542,13 +542,13 @@ fn no_fields(shape: &AbstractType) -> DiagnosticKind {
     DiagnosticKind::NoFieldSelection { operand }
 }
 
-/// Selects `field` of a value of the shape.
+/// Selects `field` from a value of the type.
 fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     match shape {
         AbstractType::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
-                // What is absent has no value: what is done with it is not come to.
+                // An absent field is bottom, so nothing that depends on it is reached.
                 return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
@@ -588,8 +588,8 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     }
 }
 
-/// The result of an optional selection of `field` from `value`, and its fault: only lists do not know fields;
-/// other values just do not have them.
+/// Returns the result of an optional selection of `field` from `value`, and its error. Lists reject field names; other
+/// values without the field give an empty optional.
 fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<DiagnosticKind>) {
     if value.is_top() {
         return (AbstractValue::top(), None);
@@ -609,7 +609,7 @@ fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<
     (result, wrong)
 }
 
-/// Reports whether a value of the shape has `field`, where that is certain.
+/// Returns whether a value of the type has `field`. `None` if it is not certain.
 fn test_shape(shape: &AbstractType, field: &str) -> Result<Option<bool>, DiagnosticKind> {
     match shape {
         AbstractType::Object(object) => {

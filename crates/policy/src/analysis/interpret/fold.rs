@@ -1,4 +1,4 @@
-//! Folds over lists and maps, which is what macros are expanded to.
+//! Comprehensions over lists and maps, the expansions of macros.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use cel::types::Type;
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// The most iterations until the accumulator must have come to rest.
+/// Limit of the iterations until the accumulator reaches a fixpoint.
 const MAX_ITERATIONS: u32 = 4;
 
-/// The longest list whose elements are gone through one by one.
+/// Limit of the elements of a list that is unrolled.
 const MAX_UNROLLED: usize = 40;
 
-/// The values of the two iteration variables; the second is not used where there is but one.
+/// The values of the two iteration variables. The second is unused if there is only one.
 type Iteration = (AbstractValue, AbstractValue);
 
 impl Interpreter<'_> {
@@ -36,8 +36,8 @@ impl Interpreter<'_> {
         result
     }
 
-    /// The values of the iteration variables in each round, where there are few and they are told apart: the
-    /// elements of a list that is known or written out, the entries of a map that is written out.
+    /// Returns the values of the iteration variables if the range is short and known: the elements of a constant list
+    /// or list literal, or the entries of a map literal.
     fn iterations(
         &mut self,
         fold: &Comprehension,
@@ -93,7 +93,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Goes through iterations that are known.
+    /// Evaluates known iterations one by one.
     fn unroll(
         &mut self,
         fold: &Comprehension,
@@ -117,7 +117,7 @@ impl Interpreter<'_> {
                 break;
             }
             let next = self.eval(fold.loop_step);
-            // Where it may have ended already, the accumulator may be the one before.
+            // If the loop may have ended before, the accumulator may still have the previous value.
             accu = if continues == Some(true) || is_logical(self.ast.expr(fold.loop_step)) {
                 next
             } else {
@@ -132,7 +132,7 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Reports whether the accumulator decides the whole, whatever failed on the way.
+    /// Returns true if the accumulator determines the result, so that errors in the iterations are absorbed.
     fn is_absorbed(&self, step: ExprId, accu: &AbstractValue) -> bool {
         match self.ast.expr(step) {
             Expr::Call { function, .. } => match &**function {
@@ -144,7 +144,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Goes over elements that are not known, until the accumulator rests.
+    /// Iterates over unknown elements until the accumulator reaches a fixpoint.
     fn iterate(
         &mut self,
         fold: &Comprehension,
@@ -186,7 +186,7 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// The values of the iteration variables; a first one that never is means no iteration.
+    /// Returns the values of the iteration variables. The first is bottom if there are no iterations.
     fn elements(
         &mut self,
         fold: &Comprehension,
@@ -254,7 +254,7 @@ fn is_logical(step: &Expr) -> bool {
     matches!(step, Expr::Call { function, .. } if matches!(&**function, "_&&_" | "_||_"))
 }
 
-/// Reports whether the value is a scalar of which nothing is known but its type: another round changes nothing.
+/// Returns true if only the type of the scalar is known, so that another iteration changes nothing.
 fn is_plain_scalar(value: &AbstractValue) -> bool {
     value.as_const().is_none()
         && matches!(value.alternatives(), [only] if matches!(only.shape, AbstractType::Plain(Type::Bool | Type::Int)))

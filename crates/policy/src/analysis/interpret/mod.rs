@@ -1,14 +1,14 @@
-//! Abstract evaluation of an expression for one kind: which parts are reached, which types the values have
-//! there, and what cannot be evaluated.
+//! Abstract interpretation of an expression for one kind: the subexpressions that are reached, the types of their
+//! values, and the errors.
 //!
-//! The checker asks whether an expression is well typed; this asks whether it fails. It follows the
-//! evaluator, which is more lenient than the checker (unlike types compare as unequal, objects are maps),
-//! and it knows what is constant for one kind (`object.kind`, `request.operation`, `has()` of a field that
-//! the kind does not have), so that what is never evaluated is no trouble. A pass of its own over the parsed
-//! tree: expressions must compile without schemas.
+//! The checker decides whether an expression is well typed; the interpreter decides whether it fails. It follows the
+//! rules of the evaluator, which is more lenient than the checker: values of different types compare as unequal, and
+//! objects are maps. It knows the constants of a kind (`object.kind`, `request.operation`, `has()` of a field that the
+//! kind does not have), and so which subexpressions are never evaluated. It runs over the parsed tree, because
+//! expressions must compile without schemas.
 //!
-//! It does not know what optional fields an object has: that a selection without a guard fails where the
-//! field is absent is no matter of types.
+//! It does not know which optional fields an object has: an unguarded selection of an absent field is not a type error.
+//! (`crate::runtime_errors` finds those.)
 //!
 //! Source: cel-spec `doc/langdef.md`, "Logical Operators" (`error && false` is false, `error || true` is
 //! true); `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (the values of `request`);
@@ -35,21 +35,21 @@ use cel::types::Type;
 
 use value::AbstractValue;
 
-/// The facts known of all requests that an expression is evaluated for.
+/// Facts that hold for all requests an expression is evaluated for.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
-    /// The functions and the names of types.
+    /// The functions and type names.
     pub(super) env: &'a Env,
-    /// `object`, `request` and the like, with their values.
+    /// The values of `object`, `request` and the other inputs.
     pub(super) roots: Vec<(&'static str, AbstractValue)>,
-    /// The variables that were declared so far, by name; of two of a name the last counts.
+    /// The variables declared before the expression, by name. The last of a name wins.
     pub(super) variables: HashMap<String, Variable>,
-    /// The type of the object that literals of `Object` are applied to.
+    /// The type of the object that `Object` literals are applied to.
     pub(super) applied_to: Option<Type>,
 }
 
 impl Facts<'_> {
-    /// Gives `name` another value; returns the one before.
+    /// Replaces the value of the input `name`. Returns the previous value.
     pub(super) fn set_root(&mut self, name: &str, value: AbstractValue) -> AbstractValue {
         let found = self.roots.iter_mut().find(|(root, _)| *root == name);
         found.map_or_else(AbstractValue::top, |(_, known)| {
@@ -62,11 +62,11 @@ impl Facts<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) value: AbstractValue,
-    /// Its meaning as a test of presence: that something is there, or that it is not.
+    /// The meaning of the variable as a presence test: true if it tests presence, false if it tests absence.
     pub(super) presence: Option<bool>,
 }
 
-/// Something that cannot be evaluated.
+/// A subexpression that cannot be evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Issue {
     pub(super) id: ExprId,
@@ -76,7 +76,7 @@ pub(super) struct Issue {
 }
 
 impl Issue {
-    /// The finding, in an expression with the tree `ast`.
+    /// Converts the issue to a diagnostic, for an expression with the tree `ast`.
     pub(super) fn to_diagnostic(&self, ast: &Ast, source: &SourceMap) -> Diagnostic {
         Diagnostic {
             kind: self.kind.clone(),
@@ -87,36 +87,36 @@ impl Issue {
     }
 }
 
-/// The result of following an expression: its value, and the findings about it.
+/// The result of interpreting an expression.
 #[derive(Debug)]
 pub(super) struct Interpretation {
     pub(super) value: AbstractValue,
     pub(super) issues: Vec<Issue>,
-    /// The variables that are read.
+    /// The policy variables that are read.
     pub(super) reads: Vec<String>,
     /// Tests for a field that objects of the kind cannot have.
     pub(super) absent: Vec<(ExprId, UndefinedField)>,
     /// Other tests for a field.
     pub(super) present: Vec<ExprId>,
-    /// Selections from null that every request comes to.
+    /// Selections from null that every request reaches.
     pub(super) null: Vec<ExprId>,
-    /// Comparisons of values that are never equal for their types, with why.
+    /// Comparisons of values that are never equal because of their types, with the reason.
     pub(super) unlike: Vec<(ExprId, String)>,
     /// Other comparisons.
     pub(super) alike: Vec<ExprId>,
-    /// The nodes that were come by, by the index of the expression.
+    /// True for each node that was reached, by node id.
     pub(super) visited: Vec<bool>,
-    /// Where something cannot be evaluated without effect: another operand decides the whole, or the value
-    /// only stands in for one that is absent.
+    /// Subexpressions whose error is absorbed: another operand determines the result, or the value is a default for an
+    /// absent one.
     pub(super) suppressed: Vec<ExprId>,
-    /// True if the work was given up.
+    /// True if the step limit was exceeded.
     pub(super) gave_up: bool,
 }
 
-/// The most steps for one expression; nothing is said of one that takes more.
+/// Step limit of one expression. There are no findings for an expression that exceeds it.
 const MAX_STEPS: u32 = 50_000;
 
-/// Follows the evaluation of `ast`; takes its steps from `budget`.
+/// Interprets `ast`, and takes the steps from `budget`.
 pub(super) fn interpret(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Interpretation {
     let steps = MAX_STEPS.min(*budget);
     let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
@@ -127,7 +127,7 @@ pub(super) fn interpret(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Inter
     outcome
 }
 
-/// The issues as findings in `text`, in the order of the issues.
+/// Converts the issues to diagnostics for the source `text`, in the same order.
 pub(super) fn to_diagnostics<'a>(
     issues: impl IntoIterator<Item = &'a Issue>,
     ast: &Ast,

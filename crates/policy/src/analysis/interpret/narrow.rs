@@ -1,44 +1,43 @@
-//! Facts that a condition tells of the values that it is about, where it is known to hold or not to.
+//! Refines values by the conditions that guard them.
 //!
-//! A value that may be of several shapes, such as the elements of a list that was put together, has those
-//! only that pass the test: `has(s.template) ? s.template.spec : s`. Conditions in other expressions are not
-//! looked at.
+//! A value with several alternatives, such as an element of concatenated lists, keeps only those that pass the test:
+//! `has(s.template) ? s.template.spec : s`. Conditions in other expressions are not used.
 
 use cel::ast::{Expr, ExprId, Literal};
 
 use super::expression::{Interpreter, field_const};
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// How deep conditions are looked into.
+/// Depth limit for conditions.
 const MAX_DEPTH: u8 = 12;
 
-/// How many fields a path has at most.
+/// Limit of the fields of a path.
 const MAX_PATH: usize = 8;
 
-/// How many values are narrowed at once.
+/// Limit of the refinements at one time.
 const MAX_NARROWED: usize = 32;
 
-/// The place of a value: a name, and fields below it.
+/// The path of a value: a name, and fields below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    /// The scope that the name is of; `None` for the names of the policy.
+    /// The index of the scope that binds the name. `None` for names of the policy.
     scope: Option<usize>,
-    /// The name and the fields, the last first.
+    /// The name and the fields, the last field first.
     names: Vec<String>,
 }
 
-/// A value of which a condition tells more.
+/// A value refined by a condition.
 #[derive(Clone, Debug)]
 pub(super) struct Narrowed {
     path: Path,
     value: AbstractValue,
 }
 
-/// A test that a condition consists of.
+/// A test within a condition.
 enum Test {
-    /// For a field.
+    /// For the presence of a field.
     Has(String),
-    /// For a field that is the constant.
+    /// For a field that equals a constant.
     Field(String, Const),
     /// For null.
     Null,
@@ -47,7 +46,7 @@ enum Test {
 }
 
 impl Test {
-    /// Reports whether a value of the shape passes, where that is certain.
+    /// Returns whether a value of the type passes the test. `None` if it is not certain.
     fn passes(&self, shape: &AbstractType) -> Option<bool> {
         match self {
             Self::Has(field) => Interpreter::holds(shape, field),
@@ -55,7 +54,7 @@ impl Test {
                 field_const(shape, field).map(|constant| constant == *wanted)
             }
             Self::Null if shape.is_null() => Some(true),
-            // What a schema declares may be null all the same.
+            // A value with a declared type may still be null.
             Self::Null => None,
             Self::Type(name) => shape.type_name().map(|known| known == *name),
         }
@@ -63,7 +62,7 @@ impl Test {
 }
 
 impl Interpreter<'_> {
-    /// The value at `id` with all that the conditions add to what is known of it.
+    /// Returns the value at `id`, refined by the enclosing conditions. `None` without refinements.
     pub(super) fn narrowed_value(&self, id: ExprId) -> Option<AbstractValue> {
         if self.narrowed.is_empty() {
             return None;
@@ -74,19 +73,19 @@ impl Interpreter<'_> {
         Some(found.value.clone())
     }
 
-    /// Takes `condition` for true, or for false, until [`Self::forget`] is called with the result.
+    /// Assumes that `condition` is `holds`, until [`Self::forget`] is called with the result.
     pub(super) fn assume(&mut self, condition: ExprId, holds: bool) -> usize {
         let outer = self.narrowed.len();
         self.look_at(condition, holds, MAX_DEPTH);
         outer
     }
 
-    /// Ends what was assumed.
+    /// Ends an assumption.
     pub(super) fn forget(&mut self, outer: usize) {
         self.narrowed.truncate(outer);
     }
 
-    /// Reports whether the last assumption told something.
+    /// Returns true if the last assumption refined a value.
     pub(super) fn knows_more_than(&self, outer: usize) -> bool {
         self.narrowed.len() > outer
     }
@@ -132,7 +131,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `operand.?field.hasValue()`; of a longer chain that it is not empty tells that the first field is there.
+    /// Handles `operand.?field.hasValue()`. For a longer chain, the presence of the value implies that the first field
+    /// is present.
     fn look_at_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
@@ -157,7 +157,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `path == constant`, `type(path) == type`.
+    /// Handles `path == constant` and `type(path) == type`.
     fn look_at_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
         let Some(constant) = self.quietly(|this| this.eval(other).as_const().cloned()) else {
             return;
@@ -185,7 +185,7 @@ impl Interpreter<'_> {
         }
         let Some(path) = self.path(id) else { return };
         if let (Test::Has(field), false) = (test, holds) {
-            // What is not there has no value; that it is asked for all the same is no matter of types.
+            // An absent field is bottom. Reading it anyway is not a type error.
             let mut path = path.clone();
             path.names.insert(0, field.clone());
             self.narrowed.push(Narrowed {
@@ -200,7 +200,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The place that `id` stands for, if it is one.
+    /// Returns the path of the expression `id`, if it is one.
     fn path(&self, id: ExprId) -> Option<Path> {
         let mut names = Vec::new();
         let mut id = id;
@@ -225,7 +225,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The result of `look`, whatever it finds left out.
+    /// Returns the result of `look`, without recording its findings.
     pub(super) fn quietly<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.mark();
         let (n_absent, n_present) = (self.outcome.absent.len(), self.outcome.present.len());

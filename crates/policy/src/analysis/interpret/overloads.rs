@@ -1,7 +1,6 @@
-//! Calls of functions: which overloads take the shapes that the arguments may have at run time.
+//! Overload resolution for calls, by the run-time types that the arguments may have.
 //!
-//! The evaluator looks at the arguments themselves: what is in a list or map is looked at where a signature
-//! names the type of the elements, and not where it leaves it open.
+//! As in the evaluator, the elements of a list or map are checked only if the signature names their type.
 
 use cel::ast::ExprId;
 use cel::decls::{Function, Overload};
@@ -11,17 +10,17 @@ use cel::types::{Type, TypeParam};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// The most combinations of the shapes of arguments that are tried.
+/// Limit of the combinations of argument types that are tried.
 const MAX_COMBINATIONS: usize = 24;
 
-/// One shape for each argument; `None` is one that nothing is known of.
+/// One type for each argument. `None` is unknown.
 type Combination<'a> = Vec<Option<&'a AbstractType>>;
 
-/// The values that the type parameters of a signature stand for.
+/// The values of the type parameters of a signature.
 type Bindings = Vec<(&'static str, AbstractValue)>;
 
 impl Interpreter<'_> {
-    /// The result of `function` for the receiver, if any, and the arguments `values`.
+    /// Returns the result of `function` for the receiver, if any, and the arguments `values`.
     pub(super) fn apply(
         &mut self,
         id: ExprId,
@@ -71,7 +70,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Reports that no overload takes arguments of `types`.
+    /// Reports that no overload accepts arguments of `types`.
     pub(super) fn report_overload(
         &mut self,
         id: ExprId,
@@ -88,8 +87,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// All ways to choose a shape for each value, and whether one of them only stands in for an absent value;
-/// `None` if there are too many.
+/// Returns all combinations of alternatives, each with true if it contains a default for an absent value. `None` if
+/// there are too many.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {
@@ -117,7 +116,7 @@ fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>
     Some(combinations)
 }
 
-/// The result for one combination, or `None` if no overload takes it.
+/// Returns the result for one combination. `None` if no overload accepts it.
 fn result_of(
     function: &Function,
     is_member: bool,
@@ -167,7 +166,7 @@ fn bind(bindings: &mut Bindings, name: &'static str, value: AbstractValue) {
     }
 }
 
-/// Notes that nothing is known of what the type parameters in `param` stand for.
+/// Binds the type parameters in `param` to unknown values.
 fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     match param {
         Type::Param(TypeParam::Declared(name)) => bind(bindings, name, AbstractValue::top()),
@@ -184,7 +183,7 @@ fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     }
 }
 
-/// Reports whether a parameter of type `param` takes a value of the shape.
+/// Returns true if a parameter of type `param` accepts a value of the type.
 fn takes(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
     match (param, shape) {
         (Type::Param(TypeParam::Declared(name)), shape) => {
@@ -227,7 +226,7 @@ fn takes_strings(key: &Type, bindings: &mut Bindings) -> bool {
     takes(key, &AbstractType::Plain(Type::String), bindings)
 }
 
-/// Reports whether a part of type `param` takes all that a value may be.
+/// Returns true if an element type `param` accepts every alternative of the value.
 fn takes_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> bool {
     if let Type::Param(TypeParam::Declared(name)) = param {
         bind(bindings, name, value.clone());
@@ -247,7 +246,7 @@ fn takes_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> 
     n_taken > 0 && !fails
 }
 
-/// The value that a result of type `type_` is.
+/// Returns the value of a result of type `type_`.
 fn instantiate(type_: &Type, bindings: &Bindings) -> AbstractValue {
     match type_ {
         Type::Param(TypeParam::Declared(name)) => bindings

@@ -1,6 +1,6 @@
-//! Conditions that tell whether something is there.
+//! Conditions that test whether a value is present.
 //!
-//! Where such a condition chooses between two values, one of them stands in for what is absent.
+//! If such a condition selects one of two values, one of them is a default for the absent value.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use super::Variable;
 use crate::reads::variable;
 
-/// How deep conditions are looked into.
+/// Depth limit for conditions.
 const MAX_DEPTH: u8 = 12;
 
-/// Reports whether `id` is true where something is there, or where it is not; `None` where it tells neither.
+/// Returns true if `id` is a test for presence, false if it is a test for absence. `None` for other expressions.
 pub(crate) fn presence(
     ast: &Ast,
     id: ExprId,
@@ -57,7 +57,7 @@ fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8)
     }
 }
 
-/// Reports whether `id` stands for nothing: null, zero, an empty text, list or map.
+/// Returns true if `id` is an empty value: null, zero, or an empty string, list or map.
 pub(crate) fn is_nothing(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::Literal(Literal::Null | Literal::Int(0)) => true,
@@ -68,7 +68,7 @@ pub(crate) fn is_nothing(ast: &Ast, id: ExprId) -> bool {
     }
 }
 
-/// Reports whether `id` is written out: a literal, or an empty list or map.
+/// Returns true if `id` is a literal, or an empty list or map.
 pub(crate) fn is_literal(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Literal(_)) || is_nothing(ast, id)
 }

@@ -1,9 +1,8 @@
-//! Knowledge of a value before any request: which shapes it may have, and the value itself where it is a
-//! constant.
+//! Abstract values: the types that a value may have, and the value itself if it is a constant.
 //!
-//! A value is a set of alternatives, because an expression may give values of unlike types: a default, the
-//! other branch of a condition, the elements of lists that were joined. Values are shared and bounded in
-//! size, so that no policy can make one that costs much to look at.
+//! An abstract value is a set of alternatives, because an expression may have values of different types: a default, the
+//! other branch of a condition, or the elements of concatenated lists. Values are shared and bounded in size, which
+//! bounds the work per policy.
 
 use std::sync::Arc;
 
@@ -22,8 +21,8 @@ pub(crate) enum Const {
 }
 
 impl Const {
-    /// Reports whether lists in it are short, and nest no deeper than `depth`: as they are shared, a few variables
-    /// can make one that takes forever to walk.
+    /// Returns true if its lists are short and nested at most `depth` levels. Lists are shared, so a few variables can
+    /// create one that takes exponential time to walk.
     fn is_small(&self, depth: u32) -> bool {
         match self {
             Self::List(values) => {
@@ -40,24 +39,24 @@ impl Const {
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) type_: StructType,
-    /// Fields of which more is known than the declaration says, such as `kind`.
+    /// Fields with more specific values than declared, such as `kind`.
     pub(crate) known: Option<Arc<[(&'static str, AbstractValue)]>>,
 }
 
-/// One form that a value may have.
+/// One type that a value may have.
 #[derive(Clone, Debug)]
 pub(crate) enum AbstractType {
-    /// A scalar or an abstract type.
+    /// A scalar or an opaque type.
     Plain(Type),
     Object(Object),
-    /// A list of elements of one sort; where it was written out, with what is known of each by its index: a list
-    /// literal may be used as a tuple.
+    /// A list and the join of its elements. For a list literal, also the element values by index, because a literal may
+    /// be used as a tuple.
     List(Arc<AbstractValue>, Option<Arc<[AbstractValue]>>),
-    /// A map of unknown keys; `true` where they are strings.
+    /// A map with unknown keys. True if they are strings.
     Map(Arc<AbstractValue>, bool),
-    /// A map whose keys are known.
+    /// A map with known keys.
     Record(Arc<[(Arc<str>, AbstractValue)]>),
-    /// An optional; one of a value that never is, is empty, and one of a constant is not.
+    /// An optional. It is empty if the value is bottom, and not empty if the value is a constant.
     Optional(Arc<AbstractValue>),
 }
 
@@ -85,7 +84,7 @@ impl PartialEq for AbstractType {
 }
 
 impl AbstractType {
-    /// The shape as a type, for messages and for the checker.
+    /// Converts to a CEL type, for messages and the checker.
     pub(crate) fn to_type(&self) -> Type {
         match self {
             Self::Plain(type_) => type_.clone(),
@@ -111,7 +110,7 @@ impl AbstractType {
         }
     }
 
-    /// The name of the type that the shape has at run time, where it is certain.
+    /// Returns the name of the type at run time. `None` if it is not certain.
     pub(crate) fn type_name(&self) -> Option<&'static str> {
         Some(match self {
             Self::Plain(Type::Bool) => "bool",
@@ -147,30 +146,30 @@ impl AbstractType {
     }
 }
 
-/// A shape, and whether it only stands in for a value that is absent: the argument of `orValue`, the branch
-/// that is taken where a field is not there.
+/// One alternative of an abstract value. `is_default` is true if it is only a default for an absent value: the argument
+/// of `orValue`, or the branch for an absent field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Alternative {
     pub(crate) shape: AbstractType,
     pub(crate) is_default: bool,
 }
 
-/// The most parts of a value; of a larger one nothing is known.
+/// Limit of the nodes of a value. A larger value becomes unknown.
 const MAX_SIZE: u32 = 300;
 
-/// The most shapes of a value.
+/// Limit of the alternatives of a value.
 const MAX_ALTERNATIVES: usize = 6;
 
-/// The longest constant list.
+/// Limit of the length of a constant list.
 const MAX_CONST_LIST: usize = 64;
 
-/// The longest list whose elements are told apart.
+/// Limit of the elements that are tracked individually.
 const MAX_ITEMS: usize = 16;
 
-/// How deep lists nest that are kept as constants.
+/// Limit of the nesting of constant lists.
 const MAX_CONST_DEPTH: u32 = 2;
 
-/// The knowledge of a value.
+/// An abstract value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AbstractValue {
     alternatives: Vec<Alternative>,
@@ -180,7 +179,7 @@ pub(crate) struct AbstractValue {
 }
 
 impl AbstractValue {
-    /// Nothing is known.
+    /// Returns the unknown value (the top of the lattice).
     pub(crate) fn top() -> Self {
         Self {
             alternatives: Vec::new(),
@@ -190,7 +189,7 @@ impl AbstractValue {
         }
     }
 
-    /// A value that never is: the element of an empty list.
+    /// Returns the impossible value (the bottom of the lattice), such as the element of an empty list.
     pub(crate) fn bottom() -> Self {
         Self {
             alternatives: Vec::new(),
@@ -220,7 +219,7 @@ impl AbstractValue {
         Self::new(AbstractType::Plain(type_))
     }
 
-    /// A value of one of `types`. None of them alone is a reason for a warning.
+    /// Returns a value with one of `types`. No single one of them causes a warning.
     pub(crate) fn either(types: &[Type]) -> Self {
         let types = types.iter().cloned().map(Self::plain);
         types.fold(Self::bottom(), |joined, value| {
@@ -232,7 +231,7 @@ impl AbstractValue {
         Self::new(AbstractType::List(Arc::new(elem), None))
     }
 
-    /// A list that is written out.
+    /// Returns the value of a list literal.
     pub(crate) fn tuple(items: Vec<Self>) -> Self {
         let elem = items
             .iter()
@@ -278,13 +277,13 @@ impl AbstractValue {
         value
     }
 
-    /// This value, known to be `constant`.
+    /// Sets the constant, unless it is too large.
     pub(crate) fn with_constant(mut self, constant: Option<Const>) -> Self {
         self.constant = constant.filter(|constant| constant.is_small(MAX_CONST_DEPTH));
         self
     }
 
-    /// The value that a declaration tells of.
+    /// Returns the value of a declared type.
     pub(crate) fn from_type(type_: &Type) -> Self {
         match type_ {
             Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::top(),
@@ -308,7 +307,7 @@ impl AbstractValue {
         }
     }
 
-    /// The value as a type; `dyn` where it may be of several.
+    /// Converts to a CEL type. `dyn` if there are several alternatives.
     pub(crate) fn to_type(&self) -> Type {
         match &*self.alternatives {
             _ if self.is_top => Type::Dyn,
@@ -321,7 +320,7 @@ impl AbstractValue {
         self.is_top
     }
 
-    /// Reports whether there is no such value.
+    /// Returns true if no such value exists.
     pub(crate) fn is_bottom(&self) -> bool {
         !self.is_top && self.alternatives.is_empty()
     }
@@ -345,7 +344,7 @@ impl AbstractValue {
         self.constant == Some(Const::Null)
     }
 
-    /// This value without the shapes that are not kept; `None` where all or none are.
+    /// Keeps the alternatives that satisfy `keep`. `None` if all or none do.
     pub(crate) fn refine(&self, keep: impl Fn(&AbstractType) -> bool) -> Option<Self> {
         let kept = self
             .alternatives
@@ -361,7 +360,7 @@ impl AbstractValue {
         })
     }
 
-    /// This value, as one that stands in for an absent one.
+    /// Marks all alternatives as defaults for an absent value.
     pub(crate) fn into_default(mut self) -> Self {
         for alternative in &mut self.alternatives {
             alternative.is_default = true;
@@ -378,7 +377,7 @@ impl AbstractValue {
         self
     }
 
-    /// Either this value or `other`.
+    /// Returns the join of this value and `other`.
     pub(crate) fn join(&self, other: &Self) -> Self {
         if self.is_bottom() {
             return other.clone();
@@ -409,7 +408,7 @@ impl AbstractValue {
     }
 }
 
-/// Adds `new` to the alternatives: containers are joined by their parts, the rest stand side by side.
+/// Adds `new` to the alternatives. Containers are joined by their elements, other types are added.
 fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
     for alternative in alternatives.iter_mut() {
         let joined = match (&alternative.shape, &new.shape) {
@@ -433,7 +432,7 @@ fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
             (AbstractType::Map(left, left_keys), AbstractType::Map(right, right_keys)) => {
                 AbstractType::Map(Arc::new(left.join(right)), *left_keys && *right_keys)
             }
-            // An empty literal stands in for any map.
+            // An empty literal is compatible with any map.
             (AbstractType::Record(entries), map @ AbstractType::Map(..))
             | (map @ AbstractType::Map(..), AbstractType::Record(entries))
                 if entries.is_empty() =>

@@ -1,11 +1,10 @@
-//! Analyses that need not be repeated: a policy that reads the metadata alone is analysed alike for most of the
-//! hundreds of kinds that a wildcard matches.
+//! Reuse of analyses: the analysis of a policy that only reads metadata is the same for most of the hundreds of kinds
+//! that a wildcard matches.
 //!
-//! What an analysis depends on is known from the words of the expressions: the fields of `object` and `oldObject`
-//! that they select. Kinds in which these fields have the very same types, and which have requests of the same
-//! sorts, have the same analysis, and the same steps are taken for it from the budget. Where expressions ask for more
-//! than that (the kind, the resource, the object as a whole), or where there is something to be told of a kind, each
-//! is analysed by itself.
+//! The inputs of an analysis are the fields of `object` and `oldObject` that the expressions select. Kinds have the
+//! same analysis, and take the same steps from the budget, if these fields have identical types and the request
+//! variants are equal. A kind is analyzed separately if expressions read more than that (the kind, the resource, the
+//! whole object), or if it has findings.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -23,7 +22,7 @@ use crate::compile::CompiledPolicy;
 use crate::matching::Target;
 use crate::reads::{Input, Reads};
 
-/// The fields of `request` whose values do not depend on the kind.
+/// Fields of `request` whose values do not depend on the kind.
 const OF_ANY_KIND: [&str; 7] = [
     "dryRun",
     "name",
@@ -34,24 +33,24 @@ const OF_ANY_KIND: [&str; 7] = [
     "userInfo",
 ];
 
-/// The fields of objects whose values are known by the kind.
+/// Fields of objects whose values are determined by the kind.
 const OF_THE_KIND: [&str; 2] = ["apiVersion", "kind"];
 
-/// The analyses of kinds of which nothing is to be told.
+/// The analyses of kinds without findings.
 #[derive(Debug)]
 pub(super) struct Memo<'a> {
-    /// The fields of the object that are read; `None` where more may be.
+    /// The fields of the object that are read. `None` if other fields may be read.
     fields: Option<BTreeSet<&'a str>>,
     features: RequestFeatures,
-    /// The name of the type of the params, which may be that of the object too.
+    /// The name of the type of the params, which may also be the type of the object.
     params: Option<Arc<str>>,
-    /// The steps that were taken for kinds of the key.
+    /// Steps taken by the analysis for each key.
     steps: HashMap<Key, u32>,
-    /// The steps that were taken for kinds that were not looked at, by the sorts of their requests.
+    /// Steps taken by the analysis of kinds without a schema, by their request variants.
     unseen: HashMap<Vec<RequestVariant>, u32>,
 }
 
-/// Everything that the analysis of a kind depends on.
+/// The inputs that determine the analysis of a kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     variants: Vec<RequestVariant>,
@@ -61,13 +60,13 @@ struct Key {
 /// A field of the objects of a kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Field {
-    /// It is declared with this type; `is_given` if every object has it.
+    /// Declared with this type. `is_given` is true if every object has it.
     Declared { type_: Same, is_given: bool },
-    /// It is not declared; an open object may have it.
+    /// Not declared. `is_open` is true if objects may have it anyway.
     Undeclared { is_open: bool },
 }
 
-/// A type that is equal to itself alone: types of schemas that say the same are mostly shared.
+/// A type compared by identity. Equal types of schemas are mostly shared.
 #[derive(Debug)]
 struct Same(Arc<DeclType>);
 
@@ -100,13 +99,13 @@ impl<'a> Memo<'a> {
         }
     }
 
-    /// Forgets the kinds that were analysed: what is found of the next goes elsewhere.
+    /// Clears the memo, because the findings of the next kinds are reported separately.
     pub(super) fn forget(&mut self) {
         self.steps.clear();
     }
 
-    /// The analysis for objects of `gvk`, which `targets` hold; an empty one where it would repeat what was found
-    /// for another kind.
+    /// Analyzes objects of `gvk` in the resources `targets`. Returns an empty analysis if it would equal that of
+    /// another kind.
     pub(super) fn analyse(
         &mut self,
         driver: &mut Driver<'_>,
@@ -133,8 +132,8 @@ impl<'a> Memo<'a> {
         analysis
     }
 
-    /// The analysis for objects of `gvk`, which `targets` hold, where all that is known of them is the type `object` of
-    /// all kinds that were not looked at; an empty one where it would repeat that of another of these kinds.
+    /// Analyzes objects of `gvk` in the resources `targets`, of which only the type `object` of all kinds without a
+    /// schema is known. Returns an empty analysis if it would equal that of another such kind.
     pub(super) fn analyse_unseen(
         &mut self,
         driver: &mut Driver<'_>,
@@ -160,7 +159,7 @@ impl<'a> Memo<'a> {
         analysis
     }
 
-    /// Reports whether the analysis of a kind may differ from that of others for its name.
+    /// Returns true if the analysis may depend on the name of the kind.
     fn is_apart(&self, gvk: &Gvk) -> bool {
         let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
         is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params)
@@ -188,8 +187,8 @@ impl<'a> Memo<'a> {
     }
 }
 
-/// The fields of `object` and `oldObject` that the expressions of `policy` read; `None` where they may read more of
-/// the kind than these.
+/// Returns the fields of `object` and `oldObject` that the expressions of `policy` read. `None` if they may read more
+/// of the kind.
 fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
     let mut fields = BTreeSet::new();
     for (n, expression) in policy.expressions().iter().enumerate() {

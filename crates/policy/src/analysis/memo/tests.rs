@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::{Matched, TypeCheck, check_truthfully};
 use super::*;
 
-/// Kinds with the same metadata; those of an even number have a `spec` of one type.
+/// Kinds with the same metadata. Those with an even number have a `spec` of one type.
 struct Kinds {
     mapper: RestMapper,
     types: HashMap<Gvk, Arc<DeclType>>,
@@ -96,7 +96,7 @@ fn policy(expressions: &[&str]) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// The outcome, and how many kinds were not analysed by themselves.
+/// Returns the outcome, and the number of kinds that were not analyzed separately.
 fn check(policy: &CompiledPolicy, memo: Memo<'_>) -> TypeCheck {
     let kinds = Kinds::new();
     let mut outcome = TypeCheck::default();
@@ -170,9 +170,9 @@ fn kinds_that_are_alike_are_analysed_once() {
         }
         memo.steps.len()
     };
-    // Namespaces are apart, as the namespace of requests for them is.
+    // Namespaces are analyzed separately, because the namespace of requests for them differs.
     assert_eq!(n_analysed("object.metadata.name != 'a'"), 2);
-    // One of them reads what the other does not have.
+    // One kind lacks a field that is read.
     assert_eq!(
         n_analysed("object.spec.size > 3 || object.metadata.name != ''"),
         2

@@ -1,8 +1,9 @@
-//! Changes that would give an expression the other value: of `a && b`, the terms that are false.
+//! Counterfactuals: changes that would flip the result of an expression. For a false `a && b`, these are the false
+//! terms.
 //!
-//! They follow from what was evaluated and from how the expression is put together. That a request can be changed so
-//! is not said. A way relies on the other parts as they were: those that the change may change, since they read the
-//! same, are told with it.
+//! They are derived from the recorded values and the structure of the expression, without checking that a request can
+//! be changed this way. A counterfactual assumes that the other subexpressions keep their values. Those that the change
+//! may affect, because they read the same fields, are listed with `still`.
 
 mod reads;
 
@@ -14,22 +15,22 @@ use self::reads::{Atom, Read};
 use super::{MAX_DEPTH, operand_of, text};
 use crate::admission::{RecordedValue, Recording};
 
-/// The most counterfactuals that are told, and the most terms of one.
+/// Limits of the counterfactuals that are shown, and of the terms of one.
 const MAX_SHOWN: usize = 3;
 const MAX_TERMS: usize = 6;
 
-/// The most counterfactuals that are looked at; of the others it is only known how many they are.
+/// Limit of the counterfactuals that are collected. The others are only counted.
 const MAX_COLLECTED: usize = 32;
 
-/// The variables that a request has or has not, whatever they hold.
+/// Inputs whose presence depends on the operation, not on their content.
 const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
 
-/// The counterfactuals in which an expression would have the other value.
+/// The counterfactuals of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counterfactuals {
-    /// The first of them, each as terms that must hold together.
+    /// The first of them. The terms of each must hold together.
     pub shown: Vec<Vec<String>>,
-    /// How many more there are.
+    /// The number of further ones.
     pub n_more: usize,
 }
 
@@ -37,7 +38,7 @@ pub struct Counterfactuals {
 #[derive(Clone, Debug, Default)]
 struct Found {
     counterfactuals: Vec<Counterfactual>,
-    /// How many there are beside those.
+    /// The number of further ones.
     n_more: usize,
 }
 
@@ -49,7 +50,7 @@ impl Found {
         }
     }
 
-    /// Cuts the counterfactuals to as many as are looked at.
+    /// Cuts the list to the limit, and counts the rest.
     fn cut(mut self) -> Self {
         let n_over = self.counterfactuals.len().saturating_sub(MAX_COLLECTED);
         self.n_more = self.n_more.saturating_add(n_over);
@@ -65,19 +66,19 @@ impl Found {
 /// Terms that must hold together.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Those that do not hold yet, or were not evaluated.
+    /// Terms that do not hold yet, or were not evaluated.
     changed: Vec<Atom>,
-    /// Those that hold.
+    /// Terms that hold already.
     kept: Vec<Atom>,
 }
 
-/// The expressions of variables by their names.
+/// The expressions of variables, by name.
 pub type Variables<'a> = [(String, &'a Ast)];
 
-/// The counterfactuals in which the expression of the index `n` would be `wanted`, of which each is terms that must hold
-/// together: those that do not hold yet, or were not evaluated, and with `still` those that hold and may not after the
-/// change. There are none where it is so already, or where they would only repeat the expression. Of many, those of
-/// the fewest terms are told.
+/// Returns the counterfactuals for the expression with index `n` to have the result `wanted`. Each is a list of terms
+/// that must hold together: those that do not hold yet or were not evaluated, and with `still` those that hold but may
+/// not after the change. There are none if the result is `wanted` already, or if they would only repeat the expression.
+/// If there are many, those with the fewest terms are shown.
 #[must_use]
 pub fn counterfactuals(
     ast: &Ast,
@@ -113,8 +114,8 @@ pub fn counterfactuals(
     }
 }
 
-/// The element or entry because of which the macro `id`, `all` or `exists`, is false or true, as an expression; `None`
-/// where no single one decides, or it is not known which.
+/// Returns the element or entry that determined the result of the macro `id` (`all` or `exists`), as an expression.
+/// `None` if it is not a single one, or if it is unknown.
 #[must_use]
 pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) -> Option<String> {
     let Expr::Comprehension(fold) = ast.expr(id) else {
@@ -133,7 +134,7 @@ pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) 
         .flatten()
 }
 
-/// An expression with what became of its parts.
+/// An expression with the recorded values of its subexpressions.
 #[derive(Clone, Copy)]
 struct Evaluation<'a> {
     ast: &'a Ast,
@@ -143,7 +144,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// The terms of a way; `None` where they contradict each other, or are too many.
+    /// Returns the terms of a counterfactual as text. `None` if they contradict each other, or are too many.
     fn terms(&self, counterfactual: &Counterfactual) -> Option<Vec<String>> {
         let all: Vec<Atom> = counterfactual
             .changed
@@ -173,8 +174,8 @@ impl Evaluation<'_> {
         (terms.len() <= MAX_TERMS).then_some(terms)
     }
 
-    /// Reports whether `atom` says that the request has a variable at all, which no change of what that holds takes
-    /// away: the operation decides that.
+    /// Returns true if `atom` only says that an input is present, which depends on the operation, so that no change of
+    /// the input's content affects it.
     fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
         let Some(root) = self.root_there(atom) else {
             return false;
@@ -189,7 +190,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The variable of the request that is not null where `atom` has its value, and that is all it says.
+    /// Returns the input that is not null if `atom` holds. `None` if `atom` is not such a test.
     fn root_there(&self, (id, wanted): Atom) -> Option<&str> {
         let (function, args) = self.ast.global_call(id)?;
         let is_there = match function {
@@ -209,7 +210,7 @@ impl Evaluation<'_> {
         root.filter(|_| is_there)
     }
 
-    /// The parts by whose values `id` is `wanted`, as it was.
+    /// Collects the subexpressions that gave `id` its recorded value `wanted`.
     fn kept(&self, id: ExprId, wanted: bool, depth: usize, found: &mut Vec<Atom>) {
         if depth < MAX_DEPTH
             && let Expr::Call {
@@ -239,7 +240,7 @@ impl Evaluation<'_> {
         self.recording.get(&(self.n, id.index()))
     }
 
-    /// Reports whether `id` always was `wanted`.
+    /// Returns true if `id` was `wanted` in every evaluation.
     fn is(&self, id: ExprId, wanted: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let (same, other) = if wanted {
@@ -251,8 +252,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Reports whether the last evaluation of `id`, of several, is the first that came to `value`: where a macro is
-    /// within another, that ended both.
+    /// Returns true if the last of several evaluations of `id` is the first with the result `value`. In nested macros,
+    /// that evaluation ended both.
     fn ends_with(&self, id: ExprId, value: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let first = if value {
@@ -264,7 +265,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The counterfactuals in which `id` would be `wanted`.
+    /// Returns the counterfactuals for `id` to be `wanted`.
     fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> Found {
         if self.is(id, wanted) {
             let mut counterfactual = Counterfactual::default();
@@ -303,7 +304,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The counterfactuals in which the branch of `?:` that was taken would have its value.
+    /// Returns the counterfactuals for the evaluated branch of `?:` to be `wanted`.
     fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> Found {
         let mut found = self.counterfactuals(branch, wanted, depth);
         for counterfactual in &mut found.counterfactuals {
@@ -312,7 +313,7 @@ impl Evaluation<'_> {
         found
     }
 
-    /// Reports whether nothing of a request can change `id`: it has no variables but those of its own macros.
+    /// Returns true if `id` does not depend on the request: its only variables are bound by its own macros.
     fn is_constant(&self, id: ExprId) -> bool {
         let mut own: Vec<&str> = Vec::new();
         self.has_own_names_only(id, &mut own, 0)
@@ -341,7 +342,7 @@ impl Evaluation<'_> {
         only_own
     }
 
-    /// The counterfactuals in which all of `terms` would be `wanted`.
+    /// Returns the counterfactuals for all of `terms` to be `wanted`.
     fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
         let mut found = Found::new(Counterfactual::default());
         for term in terms {
@@ -357,7 +358,7 @@ impl Evaluation<'_> {
                     changed: [&*counterfactual.changed, &*more.changed].concat(),
                     kept: [&*counterfactual.kept, &*more.kept].concat(),
                 });
-                // Of a way that takes more than can be told nothing is said.
+                // Drops counterfactuals with too many terms to show.
                 let is_short =
                     |counterfactual: &Counterfactual| counterfactual.changed.len() <= MAX_TERMS;
                 counterfactuals.filter(is_short).collect::<Vec<_>>()
@@ -371,7 +372,7 @@ impl Evaluation<'_> {
         found
     }
 
-    /// The counterfactuals in which one of `terms` would be `wanted`.
+    /// Returns the counterfactuals for one of `terms` to be `wanted`.
     fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
         let mut found = Found::default();
         for term in terms {
@@ -382,7 +383,7 @@ impl Evaluation<'_> {
         found.cut()
     }
 
-    /// A term that must be `wanted`, with the values that it compares as they are.
+    /// Returns the text of a term that must be `wanted`, with the recorded values of its operands.
     fn term(&self, id: ExprId, wanted: bool) -> String {
         let term = self.condition(id, wanted);
         if self.seen(id).is_none() {
@@ -404,7 +405,7 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// The operands of a call whose values are not in its text.
+    /// Returns the operands of a call whose values are not visible in its text.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();
@@ -419,7 +420,7 @@ impl Evaluation<'_> {
         operands.filter(is_path).collect()
     }
 
-    /// The text of the condition that `id` is `wanted`.
+    /// Returns the text of the condition that `id` is `wanted`.
     fn condition(&self, id: ExprId, wanted: bool) -> String {
         match self.ast.expr(id) {
             Expr::Comprehension(fold) => {
@@ -461,7 +462,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The condition on the elements of what a macro goes through.
+    /// Returns the text of the condition on the elements of the range of a macro.
     fn elements_condition(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
         let (is_all, test) = self.test(fold)?;
         let some = if is_all == wanted { "each" } else { "some" };
@@ -478,7 +479,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The test of each element, beside true for `all` and false for `exists`; `None` for other macros.
+    /// Returns the test for each element, with true for `all` and false for `exists`. `None` for other macros.
     fn test(&self, fold: &Comprehension) -> Option<(bool, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
             return None;
@@ -495,7 +496,7 @@ impl Evaluation<'_> {
         is_accu.then_some((is_all, *test))
     }
 
-    /// The first element for which `test` was `value`, in an evaluation that came to its end with it.
+    /// Returns the first element for which `test` had the result `value`, in an evaluation that ended with it.
     fn element(
         &self,
         id: ExprId,
@@ -513,7 +514,7 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // Of a macro within another the last evaluation decides, if it is the first that came to this.
+            // In nested macros the last evaluation determined the result, if it is the first with this value.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
             let since = *range
@@ -538,7 +539,7 @@ fn as_count(times: &[u64]) -> u64 {
     u64::try_from(times.len()).unwrap_or(u64::MAX)
 }
 
-/// The operator that is true where `operator` is false.
+/// Returns the operator that is true if `operator` is false.
 fn negated(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "_==_" => " != ",

@@ -1,28 +1,28 @@
-//! The paths that parts of an expression read, and with that: whether what changes one part may change another.
+//! The paths that subexpressions read, and with them whether a change of one may affect another.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// The most paths of one part: where there are more, it counts as reading anything.
+/// Limit of the paths of one subexpression. Beyond it, the subexpression counts as reading everything.
 const MAX_READS: usize = 500;
 
-/// A path that a part reads, its root first; the empty path stands for any.
+/// A path that a subexpression reads, its root first. The empty path stands for any path.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     path: Vec<String>,
-    /// How many of its steps must be there, as the part fails without them.
+    /// The number of steps that must be present, because the subexpression fails without them.
     n_needed: usize,
     /// True if only the presence of the last step matters.
     is_presence: bool,
-    /// True if it was read, without an error.
+    /// True if it was read without an error.
     is_seen: bool,
-    /// True if the part cannot be evaluated without it.
+    /// True if the subexpression cannot be evaluated without it.
     is_always: bool,
 }
 
-/// A part that must have a value.
+/// A subexpression with the value that it must have.
 pub(super) type Atom = (ExprId, bool);
 
 /// A chain of selections. Everything after an index that is not a literal string belongs to the list.
@@ -37,7 +37,7 @@ struct Chain {
     indices: Vec<ExprId>,
 }
 
-/// Returns the chain that `id` is. `None` for an attribute of another operand than a name.
+/// Returns the chain of selections `id`. `None` if its operand is not a name.
 fn chain(ast: &Ast, id: ExprId) -> Option<Chain> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
@@ -73,7 +73,7 @@ impl Chain {
 }
 
 impl Evaluation<'_> {
-    /// The paths that `id` reads.
+    /// Returns the paths that `id` reads.
     pub(super) fn reads(&self, id: ExprId) -> Vec<Read> {
         let mut found = Vec::new();
         self.read(id, (&mut Vec::new(), true, 0), &mut found);
@@ -103,7 +103,7 @@ impl Evaluation<'_> {
                 self.read(*index, (own, is_always, depth), found);
             }
             match chain.path.first().map(String::as_str) {
-                // What is gone through is read as a whole.
+                // A macro's range is read as a whole.
                 Some(root) if !chain.is_absolute && own.iter().any(|name| name == root) => {}
                 Some("variables") => {
                     let definition = chain.path.get(1).and_then(|name| {
@@ -114,7 +114,7 @@ impl Evaluation<'_> {
                         found.push(anything);
                         return;
                     };
-                    // How it reads them is not looked into.
+                    // The details of the reads of a variable are not tracked.
                     let of_it = Evaluation { ast, ..*self };
                     let n_before = found.len();
                     of_it.read(ast.root(), (&mut Vec::new(), false, depth), found);
@@ -161,7 +161,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The chain of selections that `id` is, or whose presence it tests.
+    /// Returns the chain of selections `id`, or the one whose presence it tests.
     fn chain_or_test(&self, id: ExprId) -> Option<Chain> {
         let Some(("@in" | "_in_", [key, operand])) = self.ast.global_call(id) else {
             return chain(self.ast, id);
@@ -177,13 +177,13 @@ impl Evaluation<'_> {
         Some(tested)
     }
 
-    /// The path whose presence `id` tests, where it is such a test.
+    /// Returns the path whose presence `id` tests. `None` for other expressions.
     fn tests(&self, id: ExprId) -> Option<Vec<String>> {
         let chain = self.chain_or_test(id)?;
         (chain.is_presence && !chain.is_cut).then_some(chain.path)
     }
 
-    /// The paths without which an atom does not have its value.
+    /// Returns the paths without which an atom does not have its value.
     fn needed(&self, (id, wanted): Atom) -> Vec<Vec<String>> {
         let reads = self.reads(id).into_iter().filter(|read| read.is_always);
         let needed = reads.map(|read| read.path.into_iter().take(read.n_needed).collect());
@@ -191,7 +191,7 @@ impl Evaluation<'_> {
         needed.chain(tested).collect()
     }
 
-    /// Reports whether no object can give both atoms their values, as the one needs what the other excludes.
+    /// Returns true if no object can satisfy both atoms, because one requires a value that the other excludes.
     pub(super) fn contradict(&self, one: Atom, other: Atom) -> bool {
         let excludes = |one: Atom, other: Atom| {
             let absent = self.tests(one.0).filter(|_| !one.1);
@@ -203,7 +203,7 @@ impl Evaluation<'_> {
         excludes(one, other) || excludes(other, one) || self.are_of_two_values(one, other)
     }
 
-    /// Reports whether both atoms say what one operand is equal to, and say two things.
+    /// Returns true if the atoms require one operand to equal two different values.
     fn are_of_two_values(&self, one: Atom, other: Atom) -> bool {
         let equality = |(id, wanted): Atom| match self.ast.expr(id) {
             Expr::Call {
@@ -223,14 +223,14 @@ impl Evaluation<'_> {
         };
         let of_both = equality(one).zip(equality(other));
         of_both.is_some_and(|((left, value), (right, other))| {
-            // A number may be written in several counterfactuals.
+            // Numbers have several spellings.
             let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
             let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
             (are_texts || are_ints) && value != other && self.is_same(left, right)
         })
     }
 
-    /// Reports whether `atom` has its value whenever those of `way` have theirs.
+    /// Returns true if `atom` has its value whenever those of `counterfactual` have theirs.
     pub(super) fn is_implied(
         &self,
         (id, wanted): Atom,
@@ -261,7 +261,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Reports whether two parts are written alike.
+    /// Returns true if two subexpressions have the same text.
     pub(super) fn is_same(&self, one: ExprId, other: ExprId) -> bool {
         one == other || {
             let text = super::text(self.ast, one);
@@ -269,7 +269,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Reports whether the change of one part may change the other, as far as the paths tell that they read.
+    /// Returns true if a change of one subexpression may affect the other, according to the paths that they read.
     pub(super) fn may_affect(&self, changed: ExprId, other: ExprId) -> bool {
         let of_other = self.reads(other);
         self.reads(changed).iter().any(|read| {
@@ -280,7 +280,7 @@ impl Evaluation<'_> {
 }
 
 impl Read {
-    /// Reports whether it may be the operation of the request.
+    /// Returns true if the path may be the operation of the request.
     pub(super) fn is_of_operation(&self) -> bool {
         let mut steps = self.path.iter().map(String::as_str);
         matches!(
@@ -289,10 +289,10 @@ impl Read {
         )
     }
 
-    /// Reports whether a change of what is read here may change `other`.
+    /// Returns true if a change of this path may affect `other`.
     fn touches(&self, other: &Self) -> bool {
         let is_related = self.path.starts_with(&other.path) || other.path.starts_with(&self.path);
-        // A value that is there before and after the change: only it changes.
+        // The value is present before and after the change, so its presence is not affected.
         let stays = self.is_seen
             && other.is_presence
             && other.path.len() <= self.n_needed

@@ -11,7 +11,7 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 
-/// The changes that would give `expression` the other value for an object, each way as one text.
+/// Returns the counterfactuals of `expression` for an object, each as one text.
 fn changes_of(expression: &str) -> Vec<String> {
     with_variables(&[], expression)
 }
@@ -92,7 +92,7 @@ fn terms_that_decide_are_told_with_what_they_compare() {
                 "!object.d and object.b.startsWith('a') (not evaluated)",
             ],
         ),
-        // What only repeats the expression is not told.
+        // Counterfactuals that only repeat the expression are not shown.
         ("has(object.e)", &[]),
         ("!has(object.a)", &[]),
         (
@@ -149,7 +149,7 @@ fn the_element_that_decides_is_named_by_its_index_or_key() {
             "p < 5 for each p of i.p (it is not so for i.p[1]) for each i of object.l (it is not so for object.l[1])"
         ]
     );
-    // No element of several decides alone.
+    // Several elements fail, so no single one determines the result.
     assert_eq!(
         changes_of("object.c.exists(x, x > 5)"),
         ["x > 5 for some x of object.c"]
@@ -187,7 +187,7 @@ fn ways_beyond_three_are_counted_and_those_of_many_terms_are_not_told() {
     assert_eq!(changes_of(&any(10..15)), shown(2));
     assert_eq!(changes_of(&any(10..80)), shown(67));
     assert_eq!(changes_of(&["object.a == 1"; 4].join(" || ")), [first(1)]);
-    // One value is not two.
+    // One operand cannot have two values.
     let pair = "(object.a == 1 || object.a == 2)";
     assert_eq!(
         changes_of(&format!("{pair} && {pair}")),
@@ -217,7 +217,7 @@ fn presence_of_object_is_not_repeated() {
                 "request.operation == 'DELETE' (request.operation is \"CREATE\")",
             ],
         ),
-        // What is within the object may go.
+        // Values within the object may become absent.
         (
             "object.m != null && object.m.x > 5",
             &["object.m.x > 5 (object.m.x is 1) and still object.m != null"],
@@ -253,7 +253,7 @@ fn terms_that_the_change_may_change_are_told_with_it() {
             "object.a >= 1 && object.a <= 5",
             &["object.a <= 5 (object.a is 7) and still object.a >= 1"],
         ),
-        // What is compared is there before and after the change.
+        // The compared value is present before and after the change.
         (
             "has(object.a) && object.a <= 5",
             &["object.a <= 5 (object.a is 7)"],
@@ -270,7 +270,7 @@ fn terms_that_the_change_may_change_are_told_with_it() {
             "'x' in object.m && object.m == {'y': 9}",
             &["object.m == {…} (object.m is {\"x\": 1, \"y\": 9}) and still 'x' in object.m"],
         ),
-        // No object is so.
+        // No object satisfies both.
         (
             "has(object.a) && (!has(object.a) || object.a == 1)",
             &["object.a == 1 (object.a is 7)"],
@@ -279,7 +279,7 @@ fn terms_that_the_change_may_change_are_told_with_it() {
             "object.m.y == 9 && (!has(object.m) || object.m.x > 5)",
             &["object.m.x > 5 (object.m.x is 1)"],
         ),
-        // What is needed anyway is not told.
+        // Implied presence is not shown.
         (
             "has(object.a) && has(object.e) && object.e == object.a",
             &["has(object.e) and object.e == object.a (not evaluated)"],
