@@ -1,4 +1,4 @@
-//! The findings of compiling, as data, and the API server's words for them.
+//! Findings of the compilation, and the API server's messages for them.
 
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ use crate::rule::Rule;
 pub struct CompileFinding {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The kind of trouble.
+    /// The kind of problem.
     pub kind: CompileFindingKind,
-    /// The trouble itself.
+    /// The problem.
     pub cause: Cause,
-    /// The fate of a request for which the expression fails, as one that does not compile always does.
+    /// The effect of the failing expression on the request.
     pub consequence: Consequence,
 }
 
-/// The trouble with an expression that does not compile.
+/// A problem of an expression that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Findings of the parser or the checker.
     Diagnostics {
-        /// The findings, sorted by place.
+        /// The findings, sorted by location.
         found: Diagnostics,
         /// The text that was compiled.
         text: Arc<str>,
     },
     /// The result has another type than the expression must have.
     ResultType {
-        /// The types of which it must have one.
+        /// The accepted types.
         accepted: &'static [Type],
-        /// The type that it has.
+        /// The type of the result.
         actual: Type,
     },
-    /// Something about the expression as a whole.
+    /// A problem of the expression as a whole.
     Whole {
-        /// The rule that it belongs to.
+        /// The rule of the finding.
         rule: Rule,
-        /// The API server's message, or ours where it has none.
+        /// The API server's message, or this crate's if it has none.
         message: String,
     },
 }
@@ -51,13 +51,13 @@ pub enum Cause {
 /// One problem of an expression that does not compile.
 #[derive(Clone, Debug)]
 pub struct Issue<'a> {
-    /// The rule that it belongs to.
+    /// The rule of the finding.
     pub rule: Rule,
-    /// The place; [`Location::NONE`] where it is about the expression as a whole.
+    /// The location. [`Location::NONE`] for a problem of the expression as a whole.
     pub location: Location,
     /// The message, without the container of names.
     pub message: String,
-    /// The problem; `None` if it is about the expression as a whole.
+    /// The problem. `None` for a problem of the expression as a whole.
     pub kind: Option<&'a DiagnosticKind>,
 }
 
@@ -73,7 +73,7 @@ impl Issue<'_> {
 }
 
 impl Cause {
-    /// The API server's message.
+    /// Returns the API server's message.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -97,7 +97,7 @@ impl Cause {
         }
     }
 
-    /// The single things that are wrong.
+    /// Returns the individual problems.
     #[must_use]
     pub fn issues(&self) -> Vec<Issue<'_>> {
         match self {
@@ -116,37 +116,37 @@ impl Cause {
         }
     }
 
-    /// Returns true if the result is `dyn`, a type that is known only when the expression is evaluated.
+    /// Returns true if the result is `dyn`, a type that is known only at run time.
     #[must_use]
     pub fn is_dynamic_result(&self) -> bool {
         matches!(self, Self::ResultType { actual, .. } if actual.is_dyn())
     }
 }
 
-/// The kinds of trouble with an expression.
+/// The kinds of problems with an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompileFindingKind {
-    /// The API server refuses the expression.
+    /// The API server rejects the expression.
     Failed,
-    /// The API server accepts it and cannot evaluate it safely.
+    /// The API server accepts the expression but cannot evaluate it safely.
     Unsafe,
-    /// Valid CEL that this implementation cannot judge.
+    /// Valid CEL that this implementation does not support.
     Unsupported,
 }
 
-/// The reason why an expression does not compile, as the API server says it.
+/// The reason why an expression does not compile, as in the API server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
     /// The API server's name for the error.
     pub type_: CompileErrorType,
-    /// The kind of trouble.
+    /// The kind of problem.
     pub kind: CompileFindingKind,
-    /// The trouble itself.
+    /// The problem.
     pub cause: Cause,
 }
 
 impl CompileError {
-    /// The API server's message.
+    /// Returns the API server's message.
     #[must_use]
     pub fn message(&self) -> String {
         self.cause.message()
@@ -158,16 +158,16 @@ impl CompileError {
 /// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileErrorType {
-    /// The expression is blank, where one is required.
+    /// The expression is required but blank.
     Required,
-    /// The expression does not parse or check, or its result has another type.
+    /// The expression does not parse or type-check, or its result has the wrong type.
     Invalid,
     /// The checked expression cannot be planned.
     Internal,
 }
 
 impl CompileErrorType {
-    /// Upstream's name.
+    /// Returns upstream's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Costs of a policy's expressions for the objects of one kind, as its schema bounds their sizes.
+//! Costs of a policy's expressions for the objects of one kind, estimated from the size limits in its schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
-/// How many lists within lists objects of a size are supposed to have in different shapes.
+/// The greatest list nesting level from which the estimated shapes of an object fill its lists.
 const MAX_FILLED_FROM: usize = 2;
 
-/// Below this cost of the largest request, smaller ones make no difference.
+/// Below this cost of the largest request, smaller requests are not estimated separately.
 const MIN_COST: u64 = 10_000;
 
-/// The declared types that expressions are estimated by.
+/// The declared types used for estimates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindTypes<'a> {
     /// The kind of `object` and `oldObject`, with its type.
     pub(super) object: (&'a Gvk, &'a Arc<DeclType>),
-    /// The kind of `params` with its type, where the policy has a paramKind and its schema is known.
+    /// The kind of `params` with its type. `None` without a paramKind or a known schema.
     pub(super) params: Option<(&'a Gvk, &'a Arc<DeclType>)>,
 }
 
-/// Estimates each expression of `policy` for objects of one kind, in the order of the policy's fields; nothing
-/// where the expression does not check, or no visits of nodes are left.
+/// Estimates each expression of `policy` for objects of one kind, in the order of the policy's fields. `None` if the
+/// expression does not compile, or if the limit of visited nodes is exceeded.
 ///
-/// A variable is estimated where it is declared; what reads it pays for the reading only. The sizes of
-/// variables are known that are parts of the objects, or, where these are missing, empty. Of several kinds `shared`
-/// has what costs the same for them.
+/// A variable is estimated where it is declared; expressions that read it only pay for the read. The sizes of a
+/// variable are known if it is a part of the object, or empty where that part is absent. `shared` holds the costs that
+/// are equal for several kinds.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -52,7 +52,7 @@ pub(super) fn kind_costs(
         .enumerate()
         .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
         .collect();
-    // What has to be checked anew needs the types of variables.
+    // Expressions without a shared estimate are checked, which needs the types of variables.
     let mut checking = (known.iter().any(Option::is_none)).then(|| Checking::new(policy, types));
     let mut costs = vec![None; policy.n_expressions()];
     for (expression, n) in in_order(policy) {
@@ -98,7 +98,7 @@ pub(super) fn kind_costs(
     costs
 }
 
-/// The expressions with their indices, variables first.
+/// Returns the expressions with their indices, variables first.
 fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression, usize)> {
     let is_variable = |role| role == Role::Variable;
     let expressions = || policy.expressions().iter().zip(0..);
@@ -107,7 +107,7 @@ fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression,
         .chain(expressions().filter(move |(expression, _)| !is_variable(expression.role)))
 }
 
-/// The parts of the objects and variables that each expression reads.
+/// Returns the parts of the objects and variables that each expression reads.
 fn all_parts(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -165,7 +165,7 @@ impl Checking {
         }
     }
 
-    /// Adds a variable that has been checked.
+    /// Adds a checked variable.
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<CheckedAst>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(CheckedAst::output_type);
@@ -179,8 +179,8 @@ impl Checking {
     }
 }
 
-/// The costs of a sound expression, for the largest request and for smaller objects; nothing where no visits
-/// are left for that.
+/// Returns the costs of an expression that compiles, for the largest request and for smaller objects. `None` if the
+/// limit of visited nodes is exceeded.
 fn estimated(checked: &CheckedAst, known: &Known, visits_left: usize) -> Option<Estimated> {
     let sizes = known.sizes();
     let estimate = estimate::estimate(checked, &sizes);
@@ -218,7 +218,7 @@ fn estimated(checked: &CheckedAst, known: &Known, visits_left: usize) -> Option<
         }
     };
     add(0..=1);
-    // Where no list is within another one, to fill those makes no difference.
+    // Without nested lists, there is nothing else to fill.
     if asks_within.load(Ordering::Relaxed) {
         add(2..=MAX_FILLED_FROM);
     }
@@ -233,7 +233,7 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
     type_.evaluated_type(&gvk.type_name())
 }
 
-/// The declared types of what expressions can name.
+/// The declared types of the names in expressions.
 struct Known {
     roots: Vec<(Arc<str>, Arc<DeclType>)>,
     variables: Vec<DeclField>,
@@ -258,7 +258,7 @@ impl Known {
         DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
     }
 
-    /// Adds the variable `name`; of a second one of its name that counts.
+    /// Adds the variable `name`. A later variable with the same name replaces it.
     fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>) {
         self.variables.retain(|variable| *variable.name != *name);
         if let Some(type_) = type_ {
@@ -266,9 +266,10 @@ impl Known {
         }
     }
 
-    /// The declared type of what is a part of an object, or a list of its parts: `object.spec`,
+    /// Returns the declared type of a part of an object, or of a list of its parts: `object.spec`,
     /// `variables.spec.containers`, `has(object.spec.volumes) ? object.spec.volumes : []`,
-    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, a sum of such lists.
+    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, or a concatenation of
+    /// such lists.
     fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
         match ast.expr(id) {
             Expr::Ident(name) => {
@@ -322,7 +323,7 @@ impl Known {
     }
 }
 
-/// The type of one list behind another, both of elements of one type.
+/// Returns the type of two concatenated lists with the same element type.
 fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
         return None;
@@ -332,7 +333,7 @@ fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     (Arc::ptr_eq(elem, other) && is_bounded).then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
 }
 
-/// Reports whether `fold` is what the macro `filter` stands for: each element is taken as it is, or left out.
+/// Returns true if `fold` is the expansion of `filter`: each element is kept or left out.
 fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
     let is_ident =
         |id, name: &Arc<str>| matches!(ast.expr(id), Expr::Ident(ident) if ident == name);
@@ -356,7 +357,7 @@ fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
             if takes(*then) && is_ident(*otherwise, &fold.accu_var))
 }
 
-/// Reports whether `id` is a literal of nothing.
+/// Returns true if `id` is an empty literal.
 fn is_empty(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::List { elements, .. } => elements.is_empty(),
@@ -378,8 +379,8 @@ mod tests {
         kind_costs(policy, types, None, &mut 1_000_000)
     }
 
-    /// The costs of `validation` for objects with at most 4 containers, whose names have at most 63 code
-    /// points, in a policy with `variables`.
+    /// Checks the costs of `validation` for objects with at most 4 containers, whose names have at most 63 code points,
+    /// in a policy with `variables`.
     #[track_caller]
     fn check(variables: &[(&str, &str)], validation: &str, expected: (u64, u64)) {
         let schema = json!({

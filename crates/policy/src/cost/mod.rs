@@ -1,10 +1,10 @@
-//! Costs that the expressions of a policy may have, and how far they stay below the API server's limits.
+//! Estimates the costs of the expressions of a policy, and compares them with the API server's limits.
 //!
-//! The API server estimates the rules of CRDs only. It takes a policy whatever its expressions may cost, measures
-//! them for each request, and stops one that exceeds [`PER_CALL_LIMIT`], and all of them where together they
-//! exceed the budget of their [`Stage`]. An estimate as for CRDs supposes the largest request, of 3 MiB, for
-//! which most loops over a list without `maxItems` exceed the limit. So there are estimates for smaller objects
-//! too, and a cost deserves a note where an object of [`USUAL_OBJECT_BYTES`] can reach a limit.
+//! The API server only estimates the rules of CRDs. It accepts a policy regardless of its costs, measures each request,
+//! and stops an expression that exceeds [`PER_CALL_LIMIT`], or all expressions of a [`Stage`] that exceed its budget
+//! together. An estimate as for CRDs assumes the largest request, of 3 MiB, for which most loops over a list without
+//! `maxItems` exceed the limit. So costs are also estimated for smaller objects, and reported if an object of
+//! [`USUAL_OBJECT_BYTES`] can reach a limit.
 //!
 //! Source: k8s.io/apiserver `pkg/apis/cel/config.go`; `pkg/admission/plugin/cel/condition.go` (`ForInput`) and
 //! `pkg/admission/plugin/policy/validating/validator.go` (`Validate`) for who shares a budget. That nothing
@@ -30,69 +30,68 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use shared::SharedCosts;
 
-/// The size of a large object that does occur, in bytes of JSON.
+/// The size of a large but realistic object, in bytes of JSON.
 pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
 
-/// The part of a limit from which on a cost is near it, in percent.
+/// The percentage of a limit from which on a cost is reported.
 pub const NEAR_PERCENT: u64 = 80;
 
-/// A cost from which on an estimate says nothing where the smallest objects have it too: a size that nothing bounds went
-/// into it.
+/// If the estimate for the smallest objects reaches this cost, it has no bound: a factor of it is an unlimited size.
 const UNBOUNDED: u64 = 1 << 53;
 
-/// The greatest cost that is told, as of nested loops over long lists; a greater one is given as this.
+/// The greatest cost that is reported, as of nested loops over long lists. Greater costs are reported as this one.
 pub const GREATEST_COST: u64 = UNBOUNDED - 1;
 
-/// The most visits of nodes for all estimates of a policy; what is beyond has no estimate.
+/// Limit of the nodes visited for all estimates of a policy. Expressions beyond it have no estimate.
 const MAX_VISITS: usize = 10_000_000;
 
-/// The smallest size of objects that costs are estimated for, in bytes; each next one is twice as large.
+/// The smallest object size with an estimate, in bytes. Each following size is twice as large.
 const MIN_OBJECT_BYTES: i64 = 1024;
 
-/// How many sizes of objects costs are estimated for, up to 2 MiB.
+/// The number of object sizes with an estimate, up to 2 MiB.
 const N_SIZES: usize = 12;
 
 /// The costs of all expressions of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyCosts {
-    /// Those of each expression, in the order of the policy's fields.
+    /// The costs of each expression, in the order of the policy's fields.
     pub expressions: Vec<ExpressionCost>,
-    /// Those of what shares a budget; only stages that have expressions.
+    /// The costs of each stage that has expressions.
     pub stages: Vec<StageCost>,
 }
 
-/// The costs of one expression, which [`PER_CALL_LIMIT`] limits.
+/// The costs of one expression, limited by [`PER_CALL_LIMIT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionCost {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The worst case of all kinds; none where the expression checks for no kind.
+    /// The worst case of all kinds. `None` if the expression compiles for no kind.
     pub worst: Option<WorstCase>,
 }
 
 impl ExpressionCost {
-    /// The most that it may cost.
+    /// The limit of its cost.
     pub const LIMIT: u64 = PER_CALL_LIMIT;
 
-    /// The limit by its upstream name.
+    /// The upstream name of the limit.
     pub const LIMIT_NAME: &'static str = "PerCallLimit";
 }
 
-/// The costs of the expressions of a stage, with those of the variables that they read.
+/// The costs of the expressions of a stage, including the variables that they read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
     /// The stage.
     pub stage: Stage,
-    /// The worst case of all kinds; none where an expression has no estimate.
+    /// The worst case of all kinds. `None` if an expression has no estimate.
     pub worst: Option<WorstCase>,
 }
 
-/// Expressions that share a budget, for each request, binding and param.
+/// Expressions that share a budget, per request, binding and param.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The match conditions.
     MatchConditions,
-    /// The validations, and after them the message expressions.
+    /// The validations, then the message expressions.
     Validations,
     /// The audit annotations.
     AuditAnnotations,
@@ -106,7 +105,7 @@ impl Stage {
         Self::AuditAnnotations,
     ];
 
-    /// The field of the policy with the expressions, which is also the name of the stage.
+    /// Returns the field of the policy with the expressions, which is also the name of the stage.
     #[must_use]
     pub fn field(self) -> &'static str {
         match self {
@@ -116,7 +115,7 @@ impl Stage {
         }
     }
 
-    /// The most that its expressions may cost together.
+    /// Returns the limit of the total cost of its expressions.
     #[must_use]
     pub fn limit(self) -> u64 {
         match self {
@@ -125,7 +124,7 @@ impl Stage {
         }
     }
 
-    /// The limit by its upstream name.
+    /// Returns the upstream name of the limit.
     #[must_use]
     pub fn limit_name(self) -> &'static str {
         match self {
@@ -134,7 +133,7 @@ impl Stage {
         }
     }
 
-    /// The parts of the stage that evaluate variables anew.
+    /// Returns the roles of the stage. Each role evaluates variables again.
     fn roles(self) -> &'static [Role] {
         match self {
             Self::MatchConditions => &[Role::MatchCondition],
@@ -155,40 +154,40 @@ pub struct WorstCase {
 }
 
 impl WorstCase {
-    /// The least cost.
+    /// Returns the smallest cost.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.estimate.min
     }
 
-    /// The greatest cost for the largest request; none if it has no bound.
+    /// Returns the greatest cost for the largest request. `None` if it is unbounded.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         self.bounded(self.estimate.max)
     }
 
-    /// The greatest cost for an object of [`USUAL_OBJECT_BYTES`]; none if it has no bound.
+    /// Returns the greatest cost for an object of [`USUAL_OBJECT_BYTES`]. `None` if it is unbounded.
     #[must_use]
     pub fn usual_object_cost(&self) -> Option<u64> {
         let (cost, _) = self.by_size().find(|(_, n)| *n == USUAL_OBJECT_BYTES)?;
         self.bounded(cost)
     }
 
-    /// The cost as it is told; none if it has no bound, which the smallest objects show.
+    /// Returns the cost to report. `None` if it is unbounded, which the estimate for the smallest objects shows.
     fn bounded(&self, cost: u64) -> Option<u64> {
         let of_smallest = self.by_size.first()?;
         (*of_smallest < UNBOUNDED).then_some(cost.min(GREATEST_COST))
     }
 
-    /// The size of the largest objects that cannot reach `limit`, in bytes, as far as it was looked at; none if
-    /// the smallest can, or if the cost has no bound.
+    /// Returns the size of the largest estimated objects that cannot reach `limit`, in bytes. `None` if the smallest
+    /// objects can reach it, or if the cost is unbounded.
     #[must_use]
     pub fn bytes_within(&self, limit: u64) -> Option<i64> {
         let below = self.by_size().take_while(|(cost, _)| *cost < limit);
         below.last().map(|(_, n_bytes)| n_bytes)
     }
 
-    /// Reports whether an object of a usual size can come near `limit`.
+    /// Returns true if an object of a usual size can come near `limit`.
     #[must_use]
     pub fn is_near(&self, limit: u64) -> bool {
         self.usual_object_cost()
@@ -199,7 +198,7 @@ impl WorstCase {
         self.by_size.iter().copied().zip(object_sizes())
     }
 
-    /// The worse of the two in each respect.
+    /// Returns the maximum of both in each respect.
     fn or_worse(self, other: Self) -> Self {
         let usual = |worst: &Self| worst.usual_object_cost().unwrap_or(u64::MAX);
         let gvk = if usual(&other) > usual(&self) {
@@ -221,12 +220,12 @@ impl WorstCase {
     }
 }
 
-/// The sizes of objects that costs are estimated for, in bytes.
+/// Returns the object sizes with an estimate, in bytes.
 fn object_sizes() -> impl Iterator<Item = i64> {
     std::iter::successors(Some(MIN_OBJECT_BYTES), |n| n.checked_mul(2)).take(N_SIZES)
 }
 
-/// The costs of one expression or more for the objects of one kind.
+/// The costs of one or more expressions for the objects of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Costs {
     estimate: CostEstimate,
@@ -259,7 +258,7 @@ impl Costs {
 }
 
 impl PolicyCosts {
-    /// The costs of `policy` for objects of `kinds`; a kind without a schema is left out.
+    /// Estimates the costs of `policy` for objects of `kinds`. Kinds without a schema are left out.
     #[must_use]
     pub fn new(policy: &CompiledPolicy, kinds: &[&Gvk], schemas: &dyn SchemaResolver) -> Self {
         let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
@@ -327,10 +326,10 @@ fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
     };
 }
 
-/// The stages that have expressions, with all that they evaluate: their expressions and, once for each role, the
-/// variables that these read.
+/// Returns the stages that have expressions, each with the expressions that it evaluates: its own, and for each role
+/// the variables that these read.
 fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
-    // Of several variables of a name the last one is read.
+    // If several variables have the same name, the last one is read.
     let by_name: HashMap<&str, usize> = expressions
         .iter()
         .enumerate()
@@ -418,7 +417,7 @@ mod tests {
             };
             let text = Arc::new(DeclType::scalar(DeclKind::String));
             let own = Arc::new(DeclType::list(text, bound));
-            // `shared` of the last kind is of another type.
+            // The last kind has another type for `shared`.
             let shared = if bound > 100 { &own } else { &self.shared };
             let fields = [
                 DeclField::new("own", Arc::clone(&own), true),
@@ -428,7 +427,7 @@ mod tests {
         }
     }
 
-    /// The costs for several kinds together are the worst of those for each by itself, whatever they share.
+    /// The costs for several kinds are the maximum of the costs for each kind, regardless of shared types.
     #[test]
     fn kinds_that_share_types_have_their_own_costs() {
         let text = Arc::new(DeclType::scalar(DeclKind::String));
@@ -510,7 +509,7 @@ mod tests {
             + of("spec.validations[0].messageExpression")
             + of("spec.validations[1].expression")
             + of("spec.validations[1].messageExpression");
-        // The messages evaluate the variable anew.
+        // Messages evaluate the variable again.
         assert_eq!(
             stage(1),
             validations + variable(0) + variable(1) + variable(0)
@@ -543,9 +542,9 @@ mod tests {
             "{few:?}"
         );
         assert_eq!(few.bytes_within(PER_CALL_LIMIT), Some(2 << 20));
-        // 2 KiB have 409 items of `true` with a comma, and 4 KiB have 818.
+        // `true` and a comma: 2 KiB hold 409 items, and 4 KiB hold 818.
         let many = worst(-1);
-        // For the largest request it is more than can be told, and not without a bound.
+        // The largest request exceeds the greatest reported cost, but the cost has a bound.
         assert_eq!(many.max(), Some(GREATEST_COST));
         assert!(many.is_near(PER_CALL_LIMIT), "{many:?}");
         assert_eq!(many.bytes_within(PER_CALL_LIMIT), Some(2048));

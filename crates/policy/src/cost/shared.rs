@@ -1,7 +1,5 @@
-//! Costs that kinds share: an expression costs the same for all kinds whose objects have the same types where it
-//! reads them, as the workloads have with their templates of pods and all kinds with their metadata.
-//!
-//! Takes an expression and the type of a kind; knows nothing of how costs are estimated.
+//! Costs shared by several kinds: an expression has the same cost for all kinds with the same types in the fields that
+//! it reads. Examples are the pod templates of workloads, and the metadata of all kinds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +13,13 @@ use kubernetes::schema::escape::escape;
 /// A part of a kind's objects, or a variable, that an expression reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
-    /// A part of `object` or `oldObject`: its type, behind so many fields. What is behind that follows from the type.
+    /// A part of `object` or `oldObject`: its type, and its depth. The types below it follow from that type.
     Object(TypeId, usize),
-    /// A variable: those of one number have equal values; `None` where there is none.
+    /// A variable. Variables with the same number have equal values. `None` if there is no such variable.
     Variable(Option<usize>),
 }
 
-/// A type, told apart from others by its identity.
+/// A type compared by identity.
 #[derive(Clone, Debug)]
 struct TypeId(Arc<DeclType>);
 
@@ -39,24 +37,24 @@ impl std::hash::Hash for TypeId {
     }
 }
 
-/// All that an expression reads of a kind, in the order of its parts. Of kinds for which this is equal the expression
-/// has the same types, but for the names of objects, and the same costs.
+/// The parts of a kind that an expression reads, in source order. If they are equal for two kinds, the types in the
+/// expression are equal, except for the names of objects, and so are the costs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Parts(Vec<Part>);
 
-/// The costs of an expression, and how many visits of nodes the estimates for objects of several sizes took.
+/// The costs of an expression, and the number of nodes visited to estimate them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimated {
-    /// Nothing where the expression does not check.
+    /// `None` if the expression does not compile.
     pub(super) costs: Option<Costs>,
     pub(super) n_visits: usize,
 }
 
-/// The costs of the expressions of a policy for the kinds so far, by their indices.
+/// The costs of the expressions of a policy for the kinds so far, by the index of the expression.
 #[derive(Debug, Default)]
 pub(super) struct SharedCosts {
     known: HashMap<(usize, Parts), Estimated>,
-    /// The numbers of the variables, by their indices.
+    /// The numbers of the variables, by index.
     variables: HashMap<(usize, Parts), usize>,
     n_variables: usize,
 }
@@ -72,7 +70,7 @@ impl SharedCosts {
         }
     }
 
-    /// The number of the variable at `n`, which reads `parts`; one of its own where these are not known.
+    /// Returns the number of the variable at `n`, which reads `parts`. A new number if the parts are unknown.
     pub(super) fn variable(&mut self, n: usize, parts: Option<&Parts>) -> usize {
         let next = self.n_variables;
         let number = match parts {
@@ -86,8 +84,8 @@ impl SharedCosts {
     }
 }
 
-/// The parts that `ast` reads of objects of the type `object` and of `variables`, by their numbers; nothing where that
-/// cannot be told.
+/// Returns the parts that `ast` reads of objects of the type `object`, and of `variables`, by number. `None` if they
+/// are unknown.
 pub(super) fn parts(
     ast: &Ast,
     object: &Arc<DeclType>,
@@ -106,7 +104,7 @@ pub(super) fn parts(
                 }
                 Some(Some(Part::Object(TypeId(Arc::clone(type_)), n_fields)))
             }
-            // As a whole it has all variables.
+            // Without a selection, all variables are read.
             Input::Variables => Some(
                 fields
                     .next()
@@ -118,7 +116,7 @@ pub(super) fn parts(
     parts.collect::<Option<Vec<Part>>>().map(Parts)
 }
 
-/// The type of the field `name`, where all that look for it find the same.
+/// Returns the type of the field `name` if its escaped and unescaped names are equal.
 fn part<'a>(type_: &'a DeclType, name: &str) -> Option<&'a Arc<DeclType>> {
     let is_plain = escape(name).is_some_and(|escaped| escaped == name);
     let field = type_.field(name).filter(|field| *field.name == *name)?;

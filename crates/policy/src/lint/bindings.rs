@@ -1,4 +1,4 @@
-//! Bindings that do not fit their policy.
+//! Lints of bindings that do not fit their policy.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::compile::CompiledPolicy;
 use crate::matching;
 use crate::rule::Rule;
 
-/// Finds what can hardly be meant in `binding`, one of `policy`, given what is served.
+/// Returns the lints of `binding`, a binding of `policy`. `mapper` has the served resources.
 ///
-/// The fields are those of the binding.
+/// The fields in the result are fields of the binding.
 #[must_use]
 pub fn find_in_binding(
     policy: &CompiledPolicy,
@@ -38,7 +38,7 @@ pub fn find_in_binding(
     found.into_iter().flatten().chain(selectors).collect()
 }
 
-/// A paramRef that nothing reads.
+/// A paramRef that is ignored.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams` (without a
 /// paramKind no params are looked for).
@@ -61,7 +61,7 @@ fn ignored_params(
     })
 }
 
-/// The operations of each resource, by group and name: versions are converted into each other.
+/// The operations of each resource, by group and name. Versions do not matter, as they are converted into each other.
 type Reach<'a> = BTreeMap<(&'a str, &'a str), Vec<&'static str>>;
 
 fn reach<'a>(policy: &'a ValidatingAdmissionPolicy, mapper: &'a RestMapper) -> Reach<'a> {
@@ -74,7 +74,7 @@ fn reach<'a>(policy: &'a ValidatingAdmissionPolicy, mapper: &'a RestMapper) -> R
     reach
 }
 
-/// Rules that no request meets together with those of the policy.
+/// Rules of a binding that no request matches together with those of the policy.
 fn disjoint_rules(
     policy: &ValidatingAdmissionPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
@@ -85,7 +85,7 @@ fn disjoint_rules(
         .resource_rules
         .as_ref()
         .filter(|rules| !rules.is_empty())?;
-    // The rules as those of a policy that is otherwise the same.
+    // A copy of the policy with the rules of the binding.
     let mut narrowed = policy.clone();
     let spec = narrowed.spec.as_mut()?;
     spec.match_constraints = Some(MatchResources {
@@ -93,7 +93,7 @@ fn disjoint_rules(
         exclude_resource_rules: of_binding.exclude_resource_rules.clone(),
         ..MatchResources::default()
     });
-    // Of what is not known nothing can be said.
+    // Without the served resources of all rules, the overlap is unknown.
     let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
     if !is_known(policy) || !is_known(&narrowed) {
         return None;

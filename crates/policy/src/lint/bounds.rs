@@ -1,4 +1,4 @@
-//! Comparisons of one value that contradict each other, or leave nothing out.
+//! Comparisons of one value that contradict each other, or that every value satisfies.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::path::{self, Comparison, Operator};
 
-/// Chains with more operands than this are not looked at.
+/// Limit of the operands of a chain.
 const MAX_OPERANDS: usize = 256;
 
 /// A chain of operands that is always true or always false.
 #[derive(Debug, PartialEq)]
 pub(super) struct Constant {
-    /// The operand that decides it, together with those before.
+    /// The operand that makes the chain constant, together with those before it.
     pub(super) at: ExprId,
-    /// The value of the chain, always.
+    /// The constant value of the chain.
     pub(super) value: bool,
-    /// The path that is compared.
+    /// The compared path.
     pub(super) path: String,
 }
 
-/// The chains of `&&` and `||` in `ast` that are constant.
+/// Returns the chains of `&&` and `||` in `ast` that are constant.
 pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     let mut found = Vec::new();
     let mut inner = vec![false; ast.len()];
-    // Parents come after their operands in the arena, and are looked at first.
+    // In the arena, parents follow their operands. The reverse order visits parents first.
     let ids: Vec<ExprId> = ast.iter().map(|(id, _)| id).collect();
     for id in ids.into_iter().rev() {
         let Some(function) = logical(ast, id) else {
@@ -57,7 +57,7 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     found
 }
 
-/// The logical operator that `id` is.
+/// Returns the logical operator of `id`, if it is one.
 fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Call {
@@ -69,18 +69,18 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     }
 }
 
-/// The knowledge of a path in a chain.
+/// The constraints on a path in a chain.
 #[derive(Default)]
 struct Known<'a> {
-    /// The literal that it equals, in a chain of `&&`, or differs from, in one of `||`.
+    /// The literal that it equals, in a chain of `&&`, or differs from, in a chain of `||`.
     one: Option<&'a Literal>,
-    /// The greatest lower bound and the least upper bound of `&&`, the least lower and the greatest upper of `||`,
-    /// with whether the bound itself belongs to it.
+    /// The greatest lower bound and the least upper bound of `&&`, or the least lower bound and the greatest upper
+    /// bound of `||`. True if the bound is inclusive.
     lower: Option<(f64, bool)>,
     upper: Option<(f64, bool)>,
 }
 
-/// The operand that makes the chain constant, if there is one.
+/// Returns the operand that makes the chain constant, if there is one.
 fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     let mut known: BTreeMap<String, Known<'_>> = BTreeMap::new();
     for &at in operands {
@@ -110,7 +110,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     None
 }
 
-/// Reports whether another literal was there before.
+/// Returns true if the path was compared with another literal before.
 fn differs<'a>(known: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
     match known {
         Some(first) => is_other(first, literal),
@@ -121,12 +121,12 @@ fn differs<'a>(known: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
     }
 }
 
-/// Reports whether the literals are of one type, and no value equals both.
+/// Returns true if the literals have the same type, and no value equals both.
 fn is_other(left: &Literal, right: &Literal) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right) && left != right
 }
 
-/// Takes in a bound; reports whether nothing is left between the bounds of `&&`, or nothing outside those of `||`.
+/// Adds a bound. Returns true if the bounds of `&&` exclude every value, or the bounds of `||` include every value.
 fn bounds(known: &mut Known<'_>, operator: Operator, literal: &Literal, is_or: bool) -> bool {
     let Some(value) = number(literal) else {
         return false;
@@ -138,7 +138,7 @@ fn bounds(known: &mut Known<'_>, operator: Operator, literal: &Literal, is_or: b
     } else {
         &mut known.upper
     };
-    // In a chain of `&&` the narrower bound counts, in one of `||` the wider one.
+    // In a chain of `&&` the narrower bound applies, in a chain of `||` the wider one.
     let is_further = bound.is_none_or(|(before, _)| (value > before) == (is_lower != is_or));
     if is_further {
         *bound = Some((value, includes));
@@ -154,10 +154,10 @@ fn bounds(known: &mut Known<'_>, operator: Operator, literal: &Literal, is_or: b
     }
 }
 
-/// The literal as a number, where it is one and not rounded.
+/// Returns the literal as a number. `None` for other types, and for numbers that would be rounded.
 #[expect(clippy::cast_precision_loss, reason = "larger numbers are left out")]
 fn number(literal: &Literal) -> Option<f64> {
-    /// Whole numbers up to here are told apart as doubles.
+    /// Integers below this are exact as doubles.
     const EXACT: u64 = 1 << 53;
     match literal {
         Literal::Int(value) if value.unsigned_abs() < EXACT => Some(*value as f64),

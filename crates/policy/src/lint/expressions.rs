@@ -1,4 +1,4 @@
-//! Expressions that are the same for all requests, or fail for all.
+//! Lints of expressions that have the same result for all requests, or fail for all.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ use crate::param_kind;
 use crate::reads::Input;
 use crate::rule::Rule;
 
-/// The most calls of literals that are evaluated for one policy.
+/// Limit of the constant calls that are evaluated for one policy.
 const MAX_CALLS: usize = 200;
 
-/// The most findings about one expression.
+/// Limit of the findings for one expression.
 const MAX_FOUND: usize = 20;
 
-/// Finds the expressions of `policy`, whose rules match `resources`.
+/// Returns the lints of the expressions of `policy`, whose rules match `resources`.
 pub(super) fn find(
     policy: &CompiledPolicy,
     resources: &[MatchedResource],
@@ -48,7 +48,7 @@ pub(super) fn find(
     };
     let mut found = Vec::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
-        // What does not compile has findings enough.
+        // Expressions that do not compile have findings already.
         if let Ok(ast) = expression.parsed()
             && policy.compiles(n)
         {
@@ -58,12 +58,12 @@ pub(super) fn find(
     found
 }
 
-/// The names that are matched.
+/// The names that the rules match.
 struct Names {
     kinds: BTreeSet<String>,
     resources: BTreeSet<String>,
     api_versions: BTreeSet<String>,
-    /// The API groups of the rules and of the kinds that they match, served or not; `None` where rules have all groups.
+    /// The API groups of the rules and of the kinds that they match, served or not. `None` if rules have all groups.
     groups: Option<BTreeSet<String>>,
 }
 
@@ -77,7 +77,7 @@ impl Names {
         // Constraints without rules match everything.
         let has_all = of_rules.is_empty() || of_rules.iter().any(|group| *group == "*");
         let of_kinds = resources.iter().map(|matched| &matched.gvk.group);
-        // Objects of subresources are of other groups than their resource, as scales are.
+        // The object of a subresource may have another group than the resource, as a Scale has.
         let groups: BTreeSet<String> = of_rules.into_iter().chain(of_kinds).cloned().collect();
         let api_versions = resources.iter().map(|matched| matched.gvk.api_version());
         let kinds = resources.iter().map(|matched| matched.gvk.kind.clone());
@@ -93,14 +93,14 @@ impl Names {
         }
     }
 
-    /// Reports whether the rules may be for the API group.
+    /// Returns true if the rules may match the API group.
     fn may_be_of(&self, group: &str) -> bool {
         self.groups
             .as_ref()
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// The fault where no request has `text` as its `field`, a group or version of its kind or resource.
+    /// Returns a finding if no request has `text` in `field`, a group or version of its kind or resource.
     fn group_or_version(&self, field: &str, text: &str) -> Option<NoSuch> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let meant = match field {
@@ -130,8 +130,8 @@ impl Names {
         Some(NoSuch { meant })
     }
 
-    /// The name of these that was most likely meant by `text`, which is none of them, and if it is
-    /// that of something else most likely means that.
+    /// Returns the name in `names` that `text` probably stands for: the only one with another spelling of `text`, or
+    /// the nearest one unless `text` is the name of something else (`is_served`). `None` if `text` is in `names`.
     fn meant(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;
@@ -148,7 +148,7 @@ impl Names {
 
 /// A name that no request has.
 struct NoSuch {
-    /// The name that was most likely meant.
+    /// The name that was probably intended.
     meant: Option<String>,
 }
 
@@ -160,7 +160,7 @@ struct Search<'m> {
     calls_left: usize,
 }
 
-/// A finding at a node: the rule, the message, the mend, and whether it is harmless.
+/// A finding at a node: the rule, the message, the fix, and true if it is harmless.
 type Found = (Rule, String, Option<String>, bool);
 
 impl Search<'_> {
@@ -217,7 +217,7 @@ impl Search<'_> {
             .or_else(|| self.failing(ast, id, expr))
     }
 
-    /// A macro whose variable hides one that the request has.
+    /// A macro whose variable shadows an input.
     fn shadowed(&self, expr: &Expr) -> Option<Found> {
         let Expr::Comprehension(fold) = expr else {
             return None;
@@ -235,7 +235,7 @@ impl Search<'_> {
         ))
     }
 
-    /// A comparison of a name of the request with one that no request has.
+    /// A comparison of a name in the request with a name that no request has.
     fn impossible(&self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let (path, texts, is_not) = match expr {
             Expr::Call {
@@ -303,8 +303,8 @@ impl Search<'_> {
                     )
                 }
                 _ => match self.names.group_or_version(&path, text) {
-                    // Policies for pods and workloads share expressions that ask which of them it is, and all sorts have
-                    // the same exceptions.
+                    // Policies for several resources share expressions that test for each, and the same exceptions for
+                    // all.
                     Some(NoSuch { meant })
                         if is_conjunct(ast, id)
                             && (!is_not || meant.is_some() && !path.ends_with(".apiVersion")) =>
@@ -325,7 +325,7 @@ impl Search<'_> {
         None
     }
 
-    /// A call of literals that fails whenever it is evaluated, or a division by zero.
+    /// A call with literal arguments that always fails, or a division by zero.
     fn failing(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let Expr::Call {
             function,
@@ -359,7 +359,7 @@ impl Search<'_> {
         }
     }
 
-    /// A validation or match condition without anything of the request in it.
+    /// A validation or match condition that does not depend on the request.
     fn whole(&mut self, expression: &PolicyExpression, ast: &Ast) -> Option<Found> {
         if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
             return None;
@@ -367,7 +367,7 @@ impl Search<'_> {
         let is_condition = expression.role == Role::MatchCondition;
         let root = ast.root();
         let value = match ast.expr(root) {
-            // A literal is written on purpose: `true` where only annotations matter, `false` to deny all.
+            // A literal is intentional: `true` if only the annotations matter, `false` to deny all requests.
             Expr::Literal(Literal::Bool(false)) if is_condition => Closed::Bool(false),
             Expr::Call { .. } if self.calls_left > 0 => {
                 self.calls_left -= 1;
@@ -391,7 +391,7 @@ impl Search<'_> {
     }
 }
 
-/// The node at which a finding about `expr` is shown, where that is not the node itself: the literal of a call.
+/// Returns the node at which a finding about `expr` is shown, if it is not the node itself: the literal of a call.
 fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     match expr {
         Expr::Call {
@@ -407,7 +407,7 @@ fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     }
 }
 
-/// Reports whether the expression as a whole is true only where the node `id` is.
+/// Returns true if the expression can only be true if the node `id` is true.
 fn is_conjunct(ast: &Ast, id: ExprId) -> bool {
     let mut open = vec![ast.root()];
     while let Some(next) = open.pop() {
@@ -430,7 +430,7 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// `... || true` and `... && false`.
+/// An operand `|| true` or `&& false`.
 fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     let Expr::Call {
         function,
@@ -454,7 +454,7 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     })
 }
 
-/// A comparison of a size with a number that decides it for all sizes.
+/// A comparison of a size with a number that gives the same result for all sizes.
 fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, other, literal) = path::with_literal(ast, id)?;
     let Literal::Int(bound) = literal else {
@@ -481,7 +481,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, mend, false))
 }
 
-/// An order of texts that stand for numbers.
+/// An ordering of strings that denote numbers.
 fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, _, literal) = path::with_literal(ast, id)?;
     let Literal::String(text) = literal else {
@@ -507,7 +507,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::TextOrder, message, Some(mend.to_owned()), false))
 }
 
-/// Reports whether `text` is a number, with the suffix of a quantity or without.
+/// Returns true if `text` is a number, with or without the suffix of a quantity.
 fn is_quantity(text: &str) -> bool {
     const SUFFIXES: [&str; 16] = [
         "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
@@ -519,7 +519,7 @@ fn is_quantity(text: &str) -> bool {
         && SUFFIXES.contains(&suffix)
 }
 
-/// Reports whether `text` is a version, `1.29.0` or `v1.29`.
+/// Returns true if `text` is a version: `1.29.0` or `v1.29`.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());

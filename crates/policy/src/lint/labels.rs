@@ -1,5 +1,5 @@
-//! Match conditions that the request under judgement can make false: an UPDATE that takes a label away is looked at
-//! with the labels that it leaves.
+//! Match conditions that a request can make false: an UPDATE that removes a label is evaluated with the remaining
+//! labels.
 
 use super::Lint;
 use crate::compile::CompiledPolicy;
@@ -10,14 +10,14 @@ use crate::rule::Rule;
 use cel::ast::{Ast, ExprId};
 use cel::source::SourceMap;
 
-/// The parts of the metadata that users may change, if the object is theirs to change.
+/// The metadata fields that users with write access can change.
 const FIELDS: [&str; 2] = ["labels", "annotations"];
 
-/// Finds the match conditions of `policy` that read labels or annotations of `object` alone, where the policy guards
-/// what was there before: its validations read `oldObject`, and its rules match UPDATE.
+/// Returns the match conditions of `policy` that only read labels or annotations of `object`, if the policy protects
+/// the previous state: its validations read `oldObject`, and its rules match UPDATE.
 ///
-/// A condition about what is asked for (whether a sidecar is to be injected) is none of these: there nothing that was
-/// there before is looked at.
+/// If no validation reads the previous state, such a condition is intentional, for example for opting in to the
+/// injection of a sidecar.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/object/matcher.go`, `MatchObjectSelector` (an
 /// objectSelector looks at both objects, and matches where one of them does).
@@ -32,7 +32,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
         return Vec::new();
     }
     let conditions = expressions_with_roles(policy, &[Role::MatchCondition]);
-    // A variable may be of either object.
+    // A variable may read either object.
     let found =
         conditions.filter(|(_, ast)| !Reads::new(ast).has(&[Input::OldObject, Input::Variables]));
     let found = found.filter_map(|(condition, ast)| {
@@ -54,7 +54,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     found.collect()
 }
 
-/// The expressions of `roles` that can be parsed.
+/// Returns the expressions of `roles` that can be parsed.
 fn expressions_with_roles<'a>(
     policy: &'a CompiledPolicy,
     roles: &'a [Role],

@@ -1,10 +1,10 @@
-//! Search for what can hardly be meant: parts of a policy that are valid, and that no request gives a purpose.
+//! Lints: constructs of a policy that are valid but probably mistakes.
 //!
-//! None of it is refused by the API server, and most of it evaluates without an error: a comparison that is always
-//! false, a rule for an operation that no request has, a text compared as a number would be. Every rule here holds
-//! for all requests, or is silent: a heuristic that is sometimes right belongs elsewhere.
+//! The API server accepts all of them, and most evaluate without an error: a comparison that is always false, a rule
+//! for an operation that no request has, or a number compared as a string. Each lint holds for all requests. Heuristics
+//! that are only sometimes right do not belong here.
 //!
-//! [`find`] reads the policy and its expressions; comparisons of unlike types come from the analysis
+//! [`find`] reads the policy and its expressions. Comparisons of incomparable types come from the analysis
 //! ([`crate::analysis::TypeCheck::unlike`]), which knows the kinds.
 
 mod bindings;
@@ -25,24 +25,24 @@ use crate::rule::Rule;
 
 pub use bindings::find_in_binding;
 
-/// A part of a policy that can hardly be meant.
+/// A construct that is probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lint {
-    /// The rule that it belongs to.
+    /// The rule of the finding.
     pub rule: Rule,
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The place in the expression, where the field is one.
+    /// The location in the expression. `None` if the field is not an expression.
     pub location: Option<Location>,
-    /// The fault, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// The mend, in one line.
+    /// The fix, in one line.
     pub mend: Option<String>,
-    /// True if nothing that was meant goes wrong because of it.
+    /// True if the policy still works as intended.
     pub is_harmless: bool,
 }
 
-/// Finds what can hardly be meant in `policy`, whose rules match `resources` of those in `mapper`.
+/// Returns the lints of `policy`, whose rules match `resources`. `mapper` has the served resources.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,

@@ -1,14 +1,14 @@
-//! Paths: expressions that name a place in a request, and compare as text.
+//! Paths: expressions that denote a field of the request, in a comparable text form.
 
 use std::fmt::Write as _;
 
 use crate::reads::{Attribute, Key};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-/// Returns the path that `id` is, `object.spec.replicas`. `None` for other expressions, and with optional selections,
-/// tests and `dyn()`.
+/// Returns the path of the expression `id`, such as `object.spec.replicas`. `None` for other expressions, and for
+/// optional selections, tests and `dyn()`.
 ///
-/// Two parts of one expression with the same path have the same value, as long as no comprehension lies between.
+/// Two subexpressions with the same path have the same value, unless a comprehension separates them.
 pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
@@ -37,7 +37,7 @@ pub(super) struct Comparison<'a> {
     pub(super) literal: &'a Literal,
 }
 
-/// An operator that compares.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -49,7 +49,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// The operator of a function, `_==_`.
+    /// Returns the operator of a function such as `_==_`.
     pub(super) fn from_function(function: &str) -> Option<Self> {
         Some(match function {
             "_==_" => Self::Equal,
@@ -62,7 +62,7 @@ impl Operator {
         })
     }
 
-    /// The operator with the sides exchanged.
+    /// Returns the operator for exchanged operands.
     pub(super) fn flipped(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -73,20 +73,20 @@ impl Operator {
         }
     }
 
-    /// Reports whether it asks for an order.
+    /// Returns true if the operator compares the order.
     pub(super) fn is_ordering(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 }
 
-/// The operands of a binary operator, and which it is.
+/// Returns the operands and the operator of a comparison.
 pub(super) fn operands(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, ExprId)> {
     let (function, args) = ast.global_call(id)?;
     let [left, right] = args else { return None };
     Some((Operator::from_function(function)?, *left, *right))
 }
 
-/// The comparison of something with a literal that `id` is: the operator, the other side and the literal.
+/// Returns a comparison with a literal: the operator, the other operand and the literal.
 pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &Literal)> {
     let (operator, left, right) = operands(ast, id)?;
     match (ast.expr(left), ast.expr(right)) {
@@ -97,7 +97,7 @@ pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &
     }
 }
 
-/// The comparison of a path with a literal that `id` is.
+/// Returns the comparison of a path with a literal. `None` for other expressions.
 pub(super) fn comparison(ast: &Ast, id: ExprId) -> Option<Comparison<'_>> {
     let (operator, other, literal) = with_literal(ast, id)?;
     Some(Comparison {

@@ -1,4 +1,4 @@
-//! Rules about what no request is about, and what is changed by a way that no rule is about.
+//! Lints of rules that no request matches, and of fields that unmatched subresources can change.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -12,10 +12,10 @@ use crate::matching::{self, Operations};
 use crate::rule::Rule;
 use cel::ast::{Expr, Literal};
 
-/// The most findings of one sort about one rule.
+/// Limit of the findings of one kind for one rule.
 const MAX_FOUND: usize = 5;
 
-/// Finds the rules of `policy`.
+/// Returns the lints of the rules of `policy`.
 pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let spec = policy.policy().spec.as_ref();
     let Some(constraints) = spec.and_then(|spec| spec.match_constraints.as_ref()) else {
@@ -51,7 +51,8 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     found
 }
 
-/// A policy about `CustomResourceDefinitions` whose params are of one: it keeps that from being installed.
+/// A policy that matches `CustomResourceDefinitions` and has params of a CRD: it denies the request that creates this
+/// CRD.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `Dispatch` (a paramKind that is
 /// not there counts before bindings and match conditions do).
@@ -67,14 +68,14 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
             selector.match_labels.iter().flatten().next().is_some()
                 || selector.match_expressions.iter().flatten().next().is_some()
         });
-    // A rule about certain names may leave the one out.
+    // A rule with resourceNames may exclude the CRD.
     let mut excluded = constraints.exclude_resource_rules.iter().flatten();
     let has_exceptions = excluded.any(|rule| rule.resource_names.iter().flatten().next().is_some());
     if !is_custom || has_labels || has_exceptions || !crate::fails_closed(policy) {
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    // Of wildcards more is to be told: `crate::lockout` does.
+    // `crate::lockout` handles wildcards.
     let named = targets.iter().filter(|target| !target.by_wildcard);
     let mut definitions = named.filter(|target| {
         let gvr = &target.resource.gvr;
@@ -94,7 +95,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
     })
 }
 
-/// The groups that are served. Few policies name one that must be looked for.
+/// The served groups, collected only if a rule names an unusual group.
 struct Served<'m> {
     mapper: &'m RestMapper,
     groups: OnceCell<HashSet<&'m str>>,
@@ -153,26 +154,26 @@ fn groups<'a, 'm: 'a>(
     })
 }
 
-/// Reports whether `group` is one of Kubernetes' own without a dot.
+/// Returns true if `group` is a Kubernetes group without a dot.
 fn is_usual(group: &str) -> bool {
     matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
 
-/// Reports whether `text` is a version of an API, `v1beta1`.
+/// Returns true if `text` is an API version such as `v1beta1`.
 fn is_version(text: &str) -> bool {
     let digits = text.strip_prefix('v').unwrap_or_default();
     digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The served group whose first part `group` is; the first by name, so that the answer is always the same.
+/// Returns the served group whose first label is `group`, and the first by name if there are several.
 fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
     let near = served.iter().copied();
     let near = near.filter(|served| served.split('.').next() == Some(group));
     near.min().map(str::to_owned)
 }
 
-/// Names of objects that are meant as patterns.
+/// Names of objects that look like patterns.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`, `matchesResourceRules` (names are
 /// compared as they are).
@@ -199,13 +200,13 @@ fn names<'a>(
     })
 }
 
-/// Operations of which no request for the resource exists.
+/// Operations that requests for the resource never have.
 fn operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
 ) -> impl Iterator<Item = Lint> + 'a {
     let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
-    // Only of Kubernetes' own subresources it is known, and a wildcard may mean another.
+    // The operations are only known for Kubernetes' own subresources, and a wildcard may match others.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
     let resources = rule.resources.iter().flatten().enumerate();
@@ -238,15 +239,15 @@ fn operations<'a>(
     })
 }
 
-/// A field that a subresource changes as well.
+/// A field that a request for a subresource can change too.
 struct SubresourceBypass {
-    /// The resources that have it.
+    /// The resources with the field.
     resources: &'static [&'static str],
     /// The field.
     field: &'static str,
     /// The subresource.
     subresource: &'static str,
-    /// How it is used.
+    /// The tools that use it.
     how: &'static str,
     /// True if the resource itself cannot change the field.
     is_exclusive: bool,
@@ -276,7 +277,7 @@ const BYPASSES: [SubresourceBypass; 2] = [
     },
 ];
 
-/// Fields that are read, and changed by requests that no rule matches.
+/// Fields that expressions read and that unmatched requests can change.
 fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
         let reads = policy.expressions().iter().any(|expression| {
@@ -328,7 +329,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &
                              checked too; a Scale of 0 has no `spec.replicas`: ask with has()"
                         )
                     }),
-                    // What the policy says of the requests that it is asked about is right.
+                    // The policy evaluates the requests that it matches correctly.
                     is_harmless: true,
                 });
             }
@@ -336,7 +337,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &
     }
 }
 
-/// Reports whether a rule names a subresource, `pods/exec`, or matches it by a wildcard.
+/// Returns true if a rule names a subresource such as `pods/exec`, or matches it by a wildcard.
 fn matches(rule: &NamedRuleWithOperations, subresource_name: &str, subresource: &str) -> bool {
     let main = subresource_name.split('/').next().unwrap_or_default();
     rule.resources.iter().flatten().any(|name| {

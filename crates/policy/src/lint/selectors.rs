@@ -1,4 +1,4 @@
-//! Selectors of labels that select nothing.
+//! Lints of label selectors that select nothing, or have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use super::Lint;
 use crate::matching;
 use crate::rule::Rule;
 
-/// The demands of a selector on one label.
+/// The requirements of a selector on one label.
 #[derive(Debug, Default)]
 struct Demands<'a> {
-    /// The values that it may have; `None` where any will do.
+    /// The allowed values. `None` if any value is allowed.
     allowed: Option<BTreeSet<&'a str>>,
-    /// The values that it must not have.
+    /// The disallowed values.
     refused: BTreeSet<&'a str>,
     is_there: bool,
     is_absent: bool,
@@ -41,7 +41,7 @@ impl<'a> Demands<'a> {
     }
 }
 
-/// Finds the selectors of `resources`, the field `field_ref`, whose requirements exclude each other.
+/// Returns the selectors of `resources`, the field `field_ref`, whose requirements contradict each other.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/labels/selector.go`, `Requirement.Matches`.
 pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
@@ -69,8 +69,8 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
     found.collect()
 }
 
-/// Finds the namespaceSelector of `resources`, the field `field_ref`, where all that `policy` matches has no namespace: it
-/// is met by each request for that.
+/// Returns the namespaceSelector of `resources`, the field `field_ref`, if all resources that `policy` matches are
+/// cluster-scoped: the selector matches all requests for these.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `MatchNamespaceSelector`.
 pub(super) fn ineffective(
@@ -85,7 +85,7 @@ pub(super) fn ineffective(
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    // What is not served may have a namespace.
+    // A resource that is not served may be namespaced.
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
     let rules = constraints.resource_rules.iter().flatten();
     let mut named = rules.flat_map(|rule| rule.resources.iter().flatten());
@@ -113,9 +113,9 @@ pub(super) fn ineffective(
     })
 }
 
-/// Finds the namespaceSelector of a binding that no namespace meets together with that of its policy.
+/// Returns the namespaceSelector of a binding that selects no namespace together with that of its policy.
 ///
-/// Objects are not looked at: of an UPDATE the object may meet one selector and the old object the other.
+/// objectSelectors are not compared: in an UPDATE, the object may match one selector and the old object the other.
 pub(super) fn apart(
     policy: &ValidatingAdmissionPolicy,
     mapper: &RestMapper,
@@ -131,7 +131,7 @@ pub(super) fn apart(
         return None;
     }
     let label = contradiction(both)?;
-    // What has no namespace meets both.
+    // Cluster-scoped objects match both.
     let targets = matching::targets(policy, mapper);
     let has_labels = |target: &matching::Target<'_>| {
         target.resource.namespaced || target.resource.gvr.resource == "namespaces"
@@ -149,7 +149,7 @@ pub(super) fn apart(
     })
 }
 
-/// The first label by name that no object can have as all `selectors` want it.
+/// Returns the first label, by name, on which `selectors` contradict each other.
 fn contradiction<'a>(
     selectors: impl IntoIterator<Item = &'a LabelSelector> + Clone,
 ) -> Option<&'a str> {
@@ -167,7 +167,7 @@ fn contradiction<'a>(
         let values = requirement.values.iter().flatten().map(String::as_str);
         match requirement.operator.as_str() {
             "In" => demands.allow(values),
-            // A label that is not there has none of the values either.
+            // An absent label has none of the values either.
             "NotIn" => demands.refused.extend(values),
             "Exists" => demands.is_there = true,
             "DoesNotExist" => demands.is_absent = true,

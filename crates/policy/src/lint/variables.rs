@@ -1,4 +1,4 @@
-//! Variables that share a name, or that nothing reads.
+//! Lints of variables that share a name, or that no expression reads.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::consequence::Consequence;
 use crate::expressions::Role;
 use crate::rule::Rule;
 
-/// Finds the variables that nothing reads, and those whose name is that of a later one: the API server takes both,
-/// and evaluates the last for all that read the name.
+/// Returns the variables that no expression reads, and those with the name of a later variable: the API server accepts
+/// both, and evaluates the last one wherever the name is read.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `compositionState.add`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {

@@ -1,7 +1,7 @@
-//! Policies that lock a cluster out: under a binding with Deny they deny requests without which it stops working.
+//! Policies that lock out a cluster: bound with Deny, they deny requests that the cluster needs to work.
 //!
-//! Nothing is guessed from rules and selectors: the requests that the parts of a cluster make are reviewed as an API
-//! server reviews them, so that each guard counts, in whatever form.
+//! The check evaluates the requests of the cluster's components as an API server does, instead of reasoning about rules
+//! and selectors. So every kind of guard in the policy counts.
 
 mod requests;
 
@@ -21,61 +21,61 @@ use crate::reads::{Input, Reads};
 use cel::stack::run_on_deep_stack;
 use requests::{EssentialRequest, NAMESPACES, essential_requests};
 
-/// The most bindings of a policy that are tried.
+/// Limit of the bindings of a policy that are tried.
 const MAX_BINDINGS: usize = 5;
 
-/// After a request that took more cost units than this no further one is tried.
+/// Cost limit: no further requests are evaluated after one that costs more.
 const MAX_COST: u64 = 300_000;
 
-/// A lock-out.
+/// A lockout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lockout {
-    /// The requests that are denied, the most vital first.
+    /// The denied requests, the most important first.
     pub denied: Vec<Denied>,
-    /// True where nodes or the control plane stop.
+    /// True if nodes or the control plane stop working.
     pub is_vital: bool,
 }
 
 /// A request that is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// The request, in words.
+    /// A description of the request.
     pub request: &'static str,
-    /// The user who makes it.
+    /// The user of the request.
     pub user: String,
-    /// The binding.
+    /// The binding that denies it.
     pub binding: String,
     /// The message of the denial.
     pub message: String,
-    /// True if the namespace of the request may hold the params that are missing there.
+    /// True if params are missing in the namespace of the request, which may have them in the real cluster.
     pub is_for_params: bool,
 }
 
 /// The kind of a policy's params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
-    /// One of a CRD or of an aggregated API, which is served some time after the API server has started.
+    /// A kind of a CRD or an aggregated API, which is served some time after the API server has started.
     Late,
-    /// One that the API server itself serves.
+    /// A kind that the API server itself serves.
     Own {
-        /// True if its objects have namespaces.
+        /// True if its objects are namespaced.
         is_namespaced: bool,
     },
 }
 
-/// The requests that a cluster needs and that `policy` denies under `bindings`; `params` is the kind of its params,
-/// where it has a paramKind.
+/// Returns the essential requests that `policy` denies under `bindings`. `params` is the kind of its params, if it has
+/// a paramKind.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,
     bindings: &[&ValidatingAdmissionPolicyBinding],
     params: Option<ParamKind>,
 ) -> Option<Lockout> {
-    // A policy without rules is none that the API server takes.
+    // The API server rejects a policy without rules.
     let spec = policy.policy().spec.as_ref()?;
     let constraints = spec.match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?;
-    // What params hold and what an authorizer says is not known.
+    // The content of params and the results of the authorizer are unknown.
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {
         let mut actions = binding.spec.validation_actions.iter();
         let reference = binding.spec.param_ref.as_ref();
@@ -96,17 +96,17 @@ pub fn find(
         let admission = Admission::from_compiled(policy);
         let denied = review(&admission, &bindings, params);
         let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
-        // Of workloads nothing is said where the cluster as a whole stops.
+        // Workloads are not reported if the whole cluster stops working.
         let told = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
         let mut denied: Vec<Denied> = told.map(|(_, denied)| denied).collect();
-        // What is certain comes first.
+        // Certain denials come first.
         denied.sort_by_key(|denied| denied.is_for_params);
         (!denied.is_empty()).then_some(Lockout { denied, is_vital })
     })
 }
 
-/// Reports whether the namespaces of the cluster's own parts hold no params that `reference` names: each namespace is
-/// to have its own, and these have none but what the controller manager puts into each.
+/// Returns true if the system namespaces have no params for `reference`. Each namespace needs its own params, and these
+/// namespaces only have the objects that the controller manager creates in every namespace.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher` (`RootCACertConfigMapName`),
 /// `pkg/controller/serviceaccount/serviceaccounts_controller.go` (the `default` service account).
@@ -121,7 +121,7 @@ fn are_missing(reference: &ParamRef) -> bool {
             .match_labels
             .iter()
             .any(|labels| !labels.is_empty());
-        // What has no labels is selected by what asks for none.
+        // Objects without labels match selectors that require none.
         let mut asks = selector.match_expressions.iter().flatten();
         !has_labels && !asks.any(|it| matches!(&*it.operator, "In" | "Exists"))
     });

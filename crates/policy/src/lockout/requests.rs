@@ -1,4 +1,4 @@
-//! Requests without which a cluster stops working, as its own parts make them.
+//! Requests that a cluster needs to work, as sent by its components.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/kubelet/nodestatus`, `pkg/kubelet/kubelet_node_status.go` (`initialNode`),
 //! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
@@ -17,16 +17,16 @@ use kubernetes::schema::{Gvk, Gvr};
 pub(super) struct EssentialRequest {
     /// The request.
     pub(super) request: AdmissionRequest,
-    /// The request in words: `UPDATE of leases in kube-node-lease by a kubelet`.
+    /// A description of the request: `UPDATE of leases in kube-node-lease by a kubelet`.
     pub(super) name: &'static str,
-    /// True where nodes or the control plane stop without it; false of single workloads.
+    /// True if nodes or the control plane stop working without it. False for single workloads.
     pub(super) is_vital: bool,
 }
 
 /// The namespaces of the requests.
 pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-system"];
 
-/// The parts of a cluster that make requests.
+/// Components of a cluster that send requests.
 #[derive(Clone, Copy)]
 enum ClusterComponent {
     Node,
@@ -67,7 +67,7 @@ impl ClusterComponent {
     }
 }
 
-/// The resource of a request: group, version, kind and resource with its subresource.
+/// The resource of a request: group, version, kind, resource and subresource.
 type Resource = (
     &'static str,
     &'static str,
@@ -99,7 +99,7 @@ const TOKEN: Resource = (
     "token",
 );
 
-/// The requests, the most vital first, made once for all policies.
+/// Returns the requests, the most important first. They are created once for all policies.
 pub(super) fn essential_requests() -> &'static [EssentialRequest] {
     static REQUESTS: LazyLock<Vec<EssentialRequest>> = LazyLock::new(|| shielded(all));
     &REQUESTS
@@ -271,7 +271,7 @@ fn essential(
         request: AdmissionRequest {
             operation,
             gvk,
-            // A token is asked for of a service account, which is of another group.
+            // The TokenRequest kind has another group than the resource, service accounts.
             gvr: Gvr::new(
                 if kind == "TokenRequest" { "" } else { group },
                 version,
@@ -290,7 +290,7 @@ fn essential(
     }
 }
 
-/// The objects as policies see them: with what the API server sets, as far as that is known.
+/// Returns the objects as policies see them, with the fields that the API server sets, as far as they are known.
 fn seen(
     gvk: &Gvk,
     operation: Operation,
@@ -366,7 +366,7 @@ fn slice() -> Json {
     )
 }
 
-/// The replica set of a deployment that is no longer there.
+/// The replica set of a deleted deployment.
 fn replica_set() -> Json {
     object(
         REPLICA_SET,
@@ -447,7 +447,7 @@ fn node() -> Json {
     node
 }
 
-/// A node before the controller manager has given it addresses for its pods.
+/// A node without the pod addresses that the controller manager assigns.
 fn joining_node() -> Json {
     let mut node = node();
     if let Some(fields) = node.as_object_mut() {

@@ -7,12 +7,10 @@ use cel::interrupt::checkpoint;
 use super::Reads;
 use crate::expressions::PolicyExpression;
 
-/// The names that reach themselves by what the variables of these names read at run time: of two variables
-/// of a name it is the last one declared. What an expression may read by taking `variables` as a whole does not
-/// count.
+/// Returns the names of variables that read themselves, directly or through other variables. If several variables have
+/// the same name, the last one counts. Reads of `variables` as a whole do not count.
 ///
-/// Takes time in proportion to the reads: strongly connected parts are found by Tarjan's algorithm, without
-/// recursion.
+/// Runs in linear time: Tarjan's algorithm for strongly connected components, without recursion.
 pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
     let mut reads: HashMap<&str, Vec<&str>> = HashMap::new();
     for variable in variables {
@@ -33,11 +31,11 @@ pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'
     search.in_cycles
 }
 
-/// The knowledge of a name in the search for cycles.
+/// The state of a name in the search for cycles.
 struct Order {
-    /// When the search came by.
+    /// The index at which the search reached it.
     index: usize,
-    /// The earliest name that is still open and can be reached.
+    /// The smallest index of an open name that it reaches.
     lowest: usize,
     is_open: bool,
 }
@@ -71,7 +69,7 @@ impl<'a> Search<'a, '_> {
         if self.orders.contains_key(from) {
             return;
         }
-        // The names on the way to the current one, each with the number of reads that were followed.
+        // The path to the current name, each with the number of followed reads.
         let mut path = vec![(from, 0)];
         self.enter(from);
         while let Some((name, followed)) = path.last_mut() {
@@ -102,7 +100,7 @@ impl<'a> Search<'a, '_> {
         }
     }
 
-    /// Closes the part of the graph that `name` is the first of, if it is.
+    /// Closes the strongly connected component of which `name` is the root, if it is one.
     fn leave(&mut self, name: &'a str) {
         let is_first = self
             .orders

@@ -12,13 +12,13 @@ use kubernetes::schema::escape::unescape;
 
 use super::{Attribute, Input, Key, is_input};
 
-/// The greatest depth of expressions. Deeper ones count as reading both objects.
+/// Depth limit of expressions. Deeper ones count as reading both objects.
 const MAX_DEPTH: usize = 200;
 
-/// The most reads that are told apart; where there are more, both objects count as read.
+/// Limit of the tracked reads. Beyond it, both objects count as read.
 const MAX_READS: usize = 2_000;
 
-/// The most expressions, variables once for each use, that are visited.
+/// Limit of the visited nodes, with variables once per use.
 const MAX_VISITS: usize = 50_000;
 
 /// A step of a path.
@@ -30,25 +30,25 @@ pub enum Step {
     Each,
 }
 
-/// Part of a value that is read.
+/// The accessed part of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessKind {
-    /// That it is there.
+    /// Its presence.
     Presence,
-    /// Which elements or keys it has.
+    /// Its elements or keys.
     Elements,
-    /// All of it.
+    /// The whole value.
     Whole,
 }
 
-/// A path that is read; an empty one is the object itself.
+/// A path that is read. An empty path is the object itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldRead {
-    /// True of `oldObject`.
+    /// True for `oldObject`.
     pub is_old: bool,
     /// The steps from the object.
     pub path: Vec<Step>,
-    /// Part of the value that is read.
+    /// The accessed part of the value.
     pub access: AccessKind,
 }
 
@@ -65,7 +65,7 @@ impl std::fmt::Display for FieldRead {
     }
 }
 
-/// The expressions of a policy, from which its reads are told.
+/// The expressions of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     variables: Vec<(String, Ast)>,
@@ -73,8 +73,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Adds an expression; `variable` is the name of the variable that it defines, if it does. One that cannot be parsed
-    /// fails whatever it reads.
+    /// Adds an expression. `variable` is the name of the variable that it defines, if any. An expression that cannot be
+    /// parsed reads nothing.
     pub(crate) fn add(&mut self, variable: Option<&str>, text: &str) {
         let (Some(ast), _) = syntax::parse(text) else {
             return;
@@ -85,7 +85,7 @@ impl Sources {
         }
     }
 
-    /// The fields that are read, sorted.
+    /// Returns the fields that are read, sorted.
     pub(crate) fn reads(&self) -> Vec<FieldRead> {
         let variables = self.variables.iter();
         let mut walk = Walk {
@@ -100,14 +100,14 @@ impl Sources {
     }
 }
 
-/// A path as far as it is known.
+/// The known prefix of a path.
 #[derive(Clone, Debug)]
 struct Path {
     is_old: bool,
     steps: Vec<Step>,
 }
 
-/// The names that macros bind, each with the paths whose values it may have.
+/// The names bound by macros, each with the paths of its possible values.
 type Bound = Vec<(String, Vec<Path>)>;
 
 struct Walk<'a> {
@@ -142,13 +142,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads the value of `id`.
+    /// Records a read of the value of `id`.
     fn use_of(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) {
         let paths = self.paths(ast, id, bound, depth);
         self.note(&paths, AccessKind::Whole);
     }
 
-    /// The paths whose values `id` may have; what is read to come to it is noted.
+    /// Returns the paths of the possible values of `id`, and records the reads needed to get there.
     fn paths(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) -> Vec<Path> {
         self.n_visits += 1;
         if depth > MAX_DEPTH || self.n_visits > MAX_VISITS {

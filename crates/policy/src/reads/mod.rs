@@ -1,9 +1,9 @@
 //! Inputs, variables and fields that an expression reads.
 //!
-//! One rule for all callers: an identifier denotes an input with or without a leading dot, unless a macro binds its name;
-//! `.a`, `.?a`, `['a']` and `[?'a']` select the field `a`; `dyn(x)` reads as `x`. [`Attribute`] is one chain of
-//! selections, [`Reads`] has those of an expression, [`fields`] those of all expressions of a policy, with the values
-//! that variables and macros pass on.
+//! The same rules apply to all callers: an identifier denotes an input with or without a leading dot, unless a macro
+//! binds its name; `.a`, `.?a`, `['a']` and `[?'a']` select the field `a`; `dyn(x)` reads the same as `x`.
+//! [`Attribute`] is one chain of selections, [`Reads`] collects those of an expression, and [`fields`] those of all
+//! expressions of a policy, through variables and macros.
 
 mod cycles;
 pub mod fields;
@@ -98,16 +98,16 @@ pub struct Qualifier<'a> {
 /// A chain of selections from an operand: `object.spec['a']`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// The first operand. It is no selection.
+    /// The first operand, which is not a selection.
     pub operand: ExprId,
-    /// The selections, in their order.
+    /// The selections, in order.
     pub qualifiers: Vec<Qualifier<'a>>,
     /// True if `dyn()` converts the operand or a selected value.
     pub is_dynamic: bool,
 }
 
 impl<'a> Attribute<'a> {
-    /// Returns the attribute that `id` is. An expression that selects nothing is its own operand.
+    /// Returns the attribute of the expression `id`. An expression without selections is its own operand.
     #[must_use]
     pub fn new(ast: &'a Ast, id: ExprId) -> Self {
         let mut attribute = Self {
@@ -209,7 +209,7 @@ impl<'a> Reads<'a> {
         checkpoint_of(ast.len() / 16);
         let mut reads = Vec::new();
         let mut is_seen = vec![false; ast.len()];
-        // Each expression with the inputs that macros hide from it.
+        // Each expression with the inputs that macros shadow in it.
         let mut pending = vec![(ast.root(), 0_u8)];
         while let Some((id, hidden)) = pending.pop() {
             let is_known = is_seen.get_mut(id.index());

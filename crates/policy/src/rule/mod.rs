@@ -1,7 +1,6 @@
-//! The rules that findings belong to, in one table: each with its stable id, what it finds, an example, and what
-//! to do about it.
+//! The table of rules, with the stable id, summary, example and fix of each.
 //!
-//! From the table come `kubectl vap explain`, `docs/rules.md` and the rules of SARIF.
+//! `kubectl vap explain`, `docs/rules.md` and the rules in SARIF are generated from it.
 
 mod table;
 
@@ -13,20 +12,20 @@ pub use table::Rule;
 /// A row of the table of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The id, `undefined-field`. It is for good once released.
+    /// The id, `undefined-field`. It never changes after a release.
     pub id: &'static str,
-    /// The findings that belong to it, in one sentence without capital and full stop.
+    /// A summary of its findings, in one sentence without capital and full stop.
     pub summary: &'static str,
-    /// A case of it.
+    /// An example.
     pub example: Example,
-    /// The mend, in sentences.
+    /// The fix, in sentences.
     pub mend: &'static str,
 }
 
-/// A case of a rule, and the same as it should be.
+/// An example of a finding, and its correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Example {
-    /// An expression: that of a validation of a policy on Deployments.
+    /// The expression of a validation in a policy for Deployments.
     Expression {
         /// With the finding.
         wrong: &'static str,
@@ -47,7 +46,7 @@ pub enum Example {
         /// Without it.
         right: &'static str,
     },
-    /// A case in words.
+    /// A description.
     Words(&'static str),
 }
 
@@ -58,13 +57,13 @@ impl Rule {
         self.entry().id
     }
 
-    /// One sentence of what it finds.
+    /// Returns the summary, in one sentence.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.entry().summary
     }
 
-    /// The rule of an id.
+    /// Returns the rule with an id.
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rule| rule.id() == id)

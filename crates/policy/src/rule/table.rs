@@ -2,7 +2,7 @@
 
 use super::{Entry, Example};
 
-/// Declares the rules, and what is known of each.
+/// Declares the rules with their entries.
 macro_rules! rules {
     ($($name:ident $id:literal: $summary:literal, $example:expr, $mend:literal;)*) => {
         /// A rule.
@@ -15,7 +15,7 @@ macro_rules! rules {
             /// All rules, sorted by id.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The row of the rule.
+            /// Returns the entry of the rule.
             #[must_use]
             pub const fn entry(self) -> Entry {
                 match self {
