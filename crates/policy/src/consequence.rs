@@ -1,4 +1,4 @@
-//! The fate of a request for which an expression of a policy fails.
+//! Effect of a failing expression on the request.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go` (`Validate`,
 //! `policyDecisionActionForError`, `auditAnnotationEvaluationForError`) and `dispatcher.go` (`Dispatch`: an
@@ -11,23 +11,23 @@ use super::expressions::{PolicyExpression, Role};
 use super::reads::Reads;
 use cel::interrupt::checkpoint;
 
-/// The fate of a request for which an expression fails, the least first.
+/// The effect of a failing expression on the request, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consequence {
-    /// Nothing: it is a variable that no expression reads, and is never evaluated.
+    /// None: no expression reads the variable, so it is never evaluated.
     Unread,
-    /// Requests that are denied anyway get another message; none is denied because of it.
+    /// Requests that are denied anyway get a different message. No request is denied because of it.
     OtherMessage,
-    /// failurePolicy Ignore: the audit annotation is left out, and nothing else happens.
+    /// With failurePolicy Ignore: only the audit annotation is omitted.
     NoAnnotation,
-    /// failurePolicy Ignore: the request is let through, as far as the expression goes.
+    /// With failurePolicy Ignore: the expression does not deny the request.
     LetThrough,
-    /// failurePolicy Fail: the request is denied.
+    /// With failurePolicy Fail: the request is denied.
     Denied,
 }
 
 impl Consequence {
-    /// All consequences, the least first.
+    /// All consequences, the weakest first.
     pub const ALL: [Self; 5] = [
         Self::Unread,
         Self::OtherMessage,
@@ -36,7 +36,7 @@ impl Consequence {
         Self::Denied,
     ];
 
-    /// The stable id, `let-through`.
+    /// Returns the stable id, `let-through`.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Consequence {
     }
 }
 
-/// The consequence of each of `expressions`, in their order.
+/// Returns the consequence of each of `expressions`, in order.
 pub(super) fn consequences(
     expressions: &[PolicyExpression],
     fails_closed: bool,
@@ -58,14 +58,14 @@ pub(super) fn consequences(
         .iter()
         .map(|expression| role_consequence(expression.role, fails_closed))
         .collect();
-    // Of several variables of a name the last one is read.
+    // If several variables have the same name, the last one is read.
     let by_name: HashMap<&str, usize> = expressions
         .iter()
         .enumerate()
         .filter(|(_, expression)| expression.role == Role::Variable)
         .filter_map(|(n, variable)| Some((variable.name.as_deref()?, n)))
         .collect();
-    // What reads a variable fails with it: the worst is handed on first, and to each variable once.
+    // A variable fails its readers. The strongest consequence is propagated first, to each variable once.
     let mut readers: Vec<usize> = (0..expressions.len()).collect();
     readers.sort_by_key(|n| found.get(*n).copied());
     let mut of_readers_of_all: Option<Consequence> = None;
@@ -80,7 +80,8 @@ pub(super) fn consequences(
         let reads = Reads::new(ast).variables();
         let named = reads.names.iter();
         let named = named.filter_map(|name| by_name.get(name).copied());
-        // What takes all variables may read any; each consequence is handed on to all of them once.
+        // An expression that uses `variables` as a whole may read any variable. Each consequence is propagated to all
+        // of them once.
         let reads_all = reads.may_read_all && of_readers_of_all < Some(worst);
         let all = reads_all.then(|| by_name.values().copied());
         if reads_all {
@@ -99,10 +100,10 @@ pub(super) fn consequences(
     found
 }
 
-/// The consequence where nothing else reads the expression.
+/// Returns the consequence for an expression that no other expression reads.
 fn role_consequence(role: Role, fails_closed: bool) -> Consequence {
     match role {
-        // An audit annotation that fails denies too, whatever the validationActions of the binding are.
+        // A failing audit annotation also denies the request, regardless of the binding's validationActions.
         Role::Validation
         | Role::MatchCondition
         | Role::AuditAnnotation

@@ -14,7 +14,7 @@ use kubernetes::library::environment::base_env;
 use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
 
-/// Fields whose types are fixed, whatever the object type is called.
+/// Fields with fixed types, independent of the name of the object type.
 #[derive(Debug)]
 struct FixedFields(Vec<(&'static str, Type)>);
 
@@ -148,7 +148,7 @@ impl NamedTypes {
     }
 }
 
-/// An object type as its values are in JSON: times are strings.
+/// An object type with the types of JSON values: times are strings.
 #[derive(Debug)]
 struct InJson(Arc<dyn FieldTypes>);
 
@@ -181,7 +181,7 @@ fn in_json(type_: &Type) -> Type {
     }
 }
 
-/// The types of `request` and `namespaceObject` as expressions meet them.
+/// Returns the types of `request` and `namespaceObject` at run time.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
 /// `CreateNamespaceObject`).
@@ -190,27 +190,27 @@ pub(super) fn evaluated_types() -> (Type, Type) {
     (in_json(&named.request), in_json(&named.namespace))
 }
 
-/// The types of `authorizer` and `authorizer.requestResource`.
+/// Returns the types of `authorizer` and `authorizer.requestResource`.
 pub(super) fn authorizer_types() -> (Type, Type) {
     (AUTHORIZER.to_type(), RESOURCE_CHECK.to_type())
 }
 
-/// The names that an expression may use besides the variables that are always there.
+/// The declarations that differ between expressions.
 #[derive(Clone, Debug)]
 pub(super) struct Declared<'a> {
     /// The type of `object` and `oldObject`.
     pub(super) object: &'a Type,
-    /// The type of `params`, where the policy has a paramKind.
+    /// The type of `params`. `None` without a paramKind.
     pub(super) params: Option<&'a Type>,
     /// True if `authorizer` is declared.
     pub(super) authorizer: bool,
-    /// True if `authorizer.requestResource` is declared; the type checker upstream leaves it out.
+    /// True if `authorizer.requestResource` is declared. Upstream's type checker does not declare it.
     pub(super) request_resource: bool,
     /// True for expressions of mutations, which can construct objects and patches.
     pub(super) mutation: bool,
 }
 
-/// The environment of a policy's expressions, without `variables`.
+/// Returns the environment of a policy's expressions, without `variables`.
 pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
     let named = &*NAMED_TYPES;
     let mut variables = vec![
@@ -244,11 +244,11 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `variablesTypeName`.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// The variables of a policy that have been compiled so far.
+/// The variables of a policy that are compiled so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VariableTypes(Arc<VariableFields>);
 
-/// The variables in the order of their declaration, and where each is.
+/// The variables in order of declaration, and their indices.
 #[derive(Clone, Debug, Default)]
 struct VariableFields {
     types: Vec<(Arc<str>, Type)>,
@@ -256,9 +256,9 @@ struct VariableFields {
 }
 
 impl VariableTypes {
-    /// Adds the variable `name`; a second one of its name replaces the first.
+    /// Adds the variable `name`, or replaces one with the same name.
     ///
-    /// Copies those that are there already while a type made of them is in use.
+    /// Copies the existing variables while a type returned by [`VariableTypes::to_type`] is in use.
     pub(super) fn add(&mut self, name: &str, type_: Type) {
         let fields = Arc::make_mut(&mut self.0);
         let known = fields
@@ -274,14 +274,14 @@ impl VariableTypes {
         fields.types.push((name, type_));
     }
 
-    /// The type of `variables`.
+    /// Returns the type of `variables`.
     pub(super) fn to_type(&self) -> Type {
         let fields: Arc<dyn FieldTypes> = Arc::<VariableFields>::clone(&self.0);
         Type::Struct(StructType::new(shared_name(), fields))
     }
 }
 
-/// The name of the type of `variables`, without a copy.
+/// Returns the name of the type of `variables`, without a copy.
 fn shared_name() -> Arc<str> {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| VARIABLES.into());
     Arc::clone(&NAME)
@@ -304,7 +304,7 @@ impl FieldTypes for VariableFields {
     }
 }
 
-/// The type that a variable's users see: objects and abstract types become `dyn`.
+/// Returns the type of a variable for its readers: objects and abstract types become `dyn`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `convertCelTypeToDeclType`.
 pub(super) fn variable_type_upstream(type_: &Type) -> Type {

@@ -1,8 +1,8 @@
-//! Resources that no policy is asked about, whatever its constraints say.
+//! Resources that are exempt from policies, regardless of match constraints.
 //!
-//! Policies and their bindings are exempt, lest they lock each other, and so are reviews that are not stored,
-//! lest nobody can be authenticated or authorized any more. The API server leaves them out before it looks at
-//! any policy; neither the group's versions nor subresources make a difference.
+//! Policies and their bindings are exempt, so that they cannot block their own repair. Reviews that are not stored are
+//! exempt, so that authentication and authorization keep working. The API server checks this before it evaluates any
+//! policy. Versions and subresources do not matter.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go`, `Dispatch`
 //! (`admissionResources`, the same in v0.36 and v0.37); `k8s.io/kubernetes`
@@ -39,7 +39,7 @@ const EXEMPT: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Reports whether no policy of the API is asked about requests for `resource`, which may name a subresource.
+/// Returns true if requests for `resource`, which may include a subresource, are exempt from all policies.
 #[must_use]
 pub fn is_exempt(resource: &Gvr) -> bool {
     let main = resource.resource.split('/').next().unwrap_or_default();
@@ -48,8 +48,8 @@ pub fn is_exempt(resource: &Gvr) -> bool {
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
 }
 
-/// Reports whether no webhook is called about requests for `resource`: policies, bindings and the configurations of
-/// webhooks themselves. Of reviews webhooks are told.
+/// Returns true if requests for `resource` are exempt from webhooks: policies, bindings and webhook configurations.
+/// Webhooks are called for reviews.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -58,12 +58,12 @@ pub fn is_exempt_from_webhooks(resource: &Gvr) -> bool {
     resource.group == CONFIGURATION_GROUP && (is_exempt(resource) || is_webhooks(resource))
 }
 
-/// Reports whether it is a configuration of webhooks, about which policies are asked and webhooks are not.
+/// Returns true for webhook configurations, which policies match and webhooks do not.
 pub(crate) fn is_webhooks(resource: &Gvr) -> bool {
     resource.group == CONFIGURATION_GROUP && resource.resource.ends_with("webhookconfigurations")
 }
 
-/// The name of an exempt resource in messages: `authentication.k8s.io tokenreviews`.
+/// Returns the name of an exempt resource for messages: `authentication.k8s.io tokenreviews`.
 #[must_use]
 pub fn name(resource: &Gvr) -> String {
     let main = resource.resource.split('/').next().unwrap_or_default();
@@ -100,7 +100,7 @@ mod tests {
             ("authentication.k8s.io", "tokenreviews", true),
             ("authorization.k8s.io", "subjectaccessreviews", true),
             ("example.com", "tokenreviews", false),
-            // Those are asked about, though nothing is stored.
+            // These are not exempt, although they are not stored.
             ("", "serviceaccounts/token", false),
             ("", "bindings", false),
         ];

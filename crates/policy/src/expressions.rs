@@ -36,7 +36,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Reports whether it is the expression of a mutation.
+    /// Returns true for the expression of a mutation.
     #[must_use]
     pub const fn is_mutation(self) -> bool {
         matches!(self, Self::ApplyConfiguration | Self::JsonPatch)
@@ -50,33 +50,33 @@ pub struct PolicyExpression {
     pub field_ref: String,
     /// The purpose of the expression.
     pub role: Role,
-    /// The name of a variable or match condition; the key of an audit annotation.
+    /// The name of a variable or match condition, or the key of an audit annotation.
     pub name: Option<String>,
     /// The text, as in the policy.
     pub text: Arc<str>,
     parsed: Result<Arc<Ast>, Diagnostics>,
-    /// The findings of the parser in the API server's words, once they have been asked for.
+    /// The parser's findings with the API server's wording, computed on first use.
     in_upstream_words: OnceLock<Diagnostics>,
 }
 
-/// In whose words syntax errors are told. All other findings have but one wording, the API server's.
+/// The wording of syntax errors. All other findings only have the API server's wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// In ours, for who writes the policy.
+    /// Our own wording, for authors of policies.
     Ours,
-    /// In the API server's, for where its text is shown and compared.
+    /// The API server's wording, for output that is compared with it.
     Upstream,
 }
 
-/// How many bytes of findings may still be written for a policy: beyond it, only the first finding of an
-/// expression is.
+/// The number of bytes of findings that may still be written for a policy. Beyond it, only the first finding of each
+/// expression is written.
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// Several times what an object in the cluster can hold.
+/// Several times the size limit of an object in the cluster.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The most that upstream writes about an expression of one line: a hundred findings for each of ten kinds, each
+/// The maximum that upstream writes about an expression of one line: a hundred findings for each of ten kinds, each
 /// with the line of 16,000 characters and a caret below it, and as much again.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
@@ -87,17 +87,17 @@ impl Default for TextLeft {
 }
 
 impl TextLeft {
-    /// As much as upstream needs.
+    /// Returns the limit for the upstream profile.
     pub(super) fn upstream() -> Self {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }
 
-    /// Reports whether there is none left.
+    /// Returns true if the limit is reached.
     pub(super) fn is_used_up(&self) -> bool {
         self.0.get() == 0
     }
 
-    /// Keeps of `found` in the expression `text` what may still be written; how many bytes that takes.
+    /// Drops the findings in `found`, for the expression `text`, that exceed the limit. Returns the bytes of the rest.
     pub(super) fn cut(&self, found: &mut Diagnostics, text: &str) -> usize {
         let left = self.0.get();
         let n_bytes = found.cut(text, left);
@@ -106,7 +106,7 @@ impl TextLeft {
     }
 }
 
-/// The outcome of checking an expression in an environment.
+/// The result of checking an expression in an environment.
 pub(super) enum ExpressionCheck<'a> {
     /// The text could not be parsed.
     Unparsed(&'a Diagnostics),
@@ -142,15 +142,15 @@ impl PolicyExpression {
         }
     }
 
-    /// The tree.
+    /// Returns the tree.
     ///
     /// # Errors
-    /// The findings of the parser.
+    /// Returns the parser's findings if the expression cannot be parsed.
     pub fn parsed(&self) -> Result<&Arc<Ast>, &Diagnostics> {
         self.parsed.as_ref()
     }
 
-    /// `found`, the findings of the parser, in `words`.
+    /// Returns `found`, the findings of the parser, in the wording `words`.
     pub(super) fn in_words<'a>(&'a self, found: &'a Diagnostics, words: Words) -> &'a Diagnostics {
         let is_ours_alone = |finding: &Diagnostic| finding.kind.code() == Code::TooComplex;
         if words == Words::Ours || found.as_slice().iter().any(is_ours_alone) {
@@ -160,17 +160,17 @@ impl PolicyExpression {
             .get_or_init(|| antlr::findings(&self.text))
     }
 
-    /// How many nodes the tree has.
+    /// Returns the number of nodes in the tree.
     pub(super) fn n_nodes(&self) -> usize {
         self.parsed.as_ref().map_or(0, |ast| ast.len())
     }
 
-    /// Reports whether checking takes much of the stack.
+    /// Returns true if checking needs a large stack.
     pub(super) fn is_deep(&self) -> bool {
         self.parsed.as_ref().is_ok_and(|ast| checker::is_deep(ast))
     }
 
-    /// Checks the expression in `env`: types first, literals after.
+    /// Checks the expression in `env`: first types, then literals.
     ///
     /// Source: cel-go `cel/env.go`, `Env.Check`.
     pub(super) fn check(&self, env: &Env) -> ExpressionCheck<'_> {
@@ -191,15 +191,15 @@ impl PolicyExpression {
     }
 }
 
-/// The most nodes that the expressions of a policy may have together; of those beyond it is not known
-/// whether they compile. A megabyte of text has less, but for macros that copy.
+/// Maximum total number of nodes in the expressions of a policy. Expressions beyond it are not compiled. A megabyte of text
+/// has fewer nodes, except with macros that copy.
 const MAX_NODES: usize = 500_000;
 
-/// Policies with more text than this are parsed on one thread with a large stack, as a whole.
+/// Policies with more text than this are parsed in one thread with a large stack.
 const MAX_SHALLOW_BYTES: usize = 16 * 1024;
 
-/// Parses all expressions of `policy`, in the order of its fields: match conditions, variables,
-/// validations each with its message, audit annotations; then the `mutations`.
+/// Parses all expressions of `policy`, in the order of its fields: match conditions, variables, validations each with
+/// its message, audit annotations, and then `mutations`.
 pub(super) fn parse_all(
     policy: &ValidatingAdmissionPolicy,
     mutations: &[Mutation],
@@ -212,7 +212,7 @@ pub(super) fn parse_all(
     stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || parse_spec(spec, mutations))
 }
 
-/// How much text there is to parse, roughly.
+/// Returns the approximate size of the text to parse.
 fn n_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
     let conditions = spec.match_conditions.iter().flatten();
     let variables = spec.variables.iter().flatten();
@@ -234,7 +234,7 @@ fn parse_spec(
     let mut n_left = MAX_NODES;
     for (n, condition) in spec.match_conditions.iter().flatten().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
-        // The API server trims these before it compiles them on creation.
+        // The API server trims these before compiling them on creation.
         expressions.push(PolicyExpression::new_within(
             &mut n_left,
             field_ref,
@@ -299,7 +299,7 @@ fn parse_spec(
     expressions
 }
 
-/// The expressions that the API server compiles, in the order of the mutations: the role, the field and the text.
+/// Returns the expressions that the API server compiles, in the order of the mutations: role, field and text.
 fn mutation_expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
     let all = mutations.iter().enumerate();
     all.filter_map(|(n, mutation)| match &*mutation.patch_type {

@@ -1,7 +1,6 @@
-//! Findings of type checking about the expressions of a policy, as data.
+//! Findings of type checking for the expressions of a policy, as data.
 //!
-//! Nothing here is text but the message of each finding: how findings read in a status, in a terminal or in a
-//! file is for who shows them.
+//! Only the messages are text. The renderers for statuses, terminals and files format the rest.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::consequence::Consequence;
 use cel::diagnostic::{Diagnostic, Diagnostics, Severity, Shown};
 use kubernetes::schema::Gvk;
 
-/// The findings about one expression.
+/// The findings for one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionFindings {
     /// The index of the expression among those of the policy.
@@ -18,43 +17,43 @@ pub struct ExpressionFindings {
     pub field_ref: String,
     /// The text of the expression.
     pub text: Arc<str>,
-    /// The fate of a request for which the expression fails.
+    /// The effect of the failing expression on the request.
     pub consequence: Consequence,
-    /// The findings by kind, sorted by group, version and kind; never empty.
+    /// The findings by kind, sorted by group, version and kind. Never empty.
     pub kinds: Vec<KindFindings>,
     /// Facts about several kinds.
     pub notes: Vec<Note>,
 }
 
-/// The findings about an expression for the objects of one kind.
+/// The findings for an expression and the objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindFindings {
     /// The kind.
     pub gvk: Gvk,
-    /// Parts that cannot be evaluated, or are refused, sorted by place.
+    /// Subexpressions that cannot be evaluated or that the API server rejects, sorted by location.
     pub errors: Diagnostics,
-    /// Parts that can be evaluated and hardly do what is meant, sorted by place.
+    /// Subexpressions that can be evaluated but are probably mistakes, sorted by location.
     pub warnings: Diagnostics,
-    /// True where a kind before this one has findings at the same places, whose source need not be shown again.
+    /// True if a previous kind has findings at the same locations, so that the source is not shown again.
     pub repeats_places: bool,
 }
 
 /// A fact about several kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// There are findings for so many more kinds.
+    /// The number of further kinds with findings.
     MoreKinds(usize),
-    /// So many of the kinds that wildcards match come to the expression, and it can be evaluated for none.
+    /// The number of kinds matched by wildcards for which the expression is evaluated and fails; it succeeds for none.
     NoWildcardKind {
-        /// Those that fail.
+        /// The number of kinds that fail.
         n_failing: usize,
-        /// All that wildcards match.
+        /// The number of all kinds that wildcards match.
         n_all: usize,
     },
 }
 
 impl ExpressionFindings {
-    /// The findings with the kind that each is about, in their order.
+    /// Returns the findings with their kinds, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Gvk, Severity, &Diagnostic)> {
         self.kinds.iter().flat_map(|kind| {
             kind.iter()
@@ -62,7 +61,7 @@ impl ExpressionFindings {
         })
     }
 
-    /// Tells whether something fails or is refused, for some kind.
+    /// Returns true if an expression fails or is rejected for some kind.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.errors.is_empty())
@@ -70,7 +69,7 @@ impl ExpressionFindings {
 }
 
 impl KindFindings {
-    /// The findings, in their order.
+    /// Returns the findings, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Severity, &Diagnostic)> {
         let errors = self.errors.as_slice().iter();
         let warnings = self.warnings.as_slice().iter();
@@ -78,7 +77,7 @@ impl KindFindings {
         errors.chain(warnings.map(|found| (Severity::Warning, found)))
     }
 
-    /// The findings by severity, in their order.
+    /// Returns the findings by severity, in order.
     pub fn by_severity(&self) -> impl Iterator<Item = (Severity, &Diagnostics)> {
         [
             (Severity::Error, &self.errors),
@@ -88,7 +87,7 @@ impl KindFindings {
         .filter(|(_, found)| !found.is_empty())
     }
 
-    /// The form in which the findings of a severity are rendered.
+    /// Returns the rendering options for the findings of a severity.
     #[must_use]
     pub fn shown(&self, severity: Severity) -> Shown {
         Shown {
@@ -97,7 +96,7 @@ impl KindFindings {
         }
     }
 
-    /// The length of all findings in the expression `text` once they are rendered, in bytes.
+    /// Returns the length of the rendered findings for the expression `text`, in bytes.
     pub(super) fn rendered_len(&self, text: &str) -> usize {
         let lengths = self
             .by_severity()

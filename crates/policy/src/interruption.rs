@@ -1,4 +1,4 @@
-//! Policies that are expensive to check: each check ends soon after its interrupt fires, whatever the policy contains.
+//! Policies that are expensive to check: each check ends soon after its interrupt fires, for any policy.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// A policy of as many copies of `expression` as [`MAX_POLICY`] bytes have room for.
+/// Returns a policy with as many copies of `expression` as fit into [`MAX_POLICY`] bytes.
 fn filled(expression: &str) -> Value {
     let n = (MAX_POLICY / (expression.len() + 20)).clamp(1, 20_000);
     let validations: Vec<Value> = (0..n).map(|_| json!({"expression": expression})).collect();
@@ -43,7 +43,7 @@ fn variables(n: usize, expression: impl Fn(usize) -> String) -> Vec<Value> {
     (0..n).map(variable).collect()
 }
 
-/// Policies that are large in different ways, by name.
+/// Returns policies that are large in different dimensions, by name.
 #[expect(
     clippy::too_many_lines,
     clippy::format_collect,

@@ -1,25 +1,25 @@
-//! Names that were probably meant by others.
+//! Suggestions for misspelled names.
 
-/// The longest name for which a similar one is looked for, in bytes.
+/// Names longer than this have no suggestion, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The most names that a name is compared with.
+/// Maximum number of names that a name is compared with.
 const MAX_NAMES: usize = 5_000;
 
-/// The one of `names` that was probably meant by `name`.
+/// Returns the name in `names` that is most similar to `name`, if it is similar enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, names).map(|(meant, _)| meant)
 }
 
-/// The one of `names` that was probably meant by `name`, where no other is as near.
+/// Returns the name in `names` that is most similar to `name`. `None` if several are equally similar.
 #[must_use]
 pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (meant, is_only) = nearest_of(name, names)?;
     is_only.then_some(meant)
 }
 
-/// The first of the nearest of `names`, and whether it is the only one.
+/// Returns the first of the most similar names, and true if it is the only one.
 #[must_use]
 pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
@@ -32,7 +32,7 @@ pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Optio
         .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
     let most = name.len() / 3;
     for known in near {
-        // What is further away than the best is not asked for.
+        // Greater distances than the best one are not computed.
         let most = best.map_or(most, |(least, ..)| least);
         let Some(distance) = distance(&lower, &known.to_lowercase(), most) else {
             continue;
@@ -45,7 +45,7 @@ pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Optio
     best.map(|(_, best, is_only)| (best, is_only))
 }
 
-/// The edit distance of two names, where it is `most` at most.
+/// Returns the edit distance of two names. `None` if it exceeds `most`.
 fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -59,7 +59,7 @@ fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
             diagonal = std::mem::replace(above, before);
             least = least.min(before);
         }
-        // No distance is less than the least of a row.
+        // The distance is at least the minimum of each row.
         if least > most {
             return None;
         }
@@ -87,7 +87,7 @@ pub fn is_near(left: &str, right: &str) -> bool {
     }
 }
 
-/// Reports whether two names are the same but for case or a final `s`.
+/// Returns true if two names only differ in case or a final `s`.
 #[must_use]
 pub fn is_respelt(left: &str, right: &str) -> bool {
     let plain = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();

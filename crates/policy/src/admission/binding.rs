@@ -1,4 +1,4 @@
-//! A binding, made ready.
+//! A prepared binding.
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -8,7 +8,7 @@ use super::namespace::NamespaceSource;
 use super::request::AdmissionRequest;
 use super::rules::{Constraints, Unmatched};
 
-/// A binding of a policy whose selectors have been read.
+/// A binding of a policy, with parsed selectors.
 #[derive(Clone, Debug)]
 pub struct Binding {
     name: String,
@@ -17,7 +17,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Makes `binding` ready.
+    /// Prepares `binding`.
     #[must_use]
     pub fn new(binding: &ValidatingAdmissionPolicyBinding) -> Self {
         let spec = binding.spec.clone();
@@ -28,25 +28,25 @@ impl Binding {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the policy that it binds.
+    /// Returns the name of the bound policy.
     #[must_use]
     pub fn policy_name(&self) -> &str {
         &self.spec.policy_name
     }
 
-    /// The actions taken on a denial.
+    /// Returns the actions taken on a denial.
     #[must_use]
     pub fn validation_actions(&self) -> &[String] {
         &self.spec.validation_actions
     }
 
-    /// Reports whether it selects namespaces by their labels.
+    /// Returns true if it selects namespaces by their labels.
     #[must_use]
     pub fn has_namespace_selector(&self) -> bool {
         let resources = self.spec.match_resources.as_ref();
@@ -59,7 +59,7 @@ impl Binding {
         })
     }
 
-    /// The part of its constraints because of which they do not match `request`, where they do not.
+    /// Returns the reason why its constraints do not match `request`. `None` if they match.
     #[must_use]
     pub fn unmatched(
         &self,
@@ -73,7 +73,7 @@ impl Binding {
         self.spec.param_ref.as_ref()
     }
 
-    /// The constraints that narrow the requests further than the policy does.
+    /// Returns the constraints that narrow those of the policy.
     pub(super) fn constraints(&self) -> Option<&Constraints> {
         self.constraints.as_ref()
     }

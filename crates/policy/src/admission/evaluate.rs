@@ -1,4 +1,4 @@
-//! The evaluation of a policy for one of its params.
+//! Evaluates a policy for one of its params.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`;
 //! `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
@@ -26,7 +26,7 @@ use cel::value::{EvalBudget, Value};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The expressions of a policy, ready to be evaluated.
+/// The compiled expressions of a policy.
 #[derive(Debug)]
 pub(super) struct Evaluator {
     failure_policy: FailurePolicy,
@@ -34,16 +34,16 @@ pub(super) struct Evaluator {
     programs: Arc<Programs>,
 }
 
-/// The parts of a validation beside its expressions.
+/// The parts of a validation other than its expressions.
 #[derive(Debug)]
 struct Validation {
-    /// The reason, `Invalid` where none is given.
+    /// The reason. The default is `Invalid`.
     reason: String,
     /// The message of a denial without a message expression.
     message: String,
 }
 
-/// The outcome of the match conditions, and its consequence.
+/// The result of the match conditions.
 pub(super) enum Conditions {
     Met,
     /// The evaluation ends with these decisions.
@@ -71,7 +71,7 @@ impl Evaluator {
         }
     }
 
-    /// The expressions.
+    /// Returns the expressions.
     pub(super) fn programs(&self) -> &Arc<Programs> {
         &self.programs
     }
@@ -90,7 +90,8 @@ impl Evaluator {
         let evaluation = self.evaluate_within(&budget, request, matched, seen, context, trace);
         match budget.exceeded() {
             None => evaluation,
-            // No failure policy decides about an evaluation that an API server would have gone on with.
+            // If a limit of this crate is exceeded, the API server's decision is unknown, so the failure policy does
+            // not apply.
             exceeded => Evaluation {
                 params: evaluation.params,
                 costs: evaluation.costs,
@@ -130,10 +131,10 @@ impl Evaluator {
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),
         });
-        // Stages differ in what they see. What an ended one saw is changed in place.
+        // Each stage has different inputs. Those of the previous stage are changed in place.
         let inputs = Arc::make_mut(&mut shared);
         if reads.request {
-            // Match conditions see the resource as the client named it.
+            // Match conditions see the resource as the client sent it.
             inputs.request = visible::request(request, &request.gvr, gvk);
         }
         if reads.authorizer {
@@ -163,7 +164,7 @@ impl Evaluator {
                 return evaluation;
             }
         };
-        // From here on there is no authorizer, whatever the expressions declare.
+        // The later stages have no authorizer, regardless of the declarations.
         Arc::make_mut(&mut shared).authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);
         let messages = stage::run(messages, || scope(&shared), remaining);
@@ -243,7 +244,7 @@ impl Evaluator {
         end
     }
 
-    /// The decisions about validations, given what their message expressions came to.
+    /// Returns the decisions of the validations, given the results of their message expressions.
     fn decisions(
         &self,
         results: Vec<Evaluated>,

@@ -1,20 +1,20 @@
-//! Handling of errors by the failure policy.
+//! Handling of errors according to the failure policy.
 
 use super::outcome::{Action, AuditAnnotationAction, Decision, EvaluationResult};
 
-/// The handling of errors that a policy asks for.
+/// The handling of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailurePolicy {
-    /// They deny.
+    /// Errors deny the request.
     Fail,
-    /// They admit.
+    /// Errors admit the request.
     Ignore,
-    /// A policy that no API server has checked says something else.
+    /// An invalid value, in a policy that no API server has validated.
     Unknown(String),
 }
 
 impl FailurePolicy {
-    /// Reads a failure policy; `Fail` is the default.
+    /// Parses a failure policy. The default is `Fail`.
     pub(super) fn new(text: Option<&str>) -> Self {
         match text {
             None | Some("Fail") => Self::Fail,
@@ -23,7 +23,7 @@ impl FailurePolicy {
         }
     }
 
-    /// The action taken on an error of a validation.
+    /// Returns the action for an error of a validation.
     ///
     /// Source: `validator.go`, `policyDecisionActionForError`.
     pub(super) fn action(&self) -> Action {
@@ -33,7 +33,7 @@ impl FailurePolicy {
         }
     }
 
-    /// The decision about an error of a validation.
+    /// Returns the decision for an error of a validation.
     pub(super) fn decision(&self, message: String) -> Decision {
         Decision {
             action: self.action(),
@@ -43,7 +43,7 @@ impl FailurePolicy {
         }
     }
 
-    /// The action taken on an error of an audit annotation.
+    /// Returns the action for an error of an audit annotation.
     ///
     /// Source: `validator.go`, `auditAnnotationEvaluationForError`.
     pub(super) fn audit_annotation_action(&self) -> AuditAnnotationAction {

@@ -6,7 +6,7 @@ use super::stage::Evaluated;
 use cel::value::Value;
 use kubernetes::library::limits::MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES;
 
-/// The text without the white space around it, as Go knows white space.
+/// Trims white space as Go does.
 ///
 /// Source: Go `strings.TrimSpace`, whose `unicode.IsSpace` are the characters of Unicode's property
 /// `White_Space`.
@@ -14,7 +14,7 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim()
 }
 
-/// The text of a denial without a message expression: the message, or else the expression.
+/// Returns the message of a denial without a message expression: the message, or else the expression.
 pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     match trim(message.unwrap_or_default()) {
         "" => format!("failed expression: {}", trim(expression)),
@@ -22,7 +22,7 @@ pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     }
 }
 
-/// The result of a message expression, if it can be used: one line that is neither empty nor too long.
+/// Returns the result of a message expression. `None` unless it is one line that is neither empty nor too long.
 pub(super) fn evaluated(result: Evaluated) -> Option<String> {
     let Some(Ok(Value::String(text))) = result else {
         return None;

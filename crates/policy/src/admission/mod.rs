@@ -1,9 +1,8 @@
-//! Admission: what an API server decides of a request because of a policy and its bindings.
+//! Admission: the decision of an API server on a request, for a policy and its bindings.
 //!
-//! [`Admission`] is made once of a policy; [`Admission::review`] takes a request through match
-//! constraints, bindings, params, match conditions, variables, validations, messages and audit annotations
-//! to a [`ReviewOutcome`]. Nothing here reads a cluster: namespaces, params and the authorizer are asked through
-//! traits.
+//! [`Admission`] is created once per policy. [`Admission::review`] takes a request through match constraints, bindings,
+//! params, match conditions, variables, validations, messages and audit annotations, and returns a [`ReviewOutcome`].
+//! Namespaces, params and the authorizer are traits, so nothing here reads a cluster.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,
 //! `pkg/admission/plugin/cel`, `pkg/admission/plugin/webhook/{predicates,matchconditions}`.
@@ -61,7 +60,7 @@ use super::reads::fields::FieldRead;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// A policy that is ready to decide. Made once, it reviews any number of requests.
+/// A compiled policy that can review any number of requests.
 #[derive(Debug)]
 pub struct Admission {
     name: String,
@@ -72,27 +71,25 @@ pub struct Admission {
     reads: OnceLock<Vec<FieldRead>>,
 }
 
-/// The sources that a review asks besides the policy and the request.
+/// The inputs of a review besides the policy and the request.
 #[derive(Clone)]
 pub struct ReviewContext<'a> {
-    /// The objects of the policy's paramKind, or why they cannot be told, which is an error of the policy.
-    /// Never asked where the policy has no paramKind.
+    /// The objects of the policy's paramKind, or the error to report for them. Not used without a paramKind.
     pub params: Result<&'a dyn ParamSource, String>,
     /// The namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// Who may do what.
+    /// The authorizer.
     pub authorizer: Arc<dyn Authorizer>,
-    /// The cost units that the validations and messages of an evaluation may use, and its audit
-    /// annotations again.
+    /// The cost budget of the validations and messages of an evaluation, and separately of its audit annotations.
     pub budget: u64,
-    /// Where given and set, the evaluation ends soon, and its outcome says nothing.
+    /// If set to true, the evaluation ends soon, and its outcome is meaningless.
     pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// Where the values of all parts of expressions are recorded, if someone wants to know.
+    /// Records the values of all subexpressions, if present.
     pub recorder: Option<Arc<Recorder>>,
 }
 
 impl<'a> ReviewContext<'a> {
-    /// The context with the API server's budget.
+    /// Creates a context with the API server's budget.
     #[must_use]
     pub fn new(
         params: &'a dyn ParamSource,
@@ -121,13 +118,13 @@ impl fmt::Debug for ReviewContext<'_> {
 }
 
 impl Admission {
-    /// Makes `policy` ready: reads its selectors and compiles its expressions.
+    /// Prepares `policy`: parses its selectors and compiles its expressions.
     #[must_use]
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
         Self::from_compiled(&CompiledPolicy::new(policy))
     }
 
-    /// Makes a policy ready that has been compiled.
+    /// Prepares a compiled policy.
     #[must_use]
     pub fn from_compiled(compiled: &CompiledPolicy) -> Self {
         let policy = compiled.policy();
@@ -146,13 +143,13 @@ impl Admission {
         }
     }
 
-    /// The name of the policy.
+    /// Returns the name of the policy.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The fields of objects that its expressions read.
+    /// Returns the fields of objects that its expressions read.
     pub fn field_reads(&self) -> &[FieldRead] {
         self.reads
             .get_or_init(|| self.evaluator.programs().field_reads())
@@ -166,7 +163,7 @@ impl Admission {
         self.has_param_kind
     }
 
-    /// Where the policy's constraints match `request`, the resource and kind as which it is evaluated.
+    /// Returns the resource and kind as which `request` is evaluated, if the policy's constraints match.
     fn matches(
         &self,
         request: &AdmissionRequest,
@@ -178,7 +175,7 @@ impl Admission {
         }
     }
 
-    /// The kind as which `request` is evaluated, where the policy's constraints match it.
+    /// Returns the kind as which `request` is evaluated, if the policy's constraints match.
     #[must_use]
     pub fn matched_kind(
         &self,
@@ -189,7 +186,7 @@ impl Admission {
         matched.map(|(_, gvk)| gvk)
     }
 
-    /// The part of the policy's constraints because of which they do not match `request`, where they do not.
+    /// Returns the reason why the policy's constraints do not match `request`. `None` if they match.
     #[must_use]
     pub fn unmatched(
         &self,
@@ -200,7 +197,7 @@ impl Admission {
         constraints.unmatched(request, namespaces)
     }
 
-    /// Reports whether the policy's constraints match `request` as the resource that it names.
+    /// Returns true if the policy's constraints match `request` with its own resource, without a conversion.
     pub(crate) fn matches_exactly(
         &self,
         request: &AdmissionRequest,
@@ -210,7 +207,7 @@ impl Admission {
         matched.is_ok_and(|matched| matched.is_some_and(|(gvr, _)| gvr == request.gvr))
     }
 
-    /// The error in the params that `binding` names for `request`, where it applies to that.
+    /// Returns the error of the params lookup of `binding` for `request`, if the binding matches.
     pub(crate) fn params_error(
         request: &AdmissionRequest,
         binding: &Binding,
@@ -224,9 +221,9 @@ impl Admission {
         params::collect(binding.param_ref(), *source, &request.namespace).err()
     }
 
-    /// Decides about `request` as an API server does that has `bindings` of this policy, and no other.
+    /// Decides on `request` as an API server with only this policy and `bindings`.
     ///
-    /// Bindings count as given, whatever policy they name.
+    /// The bindings apply even if their policyName differs.
     #[must_use]
     pub fn review(
         &self,
@@ -237,10 +234,10 @@ impl Admission {
         review::review(self, request, bindings, context)
     }
 
-    /// Evaluates the policy for one of its params, whatever it matches and however it is bound.
+    /// Evaluates the policy for one of its params, regardless of constraints and bindings.
     ///
-    /// `matched` is the resource and kind as which the request is evaluated: its own, unless constraints
-    /// matched another that is equivalent.
+    /// `matched` is the resource and kind as which the request is evaluated: its own, unless the constraints matched an
+    /// equivalent resource.
     #[must_use]
     pub fn evaluate(
         &self,
@@ -254,7 +251,7 @@ impl Admission {
             .evaluate(request, matched, params, namespace, context, None)
     }
 
-    /// [`Admission::evaluate`], with the result of each expression that was evaluated.
+    /// Does the same as [`Admission::evaluate`], and returns the result of each evaluated expression.
     pub(crate) fn trace(
         &self,
         request: &AdmissionRequest,

@@ -1,4 +1,4 @@
-//! Namespaces, as selectors and as expressions see them.
+//! Namespaces, for selectors and expressions.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use super::object::{Labels, Object};
 use super::visible;
 use cel::value::Value;
 
-/// A namespace. Copies share it.
+/// A namespace. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     object: Object,
-    /// The value that validations and messages see.
+    /// The value for validations and messages.
     visible: Value,
-    /// The value that audit annotations see.
+    /// The value for audit annotations.
     whole: Value,
 }
 
 impl Namespace {
-    /// Reads a namespace.
+    /// Converts a namespace.
     #[must_use]
     pub fn new(namespace: &Json) -> Self {
         Self {
@@ -29,36 +29,36 @@ impl Namespace {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.name()
     }
 
-    /// The variable `namespaceObject` of validations and messages.
+    /// Returns the variable `namespaceObject` of validations and messages.
     pub(super) fn visible(&self) -> &Value {
         &self.visible
     }
 
-    /// The variable `namespaceObject` of audit annotations.
+    /// Returns the variable `namespaceObject` of audit annotations.
     pub(super) fn whole(&self) -> &Value {
         &self.whole
     }
 
-    /// The labels.
+    /// Returns the labels.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         self.object.labels()
     }
 }
 
-/// Where namespaces are looked up by their names.
+/// A lookup of namespaces by name.
 pub trait NamespaceSource {
-    /// The namespace `name`, or `None` where there is none.
+    /// Returns the namespace `name`. `None` if it does not exist.
     fn namespace(&self, name: &str) -> Option<Namespace>;
 }
 
-/// No namespaces, or one.
+/// At most one namespace.
 impl NamespaceSource for Option<Namespace> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         self.as_ref()
@@ -67,7 +67,7 @@ impl NamespaceSource for Option<Namespace> {
     }
 }
 
-/// Namespaces by their names.
+/// Namespaces by name.
 impl NamespaceSource for BTreeMap<String, Namespace> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         self.get(name).cloned()

@@ -1,4 +1,4 @@
-//! An object of a request, read once: what matching asks for is at hand, and expressions share the rest.
+//! An object of a request, converted once: the fields for matching, and a shared value for expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kubernetes::schema::{GroupVersion, Gvk};
 /// Labels: keys and values.
 pub type Labels = BTreeMap<String, String>;
 
-/// The groups of which an API server has typed informers.
+/// The groups for which an API server has typed informers.
 ///
 /// Source: `k8s.io/client-go` `informers/generic.go` (`ForResource`).
 const TYPED_GROUPS: [&str; 20] = [
@@ -37,7 +37,7 @@ const TYPED_GROUPS: [&str; 20] = [
     "storagemigration.k8s.io",
 ];
 
-/// An object: of a request, or params. Copies share it.
+/// An object of a request, or params. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Object(Arc<Inner>);
 
@@ -52,7 +52,7 @@ struct Inner {
 }
 
 impl Object {
-    /// Reads an object.
+    /// Converts an object.
     #[must_use]
     pub fn new(object: &Json) -> Self {
         let metadata = |field| {
@@ -76,12 +76,12 @@ impl Object {
         }))
     }
 
-    /// The object as expressions see it.
+    /// Returns the value for expressions.
     pub(super) fn value(&self) -> &Value {
         &self.0.value
     }
 
-    /// The object as one of the kind `gvk`: its apiVersion and kind are replaced, and the rest is shared.
+    /// Returns the value with the apiVersion and kind of `gvk`. The rest is shared.
     pub(super) fn value_as(&self, gvk: &Gvk) -> Value {
         if self.gvk() == gvk {
             return self.value().clone();
@@ -93,8 +93,8 @@ impl Object {
         Value::Map(Map::from_fields(fields))
     }
 
-    /// The object as expressions of a mutating policy see it as params: those of Kubernetes' own kinds have no apiVersion and
-    /// no kind. For validating policies the API server puts them back (`validating/dispatcher.go`, `wrappedParam`).
+    /// Returns the value of params for a mutating policy: objects of built-in kinds have neither apiVersion nor kind.
+    /// For validating policies, the API server restores them (`validating/dispatcher.go`, `wrappedParam`).
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go` (`ensureParamsForPolicyLocked`),
     /// which takes the typed informer where there is one; `k8s.io/apimachinery` `pkg/runtime/helper.go`
@@ -110,37 +110,37 @@ impl Object {
         Value::Map(Map::from_fields(kept.collect()))
     }
 
-    /// The kind that the object says it has.
+    /// Returns the kind in the object.
     #[must_use]
     pub fn gvk(&self) -> &Gvk {
         &self.0.gvk
     }
 
-    /// The name; may be empty before creation.
+    /// Returns the name, which may be empty before creation.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The beginning of the name where the API server makes it; may be empty.
+    /// Returns the prefix of a generated name, which may be empty.
     #[must_use]
     pub fn generate_name(&self) -> &str {
         &self.0.generate_name
     }
 
-    /// The namespace; empty for what has none.
+    /// Returns the namespace, which is empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.0.namespace
     }
 
-    /// The labels.
+    /// Returns the labels.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.0.labels
     }
 
-    /// The namespace and name, `default/limits`, or the name alone.
+    /// Returns the namespace and name, `default/limits`, or only the name.
     #[must_use]
     pub fn namespaced_name(&self) -> String {
         if self.namespace().is_empty() {
@@ -151,7 +151,7 @@ impl Object {
     }
 }
 
-/// The labels out of `metadata.labels`; none at all where one of them is no text.
+/// Returns the labels in `metadata.labels`. Empty if a value is not a string.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go`, `GetLabels`.
 fn labels(labels: &Json) -> Labels {
@@ -160,7 +160,7 @@ fn labels(labels: &Json) -> Labels {
     texts.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Returns the kind that an object has by its fields.
+/// Returns the kind in the fields of an object.
 #[must_use]
 pub fn kind_of(object: &Json) -> Gvk {
     let text = |field| object.get(field).and_then(Json::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The decisions of an admission and their reasons, in the words of the API server.
+//! Decisions of an admission and their reasons, with the API server's messages.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/policy_decision.go`, `interface.go`.
 
@@ -8,33 +8,32 @@ use super::rules::Unmatched;
 use cel::value::Exceeded;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// Everything that reviewing a request by a policy and its bindings came to.
+/// The outcome of reviewing a request with a policy and its bindings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewOutcome {
-    /// Why the policy was not asked at all, where it was not. A review never says so: it is what asking comes
-    /// to.
+    /// The reason why the policy was not evaluated at all. Set by callers that skip the review, never by a review.
     pub not_asked: Option<String>,
-    /// The match of the request with the constraints of the policy.
+    /// The match of the policy's constraints.
     pub definition: DefinitionMatch,
-    /// The match of each binding, in the order of bindings; empty where the policy does not match.
+    /// The match of each binding, in order. Empty if the policy does not match.
     pub bindings: Vec<BindingMatch>,
-    /// The evaluations, one for each of the params of each binding that matches.
+    /// The evaluations, one for each of the params of each matching binding.
     pub evaluations: Vec<Evaluation>,
-    /// Why the request is denied; `None` where it is allowed.
+    /// The status of the denial. `None` if the request is allowed.
     pub denial: Option<Status>,
-    /// The warnings that the client is shown.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
     /// The annotations of the audit event.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The errors of the policy and its bindings, those too that failurePolicy `Ignore` passes over.
+    /// The errors of the policy and its bindings, including those that failurePolicy `Ignore` drops.
     pub errors: Vec<String>,
-    /// The limit that an evaluation has exceeded, if there is one. There is no decision then: whether an API server
-    /// allows the request is unknown.
+    /// The limit that an evaluation exceeded, if any. Then there is no decision, because that of an API server is
+    /// unknown.
     pub exceeded: Option<Exceeded>,
 }
 
 impl ReviewOutcome {
-    /// The outcome for a request that the policy is not asked about.
+    /// Returns the outcome for a request that the policy is not evaluated for.
     #[must_use]
     pub fn not_asked(why: String) -> Self {
         Self {
@@ -65,24 +64,24 @@ impl ReviewOutcome {
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// The reason, `Invalid` where the policy gives none.
+    /// The reason. `Invalid` if the policy has none.
     pub reason: String,
-    /// The whole message, as the client is shown it.
+    /// The whole message for the client.
     pub message: String,
-    /// The policy's own part of the message, without the words around it.
+    /// The policy's part of the message.
     pub cause: String,
-    /// The binding under which the request was denied, where there is one.
+    /// The binding that denied the request, if any.
     pub binding: Option<String>,
-    /// Cause of its denial.
+    /// The cause of the denial.
     pub by: DeniedBy,
 }
 
 /// Causes of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedBy {
-    /// A validation that says no.
+    /// A false validation.
     Validation,
-    /// A binding for which there are no params.
+    /// A binding without params.
     NoParams,
     /// An error.
     Error,
@@ -91,11 +90,11 @@ pub enum DeniedBy {
 /// The result of matching a request with the constraints of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionMatch {
-    /// Where they match, the resource and kind as which the request is evaluated.
+    /// The resource and kind as which the request is evaluated, if the constraints match.
     pub matched: Option<(Gvr, Gvk)>,
-    /// Why it could not be told.
+    /// The error that prevented matching.
     pub error: Option<String>,
-    /// The part because of which they do not match, where someone has asked for it.
+    /// The reason why the constraints do not match, if requested.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -106,33 +105,33 @@ pub struct BindingMatch {
     pub name: String,
     /// True if it matches.
     pub matches: bool,
-    /// Why it could not be told.
+    /// The error that prevented matching.
     pub error: Option<String>,
-    /// The part because of which it does not match, where someone has asked for it.
+    /// The reason why the binding does not match, if requested.
     pub unmatched: Option<Unmatched>,
 }
 
 /// An evaluation of a policy, with one of the params.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
-    /// The binding, where there is one.
+    /// The binding, if any.
     pub binding: Option<String>,
-    /// The namespace and name of the params, `default/limits`; `None` without params.
+    /// The namespace and name of the params, `default/limits`. `None` without params.
     pub params: Option<String>,
-    /// The outcome of the match conditions, where the policy has some.
+    /// The result of the match conditions, if the policy has any.
     pub match_conditions: Option<ConditionsMatch>,
-    /// The decisions in the order of validations; a single one where a stage as a whole failed.
+    /// The decisions, in the order of the validations, or a single one if the whole stage failed.
     pub decisions: Vec<Decision>,
     /// The audit annotations, in the order of the policy.
     pub audit_annotations: Vec<AuditAnnotation>,
     /// The costs of the stages.
     pub costs: Costs,
-    /// The limit that the evaluation has exceeded, if there is one. There are no decisions then.
+    /// The limit that the evaluation exceeded, if any. Then there are no decisions.
     pub exceeded: Option<Exceeded>,
 }
 
 impl Evaluation {
-    /// Returns the bytes of its texts.
+    /// Returns the total length of its strings, in bytes.
     pub(super) fn text_len(&self) -> usize {
         let of_decisions = self.decisions.iter().map(|decision| {
             let texts = decision.message.len().saturating_add(decision.reason.len());
@@ -151,30 +150,30 @@ impl Evaluation {
     }
 }
 
-/// The outcome of the match conditions.
+/// The result of the match conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionsMatch {
     /// True if the validations are evaluated.
     pub matches: bool,
     /// The name of the condition that is false.
     pub failed_condition: Option<String>,
-    /// The error that is taken for a failure.
+    /// The error that counts as a failure.
     pub error: Option<String>,
-    /// The error that failurePolicy `Ignore` passes over.
+    /// The error that failurePolicy `Ignore` drops.
     pub ignored: Option<String>,
 }
 
 /// The action taken on a request because of one validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// No action.
     Admit,
     /// The validation actions of the binding.
     Deny,
 }
 
 impl Action {
-    /// `admit` or `deny`.
+    /// Returns `admit` or `deny`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -187,16 +186,16 @@ impl Action {
 /// The result of evaluating a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationResult {
-    /// True.
+    /// The validation is true.
     Admit,
-    /// No value: an error.
+    /// The validation failed with an error.
     Error,
-    /// Not true.
+    /// The validation is not true.
     Deny,
 }
 
 impl EvaluationResult {
-    /// `admit`, `error` or `deny`.
+    /// Returns `admit`, `error` or `deny`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -214,14 +213,14 @@ pub struct Decision {
     pub action: Action,
     /// The result of evaluating the validation.
     pub evaluation: EvaluationResult,
-    /// The message; empty where the validation is true.
+    /// The message. Empty if the validation is true.
     pub message: String,
-    /// The reason that the policy gives; empty for errors.
+    /// The reason in the policy. Empty for errors.
     pub reason: String,
 }
 
 impl Decision {
-    /// The decision of a validation that is true.
+    /// Returns the decision of a true validation.
     #[must_use]
     pub fn admit() -> Self {
         Self {
@@ -238,14 +237,14 @@ impl Decision {
 pub enum AuditAnnotationAction {
     /// It is published.
     Publish,
-    /// It denies the request, for it has no value.
+    /// The request is denied because the annotation has no value.
     Error,
     /// It is left out.
     Exclude,
 }
 
 impl AuditAnnotationAction {
-    /// `publish`, `error` or `exclude`.
+    /// Returns `publish`, `error` or `exclude`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -265,11 +264,11 @@ pub struct AuditAnnotation {
     pub action: AuditAnnotationAction,
     /// The value to publish.
     pub value: String,
-    /// Why there is none.
+    /// The error, if there is no value.
     pub error: String,
 }
 
-/// The costs of the stages of an evaluation; `None` for one that did not run.
+/// The costs of the stages of an evaluation. `None` for a stage that did not run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// The match conditions.
@@ -283,7 +282,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Reports whether a stage ended for what it cost.
+    /// Returns true if a stage exceeded its budget.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let stages = [
@@ -296,7 +295,7 @@ impl Costs {
         stages.any(|stage| stage.used.is_err())
     }
 
-    /// The cost units that all stages together are known to have used.
+    /// Returns the known cost of all stages, in cost units.
     #[must_use]
     pub fn used(&self) -> u64 {
         [
@@ -312,11 +311,11 @@ impl Costs {
     }
 }
 
-/// The budget of a stage and what of it was used, in cost units.
+/// The budget of a stage and its use, in cost units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
     /// The budget.
     pub budget: u64,
-    /// The cost used, or why the stage failed.
+    /// The cost used, or the error of the stage.
     pub used: Result<u64, String>,
 }

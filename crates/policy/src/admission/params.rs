@@ -8,33 +8,33 @@ use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use super::object::Object;
 use super::selector::Selector;
 
-/// The error where a binding denies because there are no params.
+/// The error of a binding that denies requests without params.
 pub(crate) const NOT_FOUND: &str =
     "no params found for policy binding with `Deny` parameterNotFoundAction";
 
-/// Where the objects of a policy's paramKind are looked up.
+/// A lookup of the objects of a policy's paramKind.
 pub trait ParamSource {
-    /// Reports whether objects of the paramKind have namespaces.
+    /// Returns true if objects of the paramKind are namespaced.
     fn is_namespaced(&self) -> bool;
 
-    /// The object `name` in `namespace`, which is `None` where they have none.
+    /// Returns the object `name` in `namespace`, which is `None` for cluster-scoped kinds.
     ///
     /// # Errors
     ///
-    /// If it cannot be told whether there is such an object.
+    /// Returns an error if the lookup fails.
     fn get(&self, namespace: Option<&str>, name: &str) -> Result<Option<Object>, String>;
 
-    /// The objects in `namespace` that `selector` selects, in the order in which they are evaluated.
+    /// Returns the objects in `namespace` that `selector` selects, in the order of evaluation.
     ///
-    /// An API server has no order. That of namespaces and names makes answers repeatable.
+    /// An API server has no fixed order. Sorting by namespace and name makes results reproducible.
     ///
     /// # Errors
     ///
-    /// If it cannot be told which objects there are.
+    /// Returns an error if the lookup fails.
     fn list(&self, namespace: Option<&str>, selector: &Selector) -> Result<Vec<Object>, String>;
 }
 
-/// Params that are all at hand.
+/// Params in memory.
 #[derive(Clone, Debug, Default)]
 pub struct ParamList {
     namespaced: bool,
@@ -43,7 +43,7 @@ pub struct ParamList {
 }
 
 impl ParamList {
-    /// The params `objects` of a kind that is `namespaced`, or not.
+    /// Creates the list of params. `namespaced` is true for a namespaced kind.
     #[must_use]
     pub fn new(namespaced: bool, mut objects: Vec<Object>) -> Self {
         let key = |object: &Object| format!("{}/{}", object.namespace(), object.name());
@@ -82,13 +82,13 @@ impl ParamSource for ParamList {
     }
 }
 
-/// The params that a binding names for a request in `namespace`; `None` is an evaluation without any.
+/// Returns the params of a binding for a request in `namespace`. `None` stands for an evaluation without params.
 ///
-/// `reference` is that of a binding whose policy has a paramKind.
+/// `reference` is the paramRef of a binding whose policy has a paramKind.
 ///
 /// # Errors
 ///
-/// What is wrong with the reference, or that nothing is found where that is not allowed.
+/// Returns an error if the reference is invalid, or if no params are found and the binding denies such requests.
 pub(super) fn collect(
     reference: Option<&ParamRef>,
     source: &dyn ParamSource,

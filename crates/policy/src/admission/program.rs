@@ -1,4 +1,4 @@
-//! The expressions of a policy as programs: compiled once, evaluated for each request.
+//! The expressions of a policy as programs, compiled once and evaluated for each request.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`),
 //! `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`).
@@ -12,18 +12,18 @@ use crate::reads::fields::{FieldRead, Sources};
 use crate::reads::{Input, Reads};
 use cel::eval::Program;
 
-/// An expression, and its program or why it has none.
+/// An expression with its program, or the compile error.
 #[derive(Debug)]
 pub(super) struct Expression {
     /// The index among the policy's expressions.
     pub(super) index: usize,
     /// The text, as in the policy.
     pub(super) text: String,
-    /// The program, or the message of the API server.
+    /// The program, or the API server's message.
     pub(super) program: Result<Planned, String>,
 }
 
-/// A program, and how deep its expression nests.
+/// A program with its nesting depth.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) program: Arc<Program>,
@@ -34,7 +34,7 @@ pub(super) struct Planned {
     pub(super) index: usize,
 }
 
-/// The variables that are costly to make and that few policies read.
+/// Inputs that are expensive to create and that few policies read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CostlyInputs {
     pub(super) request: bool,
@@ -48,12 +48,12 @@ pub(super) struct Variable {
     pub(super) expression: Expression,
 }
 
-/// All expressions of a policy, by what they are for.
+/// All expressions of a policy, by role.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// The variables; of several of one name the last alone.
+    /// The variables. If several have the same name, only the last one.
     pub(super) variables: Vec<Variable>,
-    /// The places of the variables by their names.
+    /// The indices of the variables by name.
     by_name: HashMap<String, usize>,
     /// The inputs that the expressions read.
     pub(super) inputs: CostlyInputs,
@@ -61,7 +61,7 @@ pub(super) struct Programs {
     pub(super) match_conditions: Vec<(String, Expression)>,
     /// The validations.
     pub(super) validations: Vec<Expression>,
-    /// The message expressions, as many as there are validations.
+    /// The message expressions, one entry per validation.
     pub(super) messages: Vec<Option<Expression>>,
     /// The mutations.
     pub(super) mutations: Vec<(Role, Expression)>,
@@ -69,7 +69,7 @@ pub(super) struct Programs {
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
-/// Of no more variables than these each name is looked at.
+/// Up to this number of variables, a linear search is used.
 const MAX_LOOKED_AT: usize = 8;
 
 impl Programs {
@@ -134,7 +134,8 @@ impl Programs {
         }
     }
 
-    /// The fields of objects that the expressions read. Those that did not compile fail whatever they read.
+    /// Returns the fields of objects that the expressions read. Expressions that do not compile are left out, because
+    /// they fail in any case.
     pub(super) fn field_reads(&self) -> Vec<FieldRead> {
         let mut sources = Sources::default();
         let mut add = |variable: Option<&str>, expression: &Expression| {
@@ -157,7 +158,7 @@ impl Programs {
         sources.reads()
     }
 
-    /// The place of the variable `name`.
+    /// Returns the index of the variable `name`.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
         if self.variables.len() > MAX_LOOKED_AT {
             return self.by_name.get(name).copied();

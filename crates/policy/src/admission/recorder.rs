@@ -1,4 +1,4 @@
-//! The values of the parts of expressions, for who wants to see how a decision came about, or what was evaluated at all.
+//! Records the values of subexpressions, to explain decisions and to measure coverage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,59 +9,59 @@ use cel::eval::Observer;
 use cel::value::{EvalError, Map, Value};
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
-/// A value that has no text.
+/// The text of a value that has none.
 const NO_TEXT: &str = "…";
 
-/// The most values of one part that are kept as text: within a macro it has several.
+/// Maximum number of values recorded for one subexpression. Within a macro, it has several.
 const MAX_VALUES: usize = 4;
 
-/// The longest text of a value, in characters.
+/// Maximum length of the text of a value, in characters.
 const MAX_TEXT: usize = 80;
 
-/// The longest text of what an expression of a mutation has made.
+/// Maximum length of the text of a mutation's result.
 const MAX_MADE_TEXT: usize = 240;
 
-/// The most evaluations of a part whose times are kept, and the most keys of a map.
+/// Maximum number of evaluations with a recorded time, and of recorded keys of a map.
 const MAX_TIMES: usize = 128;
 
-/// How many elements of a list or entries of a map are shown, and how deep.
+/// Maximum number of elements of a list or entries of a map that are shown, and maximum nesting.
 const MAX_ELEMENTS: usize = 6;
 const MAX_DEPTH: usize = 4;
 
-/// Result of a part of an expression.
+/// The results of a subexpression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedValue {
-    /// How often it was evaluated.
+    /// The number of evaluations.
     pub n: u64,
-    /// True if it was `true`.
+    /// True if a result was `true`.
     pub is_true: bool,
-    /// True if it was `false`.
+    /// True if a result was `false`.
     pub is_false: bool,
-    /// True if it failed.
+    /// True if an evaluation failed.
     pub is_error: bool,
-    /// The first of its values.
+    /// The first values.
     pub values: Vec<String>,
-    /// The first of its evaluations in which it was `true`, counted from 0.
+    /// The first evaluation with the result `true`, counted from 0.
     pub first_true: Option<u64>,
-    /// The first of its evaluations in which it was `false`.
+    /// The first evaluation with the result `false`.
     pub first_false: Option<u64>,
-    /// When the first of its evaluations were, by a clock that ticks for each part that is evaluated.
+    /// The times of the first evaluations, by a counter of all evaluated subexpressions.
     pub times: Vec<u64>,
-    /// The keys of the last of its values, where that is a map: the first of them, in the order in which macros go
-    /// through it. They are of the last evaluation whose time is kept.
+    /// The first keys of the last value, if it is a map, in iteration order. They belong to the last evaluation with a
+    /// recorded time.
     pub keys: Vec<String>,
-    /// The cost of it and its parts, in cost units.
+    /// The cost including its subexpressions, in cost units.
     pub cost: u64,
 }
 
 impl RecordedValue {
-    /// Reports whether none of its values has a text, such as those of `authorizer`.
+    /// Returns true if no value has a text, such as values of `authorizer`.
     #[must_use]
     pub fn is_without_text(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value == NO_TEXT)
     }
 
-    /// Adds what became of the same part in another evaluation.
+    /// Adds the results of the same subexpression in another evaluation.
     pub fn add(&mut self, other: &Self) {
         self.n = self.n.saturating_add(other.n);
         self.is_true |= other.is_true;
@@ -73,22 +73,22 @@ impl RecordedValue {
     }
 }
 
-/// The parts that were evaluated: the index of the expression among those of the policy, and that of the part in it.
+/// The recorded subexpressions, by the index of the expression and that of the node.
 pub type Recording = BTreeMap<(usize, usize), RecordedValue>;
 
-/// Where parts are recorded.
+/// Collects a recording.
 #[derive(Debug, Default)]
 pub struct Recorder(Mutex<Recording>, AtomicU64);
 
 impl Recorder {
-    /// Takes what was recorded.
+    /// Takes the recording.
     #[must_use]
     pub fn take(&self) -> Recording {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut known)
     }
 
-    /// The recorder of one expression.
+    /// Returns the recorder of one expression.
     pub(super) fn expression(&self, index: usize) -> ExpressionRecorder<'_> {
         ExpressionRecorder {
             recorder: self,
@@ -97,14 +97,14 @@ impl Recorder {
     }
 }
 
-/// Records the parts of one expression.
+/// Records the subexpressions of one expression.
 #[derive(Debug)]
 pub(super) struct ExpressionRecorder<'a> {
     recorder: &'a Recorder,
     index: usize,
 }
 
-/// Records parts as those of the expression with the index 0.
+/// Records subexpressions under the expression index 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         self.expression(0).observe(part, result, cost);
@@ -156,7 +156,8 @@ fn cut(text: String, max: usize) -> String {
     short
 }
 
-/// The first keys of a map. None of a map such as `variables`, whose keys cannot be read without evaluating values.
+/// Returns the first keys of a map. None for a map such as `variables`, whose keys cannot be read without evaluating
+/// values.
 fn keys(map: &Map) -> Vec<String> {
     if !map.is_plain() {
         return Vec::new();
@@ -165,7 +166,7 @@ fn keys(map: &Map) -> Vec<String> {
     keys.iter().take(MAX_TIMES).map(shown).collect()
 }
 
-/// A value in the language's own form, cut where it is long.
+/// Returns the text of a value in CEL syntax, cut if it is long.
 fn shown(value: &Value) -> String {
     let mut out = String::new();
     show(value, &mut out, 0);
@@ -176,12 +177,12 @@ fn shown(value: &Value) -> String {
     cut(out, if is_made { MAX_MADE_TEXT } else { MAX_TEXT })
 }
 
-/// Reports whether a value is one that an expression of a mutation has made.
+/// Returns true if the value is an object or patch that a mutation creates.
 fn is_made(value: &Value) -> bool {
     value.downcast::<ObjectValue>().is_some() || value.downcast::<JsonPatchValue>().is_some()
 }
 
-/// Writes what an expression of a mutation has made, without the names of its types; false for any other value.
+/// Writes an object or patch of a mutation without its type names. Returns false for any other value.
 fn show_made(value: &Value, out: &mut String, depth: usize) -> bool {
     let field = |name: &str, value: &Value, out: &mut String| {
         out.push_str(name);
@@ -237,7 +238,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let short: String = text.chars().take(MAX_TEXT).collect();
             let _ = write!(out, "{short:?}");
         }
-        // A byte is at least a digit and a space.
+        // Each byte is written as at least a digit and a space.
         Value::Bytes(bytes) if bytes.len() > MAX_MADE_TEXT => {
             let start = bytes.get(..MAX_MADE_TEXT).unwrap_or_default();
             out.push_str(&Value::Bytes(start.into()).to_go_string());
@@ -271,7 +272,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Error(error) => {
             let _ = write!(out, "error: {error}");
         }
-        // Go wraps an error for those that have no text, such as `authorizer`.
+        // Go wraps an error in opaque values without a text, such as `authorizer`.
         Value::Opaque(opaque) if opaque.native_type() == "*types.Err" => out.push_str(NO_TEXT),
         other => {
             let text = other.to_go_string();
@@ -280,7 +281,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
     }
 }
 
-/// Writes the first elements of a list or entries of a map with commas between them.
+/// Writes the first elements of a list or entries of a map, separated by commas.
 fn show_each<T>(
     parts: impl IntoIterator<Item = T>,
     out: &mut String,

@@ -1,4 +1,4 @@
-//! The request that is reviewed.
+//! The reviewed request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name in rules and in `request.operation`.
+    /// Returns the name in rules and in `request.operation`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Operation {
         }
     }
 
-    /// The kind of the options of such a request, none of a connection.
+    /// Returns the kind of the options in such a request. `None` for CONNECT.
     #[must_use]
     pub fn options_kind(self) -> Option<&'static str> {
         match self {
@@ -55,7 +55,7 @@ impl fmt::Display for Operation {
 impl FromStr for Operation {
     type Err = String;
 
-    /// Reads an operation; the case of letters does not matter.
+    /// Parses an operation, ignoring case.
     fn from_str(text: &str) -> Result<Self, String> {
         [Self::Create, Self::Update, Self::Delete, Self::Connect]
             .into_iter()
@@ -64,16 +64,16 @@ impl FromStr for Operation {
     }
 }
 
-/// Who makes a request.
+/// The user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
     /// The name.
     pub username: String,
-    /// The unique id; may be empty.
+    /// The unique id, which may be empty.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// Anything else that the authenticator knows; a list that is absent is null to expressions.
+    /// Further attributes from the authenticator. An absent list is null in expressions.
     pub extra: BTreeMap<String, Option<Vec<String>>>,
 }
 
@@ -86,10 +86,10 @@ pub struct Equivalent {
     pub gvk: Gvk,
 }
 
-/// A request to an API server, as far as policies can see it.
+/// A request to an API server, as seen by policies.
 ///
-/// Objects are shared, never copied. They are what the API server has when it calls its admission
-/// plugins: built-in objects with defaults set and unknown fields gone.
+/// Objects are shared, never copied. They are in the state in which the API server calls its admission plugins:
+/// built-in objects have defaults and no unknown fields.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionRequest {
     /// The operation of the request.
@@ -98,29 +98,29 @@ pub struct AdmissionRequest {
     pub gvk: Gvk,
     /// The resource, without a subresource.
     pub gvr: Gvr,
-    /// The subresource; empty for the resource itself.
+    /// The subresource. Empty for the resource itself.
     pub subresource: String,
-    /// The name; may be empty on creation.
+    /// The name, which may be empty on creation.
     pub name: String,
-    /// The namespace; empty for what has none. An API server gives a namespace itself its own name.
+    /// The namespace. Empty for cluster-scoped objects. In requests for a namespace, its own name.
     pub namespace: String,
-    /// The object, `None` on deletion.
+    /// The object. `None` on deletion.
     pub object: Option<Object>,
-    /// The object as it was before, on change and deletion.
+    /// The previous object, on update and deletion.
     pub old_object: Option<Object>,
-    /// The options, `None` for those that are empty.
+    /// The options. `None` if they are empty.
     pub options: Option<Object>,
-    /// True if nothing is stored.
+    /// True for a dry run.
     pub dry_run: bool,
-    /// Who makes the request.
+    /// The user.
     pub user_info: UserInfo,
-    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. Objects are converted by
-    /// replacing their apiVersion and kind.
+    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. Objects are converted by replacing
+    /// their apiVersion and kind.
     pub equivalents: Vec<Equivalent>,
 }
 
 impl AdmissionRequest {
-    /// A request that creates `object`, of the resource `gvr`; kind, name and namespace come from the
+    /// Creates a request that creates `object`, of the resource `gvr`. Kind, name and namespace are those of the
     /// object.
     #[must_use]
     pub fn create(gvr: Gvr, object: Object) -> Self {
@@ -134,10 +134,10 @@ impl AdmissionRequest {
         }
     }
 
-    /// Reports whether no policy of the API is asked about such a request, [`exempt::is_exempt`].
+    /// Returns true if the request is exempt from all policies ([`exempt::is_exempt`]).
     ///
-    /// [`Admission::review`](super::Admission::review) does not ask this: it stands for the dispatcher, and
-    /// the API server leaves exempt requests out before it calls that.
+    /// [`Admission::review`](super::Admission::review) does not check this. It corresponds to the dispatcher, and the
+    /// API server filters exempt requests before it calls the dispatcher.
     #[must_use]
     pub fn is_exempt(&self) -> bool {
         exempt::is_exempt(&self.gvr)

@@ -1,4 +1,4 @@
-//! The way of a request through a policy, its bindings and their params to an outcome.
+//! Takes a request through a policy, its bindings and their params.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
 
@@ -20,12 +20,12 @@ use cel::value::{EvalBudget, Exceeded};
 use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The key under which a denial is put into the audit event.
+/// The key of denials in the audit event.
 ///
 /// Source: `dispatcher.go`, `publishValidationFailureAnnotation`.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// The first denial, which is the one that the client is told.
+/// The first denial, which is reported to the client.
 #[derive(Debug)]
 struct Denial {
     binding: Option<String>,
@@ -34,17 +34,17 @@ struct Denial {
     by: DeniedBy,
 }
 
-/// The state of a review so far.
+/// The state of a review.
 struct Review<'a> {
     admission: &'a Admission,
     request: &'a AdmissionRequest,
     outcome: ReviewOutcome,
     denial: Option<Denial>,
-    /// The values of audit annotations by key, without repeats.
+    /// The values of audit annotations by key, without duplicates.
     published: BTreeMap<String, Vec<String>>,
-    /// The memory for the texts of all evaluations, of which each has memory of its own while it lasts.
+    /// The memory for the strings of all evaluations. Each evaluation also has its own memory limit while it runs.
     texts: EvalBudget,
-    /// The limit that was exceeded, if there is one.
+    /// The exceeded limit, if any.
     exceeded: Option<Exceeded>,
 }
 
@@ -72,11 +72,11 @@ pub(super) fn review(
 }
 
 impl Review<'_> {
-    /// Goes through the bindings.
+    /// Evaluates all bindings.
     ///
     /// # Errors
     ///
-    /// What ends the request at once, whatever else was found.
+    /// Returns a status if the request ends at once, regardless of other results.
     fn run(&mut self, bindings: &[Binding], context: &ReviewContext<'_>) -> Result<(), Status> {
         let matched = self.admission.matches(self.request, context.namespaces);
         self.outcome.definition = DefinitionMatch {
@@ -148,7 +148,7 @@ impl Review<'_> {
         for params in &params {
             let (params, namespace) = (params.as_ref(), namespace.as_ref());
             let evaluation = self.evaluate_one(binding, matched, params, namespace, context);
-            // Decisions are copied into warnings, errors, and the denial.
+            // Decisions are copied into warnings, errors and the denial.
             let n_bytes = evaluation.text_len().saturating_mul(2);
             let _ = self
                 .texts
@@ -180,7 +180,7 @@ impl Review<'_> {
         }
     }
 
-    /// The namespace of the request; a namespace itself has none.
+    /// Returns the namespace of the request. `None` for a namespace itself.
     fn namespace(&self, context: &ReviewContext<'_>) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
@@ -200,7 +200,7 @@ impl Review<'_> {
         })
     }
 
-    /// Does what the actions of `binding` say about each denial.
+    /// Applies the validation actions of `binding` to each denial.
     fn act(&mut self, binding: &Binding, evaluation: &Evaluation) {
         let conditions = evaluation.match_conditions.as_ref();
         if let Some(ignored) = conditions.and_then(|conditions| conditions.ignored.as_ref()) {
@@ -221,7 +221,7 @@ impl Review<'_> {
                     "Deny" => self.deny(Some(binding), (&decision.message, &decision.reason), by),
                     "Audit" => {
                         let value = validation_failure(binding, n, decision);
-                        // The first value of a key stays.
+                        // The first value of a key is kept.
                         let annotations = &mut self.outcome.audit_annotations;
                         annotations
                             .entry(VALIDATION_FAILURE.to_owned())
@@ -265,7 +265,7 @@ impl Review<'_> {
         }
     }
 
-    /// Takes the error of a policy, or of a binding where there is one, as the failure policy says.
+    /// Handles a configuration error of the policy or a binding according to the failure policy.
     fn configuration_error(&mut self, error: &str, binding: Option<&Binding>) {
         self.note_error(error);
         let by = if error == params::NOT_FOUND {
@@ -331,7 +331,7 @@ impl Review<'_> {
     }
 }
 
-/// The form in which a denial is put into the audit event.
+/// Returns the form of a denial in the audit event.
 ///
 /// Source: `dispatcher.go`, `ValidationFailureValue`.
 fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {
@@ -345,7 +345,7 @@ fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> Strin
     value + &format!(",\"expressionIndex\":{n},\"validationActions\":{actions}}}]")
 }
 
-/// The HTTP status code of a reason.
+/// Returns the HTTP status code of a reason.
 ///
 /// Source: `policy_decision.go`, `reasonToCode`.
 fn code_of(reason: &str) -> u16 {
@@ -357,7 +357,7 @@ fn code_of(reason: &str) -> u16 {
     }
 }
 
-/// The message of a request that is refused.
+/// Returns the message of a rejected request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/errors.go`, `NewForbidden`; apimachinery
 /// `pkg/api/errors/errors.go`, `NewForbidden`.

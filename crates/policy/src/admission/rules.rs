@@ -1,4 +1,4 @@
-//! Matching of requests with match constraints.
+//! Matches requests with match constraints.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`,
 //! `pkg/admission/plugin/policy/generic/policy_matcher.go`,
@@ -13,7 +13,7 @@ use super::selector::Selector;
 use super::text::go_quote;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// Match constraints whose selectors have been read.
+/// Match constraints with parsed selectors.
 #[derive(Clone, Debug)]
 pub(super) struct Constraints {
     resources: MatchResources,
@@ -21,7 +21,7 @@ pub(super) struct Constraints {
     object_selector: Result<Selector, String>,
 }
 
-/// The part of match constraints because of which they do not match a request.
+/// The part of match constraints that does not match a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmatched {
     /// The labels of the namespace.
@@ -32,9 +32,9 @@ pub enum Unmatched {
     ExcludeResourceRules,
     /// No rule has the resource.
     Resource,
-    /// No rule that has the resource has the operation.
+    /// No rule for the resource has the operation.
     Operation,
-    /// No rule that has the resource has it in this version.
+    /// No rule for the resource has this version.
     Version,
     /// No such rule has the scope.
     Scope,
@@ -43,7 +43,7 @@ pub enum Unmatched {
 }
 
 impl Unmatched {
-    /// The part in words, as what is said of a policy or webhook.
+    /// Returns the reason as a sentence about a policy or webhook.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -59,11 +59,11 @@ impl Unmatched {
     }
 }
 
-/// Where constraints match, the resource and kind as which the request is evaluated.
+/// The resource and kind as which a matching request is evaluated.
 pub(super) type Matched = Option<(Gvr, Gvk)>;
 
 impl Constraints {
-    /// Reads constraints. Selectors that are left out select everything, as the API server sets them.
+    /// Parses constraints. Absent selectors select everything, as with the API server's defaults.
     pub(super) fn new(resources: &MatchResources) -> Self {
         let read =
             |selector: Option<&_>| selector.map_or_else(|| Ok(Selector::default()), Selector::new);
@@ -74,12 +74,12 @@ impl Constraints {
         }
     }
 
-    /// Reports whether the constraints match `request`.
+    /// Returns the resource and kind as which `request` is evaluated, if the constraints match.
     ///
     /// # Errors
     ///
-    /// If rules match and a selector is not valid, the namespace is missing, or an equivalent
-    /// resource has no kind.
+    /// Returns an error if rules match and a selector is invalid, the namespace is missing, or an equivalent resource
+    /// has no kind.
     pub(super) fn matches(
         &self,
         request: &AdmissionRequest,
@@ -109,7 +109,7 @@ impl Constraints {
         } else {
             matching_resource(rules, is_exact, request)?
         };
-        // Errors of selectors count only where all else matches.
+        // Errors of selectors only matter if everything else matches.
         if matched.is_some() {
             in_namespace?;
             object_selected?;
@@ -117,7 +117,7 @@ impl Constraints {
         Ok(matched)
     }
 
-    /// The part because of which the constraints do not match `request`; `None` where they do, or an error came first.
+    /// Returns the part of the constraints that does not match `request`. `None` if they match, or after an error.
     pub(super) fn unmatched(
         &self,
         request: &AdmissionRequest,
@@ -132,7 +132,7 @@ impl Constraints {
         if self.selects_object(request) == Ok(false) {
             return Some(Unmatched::ObjectSelector);
         }
-        // What a rule still says, from the least to the most.
+        // Relaxes the rules step by step, from the least to the most general.
         let matches_without = |relax: &dyn Fn(&mut NamedRuleWithOperations)| {
             let mut relaxed = self.clone();
             for rule in relaxed.resources.resource_rules.iter_mut().flatten() {
@@ -187,7 +187,7 @@ impl Constraints {
         }
         let is_written = matches!(request.operation, Operation::Create | Operation::Update);
         if is_namespaces && request.subresource.is_empty() && is_written {
-            // What is known of the namespace is older than what the request brings.
+            // The request has a newer state of the namespace than the cache.
             let object = request.object.as_ref();
             return object
                 .map(|object| selector.matches(object.labels()))
@@ -223,8 +223,8 @@ pub(super) fn namespace_not_found(name: &str) -> String {
     format!("namespaces {} not found", go_quote(name))
 }
 
-/// The resource and kind of the first rule that matches: those of the request, or else of a resource
-/// that serves the same objects.
+/// Returns the resource and kind of the first matching rule: those of the request, or else those of an equivalent
+/// resource.
 ///
 /// Source: `matching.go`, `matchesResourceRules`.
 fn matching_resource(
@@ -268,12 +268,12 @@ fn matching_resource(
     Ok(None)
 }
 
-/// A list of a rule; an absent one is empty.
+/// Returns a list of a rule, empty if absent.
 fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Reports whether `rule` matches `request` as one for `resource`.
+/// Returns true if `rule` matches `request` as one for `resource`.
 ///
 /// Source: `rules.go`, `Matcher.Matches`.
 fn rule_matches(

@@ -1,5 +1,4 @@
-//! The variables of a stage: objects, the request, and the policy's own variables, which are evaluated
-//! where they are first read.
+//! The variables of a stage: objects, the request, and the policy's own variables, which are evaluated on first use.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/activation.go` (`evaluationActivation`),
 //! `composition.go` (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
@@ -20,13 +19,13 @@ use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::library::limits::PER_CALL_LIMIT;
 use kubernetes::schema::escape::unescape;
 
-/// How deep expressions may nest together, of variables that read each other.
+/// Maximum total nesting of expressions whose variables read each other.
 ///
-/// Upstream has no limit, and a stack of a gigabyte; what is deeper is an error of our own. A thread with a
-/// large stack has room for it.
+/// Upstream has no limit, but a stack of a gigabyte, so exceeding it is an error of this crate. A thread with a large
+/// stack has room for it.
 const MAX_DEPTH: u32 = 5_000;
 
-/// The values of the variables of a stage that are there from the start.
+/// The inputs of a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Inputs {
     pub(super) object: Value,
@@ -36,13 +35,13 @@ pub(super) struct Inputs {
     pub(super) namespace: Value,
     /// `authorizer` and `authorizer.requestResource`, in stages that have them.
     pub(super) authorizer: Option<(Value, Value)>,
-    /// The steps and memory that all expressions may use.
+    /// The limits of steps and memory, shared by all expressions.
     pub(super) budget: Arc<EvalBudget>,
-    /// True if the evaluation is to end.
+    /// True if the evaluation is cancelled.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
-    /// Where the result of each expression is noted, if someone wants to know.
+    /// Records the result of each expression, if present.
     pub(super) trace: Option<Arc<Trace>>,
-    /// Where the values of all parts are recorded, if someone wants to know.
+    /// Records the values of all subexpressions, if present.
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
@@ -55,22 +54,22 @@ const VARIABLES: &str = "kubernetes.variables";
 pub(super) struct Scope {
     programs: Arc<Programs>,
     inputs: Arc<Inputs>,
-    /// The knowledge of each variable.
+    /// The state of each variable.
     values: Box<[Memo]>,
-    /// How deep the expressions nest that are being evaluated: one, and the variables on the way to it.
+    /// The total nesting of the expression and variables that are being evaluated.
     depth: AtomicU32,
-    /// The cost of variables that was not yet taken.
+    /// The cost of variables that was not charged yet.
     variables_cost: AtomicU64,
-    /// The map `variables`, where it is read as a whole.
+    /// The map `variables`, if it is read as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
 }
 
-/// The knowledge of a variable.
+/// The state of a variable.
 #[derive(Debug, Default)]
 struct Memo {
     value: OnceLock<Result<Value, EvalError>>,
-    /// True while it is being evaluated.
+    /// True during its evaluation.
     is_pending: AtomicBool,
 }
 
@@ -93,7 +92,7 @@ impl Scope {
         })
     }
 
-    /// Evaluates `planned`; its cost is without that of the variables it reads.
+    /// Evaluates `planned`. The cost excludes that of the variables that it reads.
     pub(super) fn evaluate(&self, planned: &Planned) -> (Result<Value, EvalError>, u64) {
         let around = self.depth.load(Ordering::Relaxed);
         let depth = around.saturating_add(planned.depth);
@@ -131,17 +130,17 @@ impl Scope {
         (evaluation.result, evaluation.cost)
     }
 
-    /// Returns the limit that an expression has exceeded, if there is one.
+    /// Returns the limit that an expression exceeded, if any.
     pub(super) fn exceeded(&self) -> Option<Exceeded> {
         self.inputs.budget.exceeded()
     }
 
-    /// The steps and memory that all expressions may use.
+    /// Returns the limits of steps and memory, shared by all expressions.
     pub(super) fn budget(&self) -> &EvalBudget {
         &self.inputs.budget
     }
 
-    /// Notes the result of the expression at `index`, where there is a trace.
+    /// Records the result of the expression at `index`, if there is a trace.
     pub(super) fn note(&self, index: usize, result: &Result<Value, EvalError>) {
         if let Some(trace) = &self.inputs.trace {
             trace.add(index, result);
@@ -153,7 +152,7 @@ impl Scope {
         self.variables_cost.swap(0, Ordering::Relaxed)
     }
 
-    /// The variable that an expression calls `name`, or `None` if there is none.
+    /// Returns the variable with this name in expressions. `None` if there is none.
     fn named(&self, name: &str) -> Result<Option<Cow<'_, Value>>, EvalError> {
         let Some(name) = unescape(name) else {
             return Ok(None);
@@ -164,7 +163,7 @@ impl Scope {
         }
     }
 
-    /// The value of the variable at `n`, evaluated where it has not been.
+    /// Returns the value of the variable at `n`, evaluated on first use.
     fn variable(&self, n: usize) -> Result<&Value, EvalError> {
         let (Some(variable), Some(memo)) = (self.programs.variables.get(n), self.values.get(n))
         else {
@@ -174,7 +173,7 @@ impl Scope {
             return known.as_ref().map_err(Clone::clone);
         }
         let name = || go_quote(&variable.name);
-        // Upstream evaluates without end, until its process dies.
+        // Upstream recurses until its process crashes.
         if memo.is_pending.swap(true, Ordering::Relaxed) {
             return Err(EvalError::new(format!(
                 "composited variable {} fails to evaluate: it reads itself",
@@ -254,7 +253,7 @@ impl Activation for Scope {
 
 /// The variables of the policy, as the map `variables`.
 ///
-/// A variable may hold this map. It is of no use when the stage is over.
+/// A variable may contain this map. It is unusable after the stage.
 #[derive(Debug)]
 struct Variables(Weak<Scope>);
 
@@ -283,7 +282,7 @@ impl MapSource for Variables {
         self.0.upgrade().map_or(0, |scope| scope.values.len())
     }
 
-    /// The values: upstream's iterator gives these, not the keys.
+    /// Returns the values: upstream's iterator returns these instead of the keys.
     fn keys(&self) -> Result<Vec<Value>, EvalError> {
         let Some(scope) = self.0.upgrade() else {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Label selectors, with the texts of apimachinery's validation.
+//! Label selectors, with apimachinery's validation errors.
 //!
 //! Source: apimachinery `pkg/apis/meta/v1/helpers.go` (`LabelSelectorAsSelector`),
 //! `pkg/labels/selector.go` (`NewRequirement`, `Requirement.Matches`).
@@ -9,7 +9,7 @@ use kubernetes::library::format::validation;
 use super::object::Labels;
 use super::text::go_quote;
 
-/// A label selector that has been read.
+/// A parsed label selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector(Vec<Requirement>);
 
@@ -29,15 +29,15 @@ enum SelectorOperator {
 }
 
 impl Selector {
-    /// Reads a selector.
+    /// Parses a selector.
     ///
     /// # Errors
     ///
-    /// What apimachinery says of an operator, key or value that is not valid.
+    /// Returns apimachinery's error if an operator, key or value is invalid.
     pub fn new(selector: &LabelSelector) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
-            // A single value is as good as a set of one.
+            // A single value is a set with one element.
             let values = std::slice::from_ref(value);
             requirements.push(Requirement::new(key, SelectorOperator::In, values)?);
         }
@@ -58,13 +58,13 @@ impl Selector {
         Ok(Self(requirements))
     }
 
-    /// Reports whether everything matches, because nothing is required.
+    /// Returns true if it has no requirements, so that it selects everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Reports whether an object with `labels` is selected.
+    /// Returns true if an object with `labels` is selected.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))

@@ -1,4 +1,4 @@
-//! A stage of an evaluation: some of a policy's expressions, with one set of variables and one budget.
+//! A stage of an evaluation: expressions of a policy with shared variables and a budget.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`ForInput`), `activation.go`
 //! (`Evaluate`), `composition.go`.
@@ -14,23 +14,23 @@ use cel::value::Value;
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The result of evaluating an expression; `None` where there is no expression.
+/// The result of evaluating an expression. `None` if there is no expression.
 pub(super) type Evaluated = Option<Result<Value, String>>;
 
 /// The outcome of a stage.
 #[derive(Debug)]
 pub(super) struct StageOutcome {
-    /// The result of each expression, or why the stage ended.
+    /// The result of each expression, or the error that ended the stage.
     pub(super) evaluated: Result<Vec<Evaluated>, String>,
     /// The cost.
     pub(super) cost: StageCost,
-    /// The rest of the budget; nothing where the stage has ended.
+    /// The rest of the budget. `None` if the stage has ended early.
     pub(super) remaining: Option<u64>,
 }
 
-/// Evaluates all of `expressions`, in order. Variables are evaluated where they are first read, and once.
+/// Evaluates all of `expressions`, in order. Variables are evaluated once, on first use.
 ///
-/// The scope is made only if there is an expression.
+/// The scope is created only if there is an expression.
 pub(super) fn run<'a>(
     expressions: impl Iterator<Item = Option<&'a Expression>>,
     make_scope: impl Fn() -> Arc<Scope>,
@@ -63,7 +63,7 @@ pub(super) fn run<'a>(
 ///
 /// # Errors
 ///
-/// If the cost exceeds the budget, or the evaluation its memory. Either ends the stage.
+/// Returns an error that ends the stage, if the cost exceeds the budget, or the evaluation exceeds its memory.
 fn evaluate(
     expression: &Expression,
     scope: &Scope,
@@ -82,7 +82,7 @@ fn evaluate(
     }
     if let Err(error) = &result {
         let len = expression.text.len().saturating_add(error.message().len());
-        // The decision is a copy of the message.
+        // The decision copies the message.
         let _ = scope.budget().allocate(len.saturating_mul(2));
     }
     if let Some(exceeded) = scope.exceeded() {

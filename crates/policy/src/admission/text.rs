@@ -1,9 +1,9 @@
-//! Texts as Go writes them: quoted, as JSON, and several errors as one.
+//! Strings as Go formats them: quoted, as JSON, and aggregated errors.
 
 pub(super) use cel::go_text::quote as go_quote;
 pub(super) use kubernetes::go_json::push_string as push_go_json;
 
-/// A list of texts as JSON.
+/// Formats a list of strings as JSON.
 pub(super) fn go_json_list(texts: &[String]) -> String {
     let mut list = String::from("[");
     for (n, text) in texts.iter().enumerate() {
@@ -16,7 +16,7 @@ pub(super) fn go_json_list(texts: &[String]) -> String {
     list
 }
 
-/// Several errors as one: repeats are left out, and brackets stand around more than one.
+/// Aggregates errors: duplicates are dropped, and several errors are put in brackets.
 ///
 /// Source: apimachinery `pkg/util/errors/errors.go`, `aggregate.Error`.
 pub(super) fn aggregate(errors: &[String]) -> String {
@@ -32,8 +32,7 @@ pub(super) fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// The first `max` bytes of `text`; each byte of a character that this cuts becomes `U+FFFD`, as it
-/// does where Go writes the text as JSON.
+/// Returns the first `max` bytes of `text`. Each byte of a cut character becomes `U+FFFD`, as in Go's JSON output.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

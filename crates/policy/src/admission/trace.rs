@@ -1,14 +1,14 @@
-//! The results of single expressions, for who wants to know which of them fails, and where.
+//! Records the results of individual expressions, to find those that fail.
 
 use std::sync::{Mutex, PoisonError};
 
 use cel::value::{EvalError, Value};
 
-/// The greatest cost of an evaluation that is traced, in cost units: who traces tries many small requests.
+/// The cost limit of a traced evaluation, in cost units. Traces try many small requests.
 pub(crate) const TRACED_CALL_LIMIT: u64 = 50_000;
 
-/// The checks of the authorizer that a traced evaluation may ask for besides. They cost much where an authorizer is
-/// asked, and nothing where none is.
+/// The authorizer checks allowed in a traced evaluation in addition to that cost. They are expensive with a real
+/// authorizer, and free without one.
 pub(crate) const TRACED_CHECKS: u64 = 6;
 
 /// The result of an expression.
@@ -16,11 +16,11 @@ pub(crate) const TRACED_CHECKS: u64 = 6;
 pub(crate) struct Step {
     /// The index of the expression among those of the policy.
     pub(crate) index: usize,
-    /// Its value if that is a boolean, or its error.
+    /// Its value if it is a boolean, or its error.
     pub(crate) result: Result<Option<bool>, EvalError>,
 }
 
-/// The results in the order in which they came up; those of variables before those of who reads them.
+/// The results, in the order of evaluation: variables precede their readers.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<Vec<Step>>);
 

@@ -1,5 +1,4 @@
-//! The variables of an evaluation that are made of more than an object: `request` and
-//! `namespaceObject`.
+//! The variables that are built from more than an object: `request` and `namespaceObject`.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
 //! `CreateNamespaceObject`); the fields that are left out where they are empty are those of
@@ -19,7 +18,7 @@ use kubernetes::library::{
 };
 use kubernetes::schema::{Gvk, Gvr};
 
-/// Fields that are put together, with those left out that are empty.
+/// Fields under construction, without empty ones.
 #[derive(Default)]
 struct Fields(Vec<(Arc<str>, Value)>);
 
@@ -28,7 +27,7 @@ impl Fields {
         self.0.push((name.into(), value.into()));
     }
 
-    /// Sets a text that is not empty.
+    /// Sets a string unless it is empty.
     fn set_text(&mut self, name: &str, text: &str) {
         if !text.is_empty() {
             self.set(name, text);
@@ -40,11 +39,10 @@ impl Fields {
     }
 }
 
-/// The variable `request`, of a request that is evaluated as one for the resource `gvr` and the kind
-/// `gvk`.
+/// Returns the variable `request`, evaluated as a request for the resource `gvr` and the kind `gvk`.
 pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value {
     let mut fields = Fields::default();
-    // An identifier is made for calls to webhooks alone.
+    // A uid is only generated for webhook calls.
     fields.set("uid", "");
     fields.set("kind", kind(gvk));
     fields.set("resource", resource(gvr));
@@ -56,7 +54,7 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
     fields.set_text("namespace", &request.namespace);
     fields.set("operation", request.operation.as_str());
     fields.set("userInfo", user_info(&request.user_info));
-    // Objects are variables of their own.
+    // The objects have variables of their own.
     fields.set("object", Value::Null);
     fields.set("oldObject", Value::Null);
     fields.set("dryRun", request.dry_run);
@@ -64,7 +62,7 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
     fields.into_value()
 }
 
-/// The variables `authorizer` and `authorizer.requestResource`.
+/// Returns the variables `authorizer` and `authorizer.requestResource`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `NewAuthorizerVal`, `NewResourceAuthorizerVal`.
 pub(super) fn authorizer(
@@ -131,13 +129,13 @@ fn user_info(user: &UserInfo) -> Value {
     fields.into_value()
 }
 
-/// The content of a field of options, and whether the field is there where it is empty.
+/// The type of an options field, which determines whether an empty value is present.
 enum Field {
-    /// A text, there if it is not empty.
+    /// A string, present unless empty.
     Text,
-    /// A list of texts, there if it is not empty.
+    /// A list of strings, present unless empty.
     Texts,
-    /// Anything else that is there unless it is null.
+    /// Any other value, present unless null.
     Pointer,
 }
 
@@ -159,7 +157,7 @@ const DELETE_OPTIONS: [(&str, Field); 6] = [
     ),
 ];
 
-/// The options of a request, as their type has them.
+/// Returns the options of a request in the form of their Go type.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `CreateOptions`, `UpdateOptions`, `DeleteOptions`.
 fn options(request: &AdmissionRequest) -> Value {
@@ -207,7 +205,7 @@ fn preconditions(value: &Value) -> Value {
     fields.into_value()
 }
 
-/// The variable `namespaceObject`; `whole` is with the metadata that audit annotations alone see.
+/// Returns the variable `namespaceObject`. With `whole`, it has the metadata that only audit annotations see.
 ///
 /// Source: `validator.go`, `Validate`: validations and messages are given what `CreateNamespaceObject`
 /// makes, audit annotations the namespace itself.
@@ -305,7 +303,7 @@ fn set_list(fields: &mut Fields, given: &JsonMap<String, Json>, name: &str) {
     }
 }
 
-/// A time as the API server prints it: in UTC, to the second.
+/// Formats a time as the API server does: in UTC, with seconds.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/time.go`, `Time.ToUnstructured`.
 fn time_text(text: &str) -> String {

@@ -32,7 +32,7 @@ const STEPS: u32 = 3_000_000;
 const STEPS_OF_ISSUE: usize = 20;
 const BYTES_OF_STEP: usize = 8;
 
-/// Limit of the issues reported for one expression and kind.
+/// Maximum number of issues reported for one expression and kind.
 const MAX_ISSUES: usize = 200;
 
 /// The analysis of one policy by the `truthful` profile.

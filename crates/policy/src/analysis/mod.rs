@@ -132,7 +132,7 @@ pub struct WildcardKinds {
 /// The reason for kinds of a wildcard beyond the number that is checked for one policy.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// Limit of the kinds of wildcards without a schema, or beyond the checked ones, that are analyzed as open objects.
+/// Maximum number of kinds of wildcards without a schema, or beyond the checked ones, that are analyzed as open objects.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
 /// Returns the kinds whose schemas [`type_check`] needs in addition to that of the params, sorted.

@@ -34,16 +34,16 @@ pub(super) enum Scope {
     Partial,
 }
 
-/// Limit of the length of a warning for kinds of wildcards, in bytes.
+/// Maximum length of a warning for kinds of wildcards, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
-/// Limit of the kinds of wildcards listed for a failing expression.
+/// Maximum number of kinds of wildcards listed for a failing expression.
 const MAX_PARTIAL_KINDS: usize = 6;
 
 /// The kinds of wildcards that are listed first.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
-/// Limit of the remembered source excerpts.
+/// Maximum number of remembered source excerpts.
 const MAX_PLACES: usize = 8;
 
 /// The findings for all kinds.

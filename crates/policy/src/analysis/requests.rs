@@ -13,7 +13,7 @@ use crate::environment::{authorizer_types, evaluated_types};
 use crate::matching::{Operations, Target};
 use crate::reads::Input;
 
-/// Limit of the resources of one kind that are analyzed separately.
+/// Maximum number of resources of one kind that are analyzed separately.
 const MAX_RESOURCES: usize = 8;
 
 /// The properties of requests that the expressions of a policy distinguish.

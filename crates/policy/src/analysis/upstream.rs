@@ -17,7 +17,7 @@ use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words};
 use crate::finding::{ExpressionFindings, KindFindings};
 
-/// Limit of the nodes checked for one policy, counted once per kind. The remaining kinds are not checked.
+/// Maximum number of nodes checked for one policy, counted once per kind. The remaining kinds are not checked.
 const MAX_WORK: usize = 2_500_000;
 
 /// Checks `policy` for the kinds of `typed`.

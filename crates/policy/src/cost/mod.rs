@@ -42,7 +42,7 @@ const UNBOUNDED: u64 = 1 << 53;
 /// The greatest cost that is reported, as of nested loops over long lists. Greater costs are reported as this one.
 pub const GREATEST_COST: u64 = UNBOUNDED - 1;
 
-/// Limit of the nodes visited for all estimates of a policy. Expressions beyond it have no estimate.
+/// Maximum number of nodes visited for all estimates of a policy. Expressions beyond it have no estimate.
 const MAX_VISITS: usize = 10_000_000;
 
 /// The smallest object size with an estimate, in bytes. Each following size is twice as large.

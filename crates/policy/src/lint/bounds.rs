@@ -6,7 +6,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::path::{self, Comparison, Operator};
 
-/// Limit of the operands of a chain.
+/// Maximum number of operands of a chain.
 const MAX_OPERANDS: usize = 256;
 
 /// A chain of operands that is always true or always false.

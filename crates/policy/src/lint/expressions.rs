@@ -20,10 +20,10 @@ use crate::param_kind;
 use crate::reads::Input;
 use crate::rule::Rule;
 
-/// Limit of the constant calls that are evaluated for one policy.
+/// Maximum number of constant calls that are evaluated for one policy.
 const MAX_CALLS: usize = 200;
 
-/// Limit of the findings for one expression.
+/// Maximum number of findings for one expression.
 const MAX_FOUND: usize = 20;
 
 /// Returns the lints of the expressions of `policy`, whose rules match `resources`.

@@ -12,7 +12,7 @@ use crate::matching::{self, Operations};
 use crate::rule::Rule;
 use cel::ast::{Expr, Literal};
 
-/// Limit of the findings of one kind for one rule.
+/// Maximum number of findings of one kind for one rule.
 const MAX_FOUND: usize = 5;
 
 /// Returns the lints of the rules of `policy`.

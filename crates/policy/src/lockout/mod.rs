@@ -21,7 +21,7 @@ use crate::reads::{Input, Reads};
 use cel::stack::run_on_deep_stack;
 use requests::{EssentialRequest, NAMESPACES, essential_requests};
 
-/// Limit of the bindings of a policy that are tried.
+/// Maximum number of bindings of a policy that are tried.
 const MAX_BINDINGS: usize = 5;
 
 /// Cost limit: no further requests are evaluated after one that costs more.

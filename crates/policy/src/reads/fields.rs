@@ -15,10 +15,10 @@ use super::{Attribute, Input, Key, is_input};
 /// Depth limit of expressions. Deeper ones count as reading both objects.
 const MAX_DEPTH: usize = 200;
 
-/// Limit of the tracked reads. Beyond it, both objects count as read.
+/// Maximum number of tracked reads. Beyond it, both objects count as read.
 const MAX_READS: usize = 2_000;
 
-/// Limit of the visited nodes, with variables once per use.
+/// Maximum number of visited nodes, with variables once per use.
 const MAX_VISITS: usize = 50_000;
 
 /// A step of a path.

@@ -24,19 +24,19 @@ use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::validity::{Root, enum_values};
 
-/// The most kinds of a checked policy.
+/// Maximum number of kinds of a checked policy.
 const MAX_KINDS: usize = 20;
 
-/// The deepest nesting of visited expressions.
+/// Maximum nesting of visited expressions.
 const MAX_DEPTH: usize = 150;
 
-/// The most findings about one policy.
+/// Maximum number of findings about one policy.
 const MAX_FOUND: usize = 50;
 
-/// The most values of an enumeration in a message.
+/// Maximum number of values of an enumeration in a message.
 const MAX_NAMED: usize = 12;
 
-/// The longest string of a policy in a message, in bytes.
+/// Maximum length of a policy string in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
 /// Finds the comparisons of `policy` that are constant by the schemas of its kinds.

@@ -36,10 +36,10 @@ use kubernetes::merge;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, InputConstraints};
 
-/// The most kinds of one policy.
+/// Maximum number of kinds of one policy.
 const MAX_KINDS: usize = 16;
 
-/// The most requests of one policy.
+/// Maximum number of requests of one policy.
 const MAX_EVALUATIONS: usize = 100;
 
 /// A mutation that fails for a request.

@@ -15,7 +15,7 @@ use crate::{fails_closed, matching, param_kind};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::InputConstraints;
 
-/// The most kinds that are tried.
+/// Maximum number of kinds that are tried.
 const MAX_SCOPE_KINDS: usize = 20;
 
 /// A binding whose params cannot be looked up for some requests, which fail before match conditions are evaluated.

@@ -27,19 +27,19 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// The most evaluated requests of one policy.
+/// Maximum number of evaluated requests of one policy.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// The most cost units of all evaluations of one policy.
+/// Maximum cost units of all evaluations of one policy.
 const MAX_COST: u64 = 300_000;
 
-/// The most steps of symbolic evaluation of one policy for one kind.
+/// Maximum number of steps of symbolic evaluation of one policy for one kind.
 pub(super) const MAX_STEPS: u32 = 20_000;
 
-/// The most times that a request which fails before the site is built again.
+/// Maximum number of times that a request which fails before the site is rebuilt.
 pub(super) const MAX_REPAIRS: usize = 6;
 
-/// The most findings about one policy.
+/// Maximum number of findings about one policy.
 const MAX_FOUND: usize = 200;
 
 /// An expression that fails at run time for a valid request.

@@ -23,10 +23,10 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// The most kinds that are tried.
+/// Maximum number of kinds that are tried.
 const MAX_KINDS: usize = 6;
 
-/// The most kinds that are tried for one partial failure.
+/// Maximum number of kinds that are tried for one partial failure.
 const MAX_KINDS_OF_PARTIAL: usize = 2;
 
 /// The budget of evaluations for one policy.

@@ -11,7 +11,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 pub use counterfactuals::{Counterfactuals, Variables, counterfactuals, deciding_element};
 pub use nearest::keep_nearest;
 
-/// Limit of the text of a subexpression, in characters.
+/// Maximum length of the text of a subexpression, in characters.
 const MAX_TEXT: usize = 100;
 
 /// Depth limit for expressions.

@@ -1,4 +1,4 @@
-//! One mutation: the value of its expression, applied to an object.
+//! Applies one mutation: the value of its expression to an object.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use kubernetes::merge::{self, Types};
 use kubernetes::schema::Gvk;
 
 impl Run<'_> {
-    /// The object after a mutation, before its defaults are set.
+    /// Returns the object after a mutation, before defaults are set.
     ///
     /// Source: `dispatcher.go`, `dispatchOne`; `patch/smd.go` and `patch/json_patch.go`, `Patch`.
     pub(super) fn mutated(
@@ -62,7 +62,7 @@ impl Run<'_> {
         }
     }
 
-    /// The object with the defaults that are set after a mutation.
+    /// Sets the defaults of the object after a mutation.
     pub(super) fn completed(&mut self, gvk: &Gvk, mutated: Json) -> Json {
         match self.context.kinds.completed(gvk, mutated) {
             Ok(completed) => completed,
@@ -73,7 +73,7 @@ impl Run<'_> {
         }
     }
 
-    /// The object with the configuration that an expression gives applied.
+    /// Applies the configuration that an expression returns.
     fn configured(
         &self,
         value: &Value,
@@ -95,7 +95,7 @@ impl Run<'_> {
         read.map_err(|error| Failure::policy_error(StepCause::Decoding, error))
     }
 
-    /// The object with the patch that an expression gives applied.
+    /// Applies the patch that an expression returns.
     fn patched(
         &self,
         value: &Value,
@@ -111,7 +111,7 @@ impl Run<'_> {
         }
         let patched = match json_patch::apply_to_failure(object, &patch) {
             Ok(patched) => patched,
-            // The object stays as it is.
+            // A failed test operation leaves the object unchanged.
             Err((PatchError::TestFailed(_), _)) => return Ok(object.clone()),
             Err((PatchError::Panic(_), _)) => return Err(Failure::panicked()),
             Err((error, operation)) => {

@@ -1,4 +1,4 @@
-//! Errors of mutations, and whether a failure policy decides about them.
+//! Errors of mutations, and whether the failure policy applies to them.
 
 use std::sync::Arc;
 
@@ -9,34 +9,34 @@ use kubernetes::merge;
 /// The error of a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepError {
-    /// The part of the mutation that failed.
+    /// The step that failed.
     pub cause: StepCause,
-    /// The error in the words of the API server.
+    /// The API server's error message.
     pub message: String,
 }
 
-/// The part of a mutation that failed.
+/// The step of a mutation that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepCause {
-    /// The types of the object's kind are not known to the API server yet.
+    /// The API server does not know the types of the object's kind yet.
     NoTypes,
     /// The expression does not compile, or its evaluation failed.
     Expression,
-    /// The value of the expression is none that can be applied.
+    /// The value of the expression cannot be applied.
     Value {
-        /// The type of an object that stands where one of another type belongs.
+        /// The type of a nested object whose type does not match its field.
         misplaced: Option<Arc<str>>,
     },
-    /// The value does not go together with the object.
+    /// The value cannot be merged into the object.
     Merge(merge::Error),
-    /// The patch does not go together with the object.
+    /// The patch cannot be applied to the object.
     Patch {
         /// The error.
         error: PatchError,
         /// The path of the operation that failed.
         path: Option<String>,
     },
-    /// The object after the mutation cannot be read.
+    /// The object cannot be decoded after the mutation.
     Decoding,
     /// The API server panics.
     Panic,
@@ -45,9 +45,9 @@ pub enum StepCause {
 /// The value of an expression that cannot be applied.
 #[derive(Debug)]
 pub(super) struct ValueError {
-    /// The error in the words of the API server.
+    /// The API server's error message.
     pub(super) message: String,
-    /// The type of an object that stands where one of another type belongs.
+    /// The type of a nested object whose type does not match its field.
     pub(super) misplaced: Option<Arc<str>>,
 }
 
@@ -60,20 +60,20 @@ impl From<String> for ValueError {
     }
 }
 
-/// A mutation that failed.
+/// A failed mutation.
 #[derive(Debug)]
 pub(super) struct Failure {
     cause: Box<StepCause>,
-    /// The end of the request.
+    /// How the request ends.
     pub(super) end: End,
 }
 
-/// The end of a request whose mutation failed.
+/// How a request with a failed mutation ends.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The failure policy decides.
+    /// The failure policy applies.
     Policy(String),
-    /// The request is refused, whatever it says.
+    /// The request is rejected, regardless of the failure policy.
     Request(Status),
 }
 
@@ -93,7 +93,7 @@ impl Failure {
         Self::policy_error(StepCause::Value { misplaced }, error.message)
     }
 
-    /// The answer to a request for which the API server panics.
+    /// Returns the response to a request for which the API server panics.
     ///
     /// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
     pub(super) fn panicked() -> Self {
@@ -101,7 +101,7 @@ impl Failure {
         Self::request_error(StepCause::Panic, status(500, "InternalError", text))
     }
 
-    /// The error of the step.
+    /// Returns the error of the step.
     pub(super) fn error(&self) -> StepError {
         StepError {
             cause: StepCause::clone(&self.cause),
@@ -113,7 +113,7 @@ impl Failure {
     }
 }
 
-/// The answer to a request that is refused.
+/// Returns the status of a rejected request.
 pub(super) fn status(code: u16, reason: &str, message: &str) -> Status {
     Status {
         code,
@@ -125,7 +125,7 @@ pub(super) fn status(code: u16, reason: &str, message: &str) -> Status {
     }
 }
 
-/// The answer to a request that ends with an internal error.
+/// Returns the status of a request that ends with an internal error.
 ///
 /// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
 pub(super) fn internal(error: &str) -> Status {

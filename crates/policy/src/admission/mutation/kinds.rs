@@ -1,4 +1,4 @@
-//! Kinds, as far as mutations ask of them: how objects are merged, and what their defaults are.
+//! Kinds of mutated objects: how to merge them, and their defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,18 +12,18 @@ use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::{Builtin, Crd, Gvk, SchemaError};
 
-/// The kinds of objects, as far as mutations ask.
+/// The kinds of mutated objects.
 pub trait Kinds {
-    /// The types of the document that has the kind; `None` where the API server has none.
+    /// Returns the types of the OpenAPI document that has the kind. `None` if the API server has none.
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>>;
 
-    /// Reports whether a CustomResourceDefinition defines the kind.
+    /// Returns true if the kind is defined by a CustomResourceDefinition.
     fn is_custom(&self, gvk: &Gvk) -> bool;
 
-    /// The object of a built-in kind as its Go type reads it after a mutation.
+    /// Decodes an object of a built-in kind into its Go type after a mutation.
     ///
     /// # Errors
-    /// The API server's error.
+    /// Returns the API server's error if decoding fails.
     fn read(&self, gvk: &Gvk, object: &Json, decoding: Decoding) -> Result<Json, String> {
         if self.is_custom(gvk) {
             return Ok(object.clone());
@@ -32,14 +32,14 @@ pub trait Kinds {
         decoded.unwrap_or_else(|| Ok(object.clone()))
     }
 
-    /// The object with its defaults, as the API server sets them after a mutation.
+    /// Sets the defaults of the object, as the API server does after a mutation.
     ///
     /// # Errors
-    /// The object as it is, and why its defaults are not known.
+    /// Returns the unchanged object and the reason if its defaults are unknown.
     fn completed(&self, gvk: &Gvk, object: Json) -> Result<Json, (Json, String)>;
 }
 
-/// The kinds of Kubernetes' own APIs, and of CustomResourceDefinitions.
+/// Built-in kinds, and those of CustomResourceDefinitions.
 pub struct KnownKinds {
     builtin: Builtin,
     crds: Vec<Crd>,
@@ -53,7 +53,7 @@ impl fmt::Debug for KnownKinds {
 }
 
 impl KnownKinds {
-    /// The kinds that are built in, and those of `crds`.
+    /// Creates the set of built-in kinds and those of `crds`.
     #[must_use]
     pub fn new(builtin: Builtin, crds: Vec<Crd>) -> Self {
         Self {
@@ -72,14 +72,14 @@ impl KnownKinds {
     }
 }
 
-/// The types of kinds that were asked for.
+/// Cached types of kinds.
 #[derive(Default)]
 pub struct KnownTypes(Mutex<TypesOf>);
 
 #[derive(Default)]
 struct TypesOf {
     kinds: BTreeMap<Gvk, Option<Arc<Types>>>,
-    /// By the numbers of the documents that are built in.
+    /// By the number of the built-in document.
     documents: BTreeMap<usize, Option<Arc<Types>>>,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Debug for KnownTypes {
     }
 }
 
-/// The kinds that are built in, and those of CustomResourceDefinitions that others hold.
+/// Built-in kinds, and custom kinds of a schema resolver.
 pub struct KindsOf<'a, S> {
     builtin: &'a Builtin,
     schemas: &'a S,
@@ -103,13 +103,13 @@ impl<S> fmt::Debug for KindsOf<'_, S> {
 }
 
 impl<'a, S: SchemaResolver> KindsOf<'a, S> {
-    /// The kinds that are built in, and those that `schemas` has as custom.
+    /// Creates the set of built-in kinds and the custom kinds of `schemas`.
     #[must_use]
     pub fn new(builtin: &'a Builtin, schemas: &'a S) -> Self {
         Self::sharing(builtin, schemas, Arc::default())
     }
 
-    /// [`KindsOf::new`], with the `types` that were asked for before of the same kinds.
+    /// Does the same as [`KindsOf::new`], with a cache of types for the same kinds.
     #[must_use]
     pub fn sharing(builtin: &'a Builtin, schemas: &'a S, types: Arc<KnownTypes>) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     }
 }
 
-/// The types of a kind, made where they are asked for first.
+/// Returns the types of a kind, converted on first use.
 fn types_for_kind(
     known: &KnownTypes,
     builtin: &Builtin,

@@ -1,10 +1,11 @@
-//! Mutation: the outcome of a request at an API server because of mutating policies and their bindings.
+//! Mutation: the result of mutating policies and their bindings for a request.
 //!
-//! [`MutatingAdmission`] is made once of a policy; [`mutate`] takes a request through the policies in their order: match
-//! constraints, bindings and params by the object as it came, then match conditions and mutations by the object as the
-//! mutations before have left it, defaults after each of them, and what is to be invoked once more once again.
+//! [`MutatingAdmission`] is created once per policy. [`mutate`] takes a request through the policies in order. Match
+//! constraints, bindings and params are evaluated for the original object. Match conditions and mutations are evaluated
+//! for the object that the previous mutations return. Defaults are set after each mutation. Policies with reinvocation
+//! are then invoked again if the object changed after their invocation.
 //!
-//! The order of the policies is that of the caller: an API server has none, as its cache is a map.
+//! The caller determines the order of the policies. An API server has no fixed order, because its cache is a map.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/dispatcher.go` (`dispatchInvocations`),
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go` (`Dispatch`).
@@ -47,18 +48,18 @@ pub use error::{StepCause, StepError};
 pub use kinds::{Kinds, KindsOf, KnownKinds, KnownTypes};
 pub(crate) use trial::step_errors;
 
-/// A mutating policy that is ready. Made once, it mutates any number of requests.
+/// A compiled mutating policy that can mutate any number of requests.
 #[derive(Debug)]
 pub struct MutatingAdmission {
     admission: Admission,
-    /// How many mutations the policy has, those included that have no expression.
+    /// The number of mutations of the policy, including those without an expression.
     n_mutations: usize,
-    /// True if it is invoked once more where later mutations have changed the object.
+    /// True if it is invoked again when later mutations change the object.
     reinvokes: bool,
 }
 
 impl MutatingAdmission {
-    /// Makes `policy` ready: reads its selectors and compiles its expressions.
+    /// Prepares `policy`: parses its selectors and compiles its expressions.
     #[must_use]
     pub fn new(policy: &MutatingAdmissionPolicy) -> Self {
         let spec = policy.spec.as_ref();
@@ -67,7 +68,7 @@ impl MutatingAdmission {
         Self::from_compiled(&compiled, mutations::mutations(policy).len(), reinvocation)
     }
 
-    /// Makes a policy ready that has been compiled, with its mutations; `reinvocation` is its reinvocationPolicy.
+    /// Prepares a compiled policy with its mutations. `reinvocation` is its reinvocationPolicy.
     #[must_use]
     pub fn from_compiled(
         compiled: &CompiledPolicy,
@@ -81,19 +82,19 @@ impl MutatingAdmission {
         }
     }
 
-    /// The name of the policy.
+    /// Returns the name of the policy.
     #[must_use]
     pub fn name(&self) -> &str {
         self.admission.name()
     }
 
-    /// The part that it shares with validating policies: constraints and match conditions.
+    /// Returns the part shared with validating policies: constraints and match conditions.
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// Refuses the request where not each mutation is one of the `n_compiled`.
+    /// Rejects the request unless all mutations are among the `n_compiled`.
     fn expect_compiled(&self, n_compiled: usize) -> Result<(), Status> {
         if n_compiled == self.n_mutations {
             return Ok(());
@@ -105,14 +106,14 @@ impl MutatingAdmission {
     }
 }
 
-/// A policy with its bindings, which count as given, whatever policy they name.
+/// A policy with its bindings, which apply even if their policyName differs.
 #[derive(Clone)]
 pub struct BoundPolicy<'a> {
     /// The policy.
     pub policy: &'a MutatingAdmission,
     /// The bindings.
     pub bindings: &'a [Binding],
-    /// The objects of its paramKind, or why they cannot be told.
+    /// The objects of its paramKind, or the error to report for them.
     pub params: Result<&'a dyn ParamSource, String>,
 }
 
@@ -124,25 +125,26 @@ impl fmt::Debug for BoundPolicy<'_> {
     }
 }
 
-/// The sources that a mutation asks besides policies and the request.
+/// The inputs of a mutation besides policies and the request.
 #[derive(Clone)]
 pub struct MutationContext<'a> {
     /// The kinds of objects.
     pub kinds: &'a dyn Kinds,
     /// The namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// Who may do what.
+    /// The authorizer.
     pub authorizer: Arc<dyn Authorizer>,
-    /// True to invoke in the reverse order: what an API server comes to must not depend on it, as it has none.
+    /// True to invoke the policies in reverse order. The result should not depend on the order, because an API server
+    /// has none.
     pub is_reversed: bool,
-    /// Where given and set, the evaluation ends soon, and its outcome says nothing.
+    /// If set to true, the evaluation ends soon, and its outcome is meaningless.
     pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// Where the values of all parts of expressions are recorded, if someone wants to know.
+    /// Records the values of all subexpressions, if present.
     pub recorder: Option<Arc<Recorder>>,
 }
 
 impl<'a> MutationContext<'a> {
-    /// The context in which policies are invoked in the order that is given.
+    /// Creates a context in which policies are invoked in the given order.
     #[must_use]
     pub fn new(
         kinds: &'a dyn Kinds,
@@ -169,44 +171,43 @@ impl fmt::Debug for MutationContext<'_> {
 /// The outcome of a request.
 #[derive(Clone, Debug, Default)]
 pub struct MutationOutcome {
-    /// The object after all mutations; `None` where the request has none.
+    /// The object after all mutations. `None` if the request has no object.
     pub object: Option<Json>,
-    /// The refusal, if it is refused.
+    /// The status, if the request is rejected.
     pub denial: Option<Status>,
-    /// The errors of policies, those included that their failurePolicy ignores.
+    /// The errors of policies, including those that failurePolicy Ignore drops.
     pub errors: Vec<String>,
-    /// Steps of the API server that are not known here, as the defaults of a kind.
+    /// Steps of the API server that cannot be reproduced, such as the defaults of a kind.
     pub unknown: Vec<String>,
-    /// The outcome of each policy in the order that is given, without decisions: its match, its bindings, and an
-    /// evaluation for each invocation but those once more. The denial and the errors are those of all together.
+    /// The outcome of each policy, in the given order: its match, its bindings, and an evaluation for each first
+    /// invocation, without decisions. The denial and the errors are shared by all policies.
     pub reviews: Vec<ReviewOutcome>,
-    /// The mutations that were evaluated, in order.
+    /// The evaluated mutations, in order.
     pub steps: Vec<Step>,
-    /// The limit that the evaluation has exceeded, if there is one. Whether an API server refuses the request is unknown
-    /// then, and so is the object.
+    /// The exceeded limit, if any. Then the decision of an API server and the object are unknown.
     pub exceeded: Option<Exceeded>,
 }
 
-/// A mutation that was evaluated.
+/// An evaluated mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The policy, by its place in the order that is given.
+    /// The index of the policy in the given order.
     pub policy: usize,
     /// The binding.
     pub binding: String,
-    /// The namespace and name of the params, `default/limits`; `None` without params.
+    /// The namespace and name of the params, `default/limits`. `None` without params.
     pub params: Option<String>,
-    /// The mutation, by its place in the policy.
+    /// The index of the mutation in the policy.
     pub mutation: usize,
-    /// True if the policy was invoked once more.
+    /// True for a reinvocation.
     pub is_again: bool,
-    /// The cost of its expression and the variables that it reads; all of the budget where that does not reach.
+    /// The cost of its expression and the variables that it reads, or the whole budget if that is exceeded.
     pub cost: u64,
-    /// True if the object differs after it; or the error.
+    /// True if the mutation changed the object, or the error.
     pub changes: Result<bool, StepError>,
 }
 
-/// Mutates the object of `request` as an API server does that has these policies, and no other.
+/// Mutates the object of `request` as an API server with only these policies.
 #[must_use]
 pub fn mutate(
     request: &AdmissionRequest,
@@ -242,13 +243,13 @@ pub fn mutate(
     }
 }
 
-/// A policy with a binding and a param.
+/// The policy, binding and params of an invocation.
 type Key = (String, String, Option<String>);
 
-/// A policy that is to be invoked.
+/// A policy to invoke.
 struct Invocation<'a> {
     policy: &'a MutatingAdmission,
-    /// The place of the policy in the order that is given.
+    /// The index of the policy in the given order.
     nth: usize,
     binding: &'a Binding,
     gvr: Gvr,
@@ -264,16 +265,16 @@ impl Invocation<'_> {
     }
 }
 
-/// An error that the failure policy decides about.
+/// An error that the failure policy applies to.
 struct PolicyError<'a> {
     policy: &'a MutatingAdmission,
     binding: Option<&'a Binding>,
     message: String,
-    /// The reason; that of a refusal where it is empty.
+    /// The reason. If empty, that of a rejected request.
     reason: &'static str,
 }
 
-/// An object in one of the versions in which policies ask for it.
+/// The object in a version that policies request.
 struct Versioned {
     json: Json,
     object: Object,
@@ -285,22 +286,22 @@ struct Run<'a> {
     policies: &'a [BoundPolicy<'a>],
     request: AdmissionRequest,
     object: Option<Json>,
-    /// Those that were invoked, and are to be again if a later mutation changes the object.
+    /// Invocations to repeat if a later mutation changes the object.
     previously: BTreeSet<Key>,
-    /// Those that are invoked once more.
+    /// Invocations that are repeated.
     again: BTreeSet<Key>,
     unknown: BTreeSet<String>,
     errors: Vec<String>,
     reviews: Vec<ReviewOutcome>,
     steps: Vec<Step>,
-    /// True where nobody asks for the object: what no later mutation reads is not made.
+    /// True if only errors are needed, so objects that no later mutation reads are not built.
     is_trial: bool,
-    /// The steps and memory that all expressions may use.
+    /// The limits of steps and memory, shared by all expressions.
     budget: Arc<EvalBudget>,
 }
 
 impl<'a> Run<'a> {
-    /// The run of `request`, whose object is `object`.
+    /// Creates the run for `request` and its object.
     fn new(
         request: AdmissionRequest,
         object: Option<Json>,
@@ -324,7 +325,7 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<(), Status> {
-        // A deletion has no object to mutate, and the plugin is not asked.
+        // A deletion has no object to mutate, so the plugin is not called.
         if self.request.operation == Operation::Delete {
             return Ok(());
         }
@@ -335,7 +336,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Invokes all policies, or those once more that are to be; true if an object was mutated.
+    /// Invokes all policies, or those to reinvoke. Returns true if an object was mutated.
     fn pass(&mut self, is_again: bool) -> Result<bool, Status> {
         let mut errors = Vec::new();
         let mut reviews = vec![ReviewOutcome::default(); self.policies.len()];
@@ -512,7 +513,7 @@ impl<'a> Run<'a> {
                 let mut mutated = self.mutated(*role, expression, &scope, before, &mut cost);
                 let is_final = is_last && is_only_pass && n + 1 == programs.mutations.len();
                 let is_unchanged = || mutated.as_ref().is_ok_and(|json| *json == version.json);
-                // In a trial the defaults of what is unchanged are set already.
+                // In a trial, an unchanged object has its defaults already.
                 let is_read = !(self.is_trial && (is_final || is_unchanged()));
                 if is_read {
                     mutated = mutated.map(|json| self.completed(&invocation.gvk, json));
@@ -555,7 +556,7 @@ impl<'a> Run<'a> {
         Ok(version.is_changed)
     }
 
-    /// The object in the version `gvk`.
+    /// Returns the object in the version `gvk`.
     fn version(&self, json: &Json, gvk: &Gvk) -> Versioned {
         let is_same = json.get("kind").and_then(Json::as_str) == Some(&*gvk.kind)
             && json.get("apiVersion").and_then(Json::as_str) == Some(&*gvk.api_version());
@@ -568,7 +569,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The object in the version of the request.
+    /// Converts the object to the version of the request.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/converter.go` (`crConverter.ConvertToVersion`).
     fn converted(&self, mut object: Json) -> Result<Json, Status> {
@@ -598,10 +599,10 @@ impl<'a> Run<'a> {
         Ok(object)
     }
 
-    /// Evaluates the match conditions of an invocation; true where they hold.
+    /// Evaluates the match conditions of an invocation. Returns true if they hold.
     ///
     /// # Errors
-    /// The error that the failure policy decides about.
+    /// Returns an error that the failure policy applies to, if a condition fails.
     fn conditions(
         &mut self,
         invocation: &Invocation<'_>,
@@ -630,7 +631,7 @@ impl<'a> Run<'a> {
         is_met
     }
 
-    /// Keeps what a mutation came to.
+    /// Records the result of a mutation.
     fn step(
         &mut self,
         invocation: &Invocation<'_>,
@@ -652,8 +653,8 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// The variables of match conditions, which see the resource as the client named it and no namespace, or those of
-    /// mutations.
+    /// Returns the inputs of match conditions, which have the resource as the client sent it and no namespace, or those
+    /// of mutations.
     fn inputs(
         &self,
         invocation: &Invocation<'_>,
@@ -679,7 +680,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The namespace of the request; a namespace itself has none.
+    /// Returns the namespace of the request. `None` for a namespace itself.
     fn namespace(&self) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
@@ -693,7 +694,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The object as one of the kind `gvk`.
+/// Sets the apiVersion and kind of `gvk`.
 fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     if let Some(fields) = object.as_object_mut() {
         fields.insert("apiVersion".to_owned(), gvk.api_version().into());
@@ -702,7 +703,7 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     object
 }
 
-/// The refusal because of errors that no failure policy ignores: the message is that of the first.
+/// Returns the status for errors that no failure policy ignores, with the message of the first.
 ///
 /// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
 fn refusal(errors: &[PolicyError<'_>]) -> Option<Status> {

@@ -1,4 +1,4 @@
-//! Values of expressions of mutations, as the Go values that the API server goes on with.
+//! Converts CEL values of mutations to the Go values that the API server uses.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`, `convertField`),
 //! `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`); cel-go `common/types`
@@ -15,22 +15,22 @@ use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 use kubernetes::merge::{Applied, Foreign};
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
-/// How deep values are followed.
+/// Depth limit of values.
 const MAX_DEPTH: u32 = 300;
 
-/// The greatest integer that JSON's numbers have without loss.
+/// The greatest integer that JSON numbers represent exactly.
 ///
 /// Source: cel-go `common/types/int.go`, `maxIntJSON`.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// The memory of the result of a mutation, in bytes: its field name, the applied value and its JSON.
+/// Memory charged for each value in the result of a mutation, in bytes: its field name, the applied value and its JSON.
 const NODE: usize = 160;
 
-/// Counts the memory of the Go value of `value`, in which a value that is contained twice is copied twice.
+/// Charges the memory of the Go value of `value`, in which shared values are copied.
 ///
 /// # Errors
 ///
-/// If `budget` is exceeded.
+/// Returns an error if `budget` is exceeded.
 pub(super) fn allocate(value: &Value, budget: &EvalBudget) -> Result<(), EvalError> {
     allocate_nested(value, budget, 0)
 }
@@ -81,10 +81,10 @@ fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(),
     Ok(())
 }
 
-/// The object that an expression gives, as what is applied.
+/// Returns the object of an ApplyConfiguration expression, for the merge.
 ///
 /// # Errors
-/// The API server's error.
+/// Returns the API server's error if the value is not such an object.
 pub(super) fn applied(value: &Value) -> Result<Applied, ValueError> {
     let Some(object) = value.downcast::<ObjectValue>() else {
         let name = value.type_().declared_string();
@@ -99,10 +99,10 @@ pub(super) fn applied(value: &Value) -> Result<Applied, ValueError> {
     })
 }
 
-/// Reports whether each object within `object` stands where one of its type belongs.
+/// Checks that the type of each nested object matches its field.
 ///
 /// # Errors
-/// The API server's error, with the type of the first that does not.
+/// Returns the API server's error, with the type of the first misplaced object.
 fn placed(object: &ObjectValue) -> Result<(), ValueError> {
     let misplaced = object.misplaced();
     let Some(first) = misplaced.first() else {
@@ -115,7 +115,7 @@ fn placed(object: &ObjectValue) -> Result<(), ValueError> {
     })
 }
 
-/// The fields of an object; `None` where a map in it has a key that is no text.
+/// Returns the fields of an object. `None` if a nested map has a key that is not a string.
 fn fields(object: &ObjectValue, depth: u32) -> Option<Applied> {
     let mut converted = BTreeMap::new();
     for (name, value) in object.fields() {
@@ -140,17 +140,17 @@ fn field(value: &Value, depth: u32) -> Option<Applied> {
     }
 }
 
-/// Reports whether a list is one of values of the language, which is no list to a merge.
+/// Returns true if a list consists of CEL values, which a merge does not treat as a list.
 fn is_literal_list(list: &List) -> bool {
     !list.is_joined() && !list.is_json() && list.source().is_none()
 }
 
-/// Reports whether a map is one of values of the language, which is no map to a merge.
+/// Returns true if a map consists of CEL values, which a merge does not treat as a map.
 fn is_literal_map(map: &Map) -> bool {
     map.source().is_none() && map.as_fields().is_none()
 }
 
-/// The value that a value of the language wraps.
+/// Returns the Go value inside a CEL value.
 ///
 /// Source: cel-go `common/types`, `Value` of each type.
 fn native(value: &Value, depth: u32) -> Applied {
@@ -223,7 +223,7 @@ fn native(value: &Value, depth: u32) -> Applied {
     }
 }
 
-/// A value of an object of the request.
+/// Converts a value of an object in the request.
 fn applied_json(value: &Value, depth: u32) -> Applied {
     let deeper = depth.saturating_add(1);
     match value {
@@ -244,12 +244,12 @@ fn applied_json(value: &Value, depth: u32) -> Applied {
     }
 }
 
-/// The reason that there is no patch.
+/// The reason why there is no patch.
 #[derive(Debug)]
 pub(super) enum PatchFailure {
     /// The API server's error.
     Failed(ValueError),
-    /// The API server panics: an object stands in a list or a map of a value.
+    /// The API server panics: an object is nested in a list or map of a value.
     Panic,
 }
 
@@ -265,10 +265,10 @@ impl From<String> for PatchFailure {
     }
 }
 
-/// The patch that an expression gives.
+/// Returns the patch of a JSONPatch expression.
 ///
 /// # Errors
-/// The API server's error, or that it panics.
+/// Returns the API server's error, or that it panics.
 pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
     let Value::List(list) = value else {
         let error = "type mismatch: JSONPatchType.expression should evaluate to array";
@@ -305,7 +305,7 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
     Ok(operations)
 }
 
-/// A value as JSON.
+/// Converts a value to JSON.
 ///
 /// Source: cel-go `common/types`, `ConvertToNative` of each type to `structpb.Value`.
 fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
@@ -375,12 +375,12 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
     })
 }
 
-/// A double as JSON writes and reads it: a whole one is read as an integer. `None` for what JSON does not have.
+/// Converts a double to JSON and back: a whole number is decoded as an integer. `None` for values that JSON lacks.
 fn number(value: f64) -> Option<Json> {
     Number::from_f64(value).map(|number| Json::Number(go_json::reread_number(&number)))
 }
 
-/// An object within a patch as JSON.
+/// Converts an object in a patch to JSON.
 ///
 /// Source: protobuf-go `types/known/structpb`, `NewValue`.
 fn json_from_applied(value: &Applied) -> Result<Json, String> {

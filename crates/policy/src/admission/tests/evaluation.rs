@@ -1,10 +1,10 @@
-//! Variables, budgets and what bounds an evaluation.
+//! Variables, budgets and limits of an evaluation.
 
 use super::*;
 use cel::value::Exceeded;
 use kubernetes::library::authz::{AuthorizerAnswer, AuthorizerDecision, AuthorizerRule};
 
-/// The evaluation of a policy with the spec `spec` for [`deployment`].
+/// Evaluates a policy with the spec `spec` for [`deployment`].
 fn evaluate(spec: &Json) -> Evaluation {
     let request = deployment();
     let params = ParamList::default();
@@ -14,7 +14,7 @@ fn evaluate(spec: &Json) -> Evaluation {
     admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &context)
 }
 
-/// A spec with `variables` and a validation `expression`.
+/// Returns a spec with `variables` and a validation `expression`.
 fn spec(variables: &[(String, String)], expression: &str) -> Json {
     let variables: Vec<_> = variables
         .iter()
@@ -23,7 +23,7 @@ fn spec(variables: &[(String, String)], expression: &str) -> Json {
     json!({"variables": variables, "validations": [{"expression": expression}]})
 }
 
-/// Variables `v0`, `v1` and so on, each of them `step` of the one before.
+/// Returns variables `v0`, `v1` and so on, each of them `step` of the previous one.
 fn chain(length: usize, first: &str, step: impl Fn(&str) -> String) -> Vec<(String, String)> {
     let one = |n: usize| match n.checked_sub(1) {
         None => ("v0".to_owned(), first.to_owned()),
@@ -108,17 +108,17 @@ fn own_limits_decide_nothing_whatever_the_failure_policy() {
 #[test]
 fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
     let wrap = |before: &str| format!("[{before}, {before}]");
-    // The list has 2^40 elements below it, which nothing may walk.
+    // The list has 2^40 nested elements, which must not be traversed.
     let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
-    // A comparison would walk them; upstream does, without end.
+    // A comparison would traverse them, as upstream does without end.
     let evaluation = evaluate(&spec(
         &chain(40, "1", wrap),
         "variables.v39 == variables.v39",
     ));
     assert_eq!(evaluation.exceeded, Some(Exceeded::Steps(10_000_000)));
     assert_eq!(evaluation.decisions, []);
-    // The bound is that of types: what nests deeper is not compiled.
+    // The limit is that of types: deeper nesting does not compile.
     let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(
@@ -178,7 +178,7 @@ fn a_syntax_error_is_told_in_the_words_of_the_api_server() {
 fn comparisons_of_a_policy_are_bounded_together() {
     let wrap = |before: &str| format!("[{before}, {before}]");
     let mut spec = spec(&chain(17, "1", wrap), "true");
-    // Each ends by itself; a thousand of them would take minutes.
+    // Each terminates, but a thousand of them would take minutes.
     let validation = json!({"expression": "variables.v16 == [variables.v15, variables.v15]"});
     spec["validations"] = Json::Array(vec![validation; 1_000]);
     let evaluation = evaluate(&spec);
@@ -186,7 +186,7 @@ fn comparisons_of_a_policy_are_bounded_together() {
     assert_eq!(evaluation.decisions, []);
 }
 
-/// A policy of two validations, of which the first needs too much memory and the second is false.
+/// Returns a policy with two validations: the first needs too much memory, and the second is false.
 fn growing(failure_policy: &str, expression: &str) -> Json {
     let mut spec = spec(
         &[("x".to_owned(), expression.to_owned())],
@@ -281,7 +281,7 @@ fn recorder_does_not_evaluate_lazy_variables() {
             done.send(evaluate_with(Some(Arc::clone(&recorder))))
                 .unwrap();
         });
-        // A recorder that evaluates variables waits for itself; a process that waits for it would not end.
+        // A recorder that evaluates variables deadlocks, and would keep the process from exiting.
         let recorded = is_done.recv_timeout(std::time::Duration::from_secs(60));
         let Ok(recorded) = recorded else {
             eprintln!("the recorder waits for itself");
@@ -380,7 +380,7 @@ fn lists_of_extra_may_be_null() {
     }
 }
 
-/// A selector that cannot be parsed is left out of what is asked, and is no error.
+/// A selector that cannot be parsed is dropped from the check without an error.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `parity/oracle admit`.
 #[test]

@@ -1,6 +1,6 @@
-//! Tests of reviews that need no expressions: matching, params, and what becomes of errors.
+//! Tests of reviews without expressions: matching, params, and error handling.
 //!
-//! What they expect is what upstream's dispatcher answers.
+//! Expected results are those of upstream's dispatcher.
 
 #![allow(
     clippy::expect_used,
@@ -20,13 +20,13 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-/// A policy named `p` with the spec `spec`, and defaults as the API server sets them.
+/// Returns a policy named `p` with the spec `spec`, with the API server's defaults.
 fn admission(spec: &Json) -> Admission {
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
     Admission::new(&serde_json::from_value(policy).unwrap())
 }
 
-/// A binding named `b` with the spec `spec`.
+/// Returns a binding named `b` with the spec `spec`.
 fn binding(spec: &Json) -> Binding {
     let mut binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -40,7 +40,7 @@ fn binding(spec: &Json) -> Binding {
     Binding::new(&serde_json::from_value(binding).unwrap())
 }
 
-/// A request that creates a Deployment `web` in `default`, with the label `app: web`.
+/// Returns a request that creates a Deployment `web` in `default`, with the label `app: web`.
 fn deployment() -> AdmissionRequest {
     let object = json!({
         "apiVersion": "apps/v1",
@@ -51,7 +51,7 @@ fn deployment() -> AdmissionRequest {
     AdmissionRequest::create(gvr, Object::new(&object))
 }
 
-/// The namespace `default`, with the label `env: prod`.
+/// Returns the namespace `default`, with the label `env: prod`.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "the form that a source of one namespace has"
@@ -61,7 +61,7 @@ fn default_namespace() -> Option<Namespace> {
     Some(Namespace::new(&namespace))
 }
 
-/// Match constraints that match what [`deployment`] makes.
+/// Returns match constraints that match [`deployment`].
 fn constraints() -> Json {
     json!({"resourceRules": [{
         "apiGroups": ["apps"],
@@ -83,7 +83,7 @@ fn review(
     admission(spec).review(request, bindings, &context)
 }
 
-/// Holds what a request is denied with against `expect`; `None` is allowed.
+/// Compares the denial of a request with `expect`. `None` is allowed.
 #[track_caller]
 fn check_denial(outcome: &ReviewOutcome, expect: Option<(u16, &str, &str)>) {
     let denial = outcome.denial.as_ref();

@@ -1,4 +1,4 @@
-//! Which params a binding leads to, and what is made of errors on the way.
+//! Params lookups of bindings, and their errors.
 
 use super::*;
 
@@ -151,7 +151,7 @@ fn a_binding_without_reference_evaluates_once() {
     );
     let params: Vec<_> = outcome.evaluations.iter().map(|e| &e.params).collect();
     assert_eq!(params, [&None]);
-    // Without a paramKind the reference does not matter.
+    // Without a paramKind, the reference does not matter.
     let spec = json!({"matchConstraints": constraints()});
     let reference = json!({"paramRef": {"name": "zz", "parameterNotFoundAction": "Deny"}});
     let outcome = review(&spec, &deployment(), &[binding(&reference)], &config_maps());

@@ -13,14 +13,14 @@ fn check(constraints: &Json, request: &AdmissionRequest, expect: bool) {
     assert_eq!(matched, Ok(expect), "{constraints}");
 }
 
-/// [`constraints`] with `field` of the rule replaced.
+/// Returns [`constraints`] with `field` of the rule replaced.
 fn rule(field: &str, value: Json) -> Json {
     let mut constraints = constraints();
     constraints["resourceRules"][0][field] = value;
     constraints
 }
 
-/// [`constraints`] with `field` set.
+/// Returns [`constraints`] with `field` set.
 fn with(field: &str, value: Json) -> Json {
     let mut constraints = constraints();
     constraints[field] = value;

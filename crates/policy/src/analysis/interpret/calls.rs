@@ -11,7 +11,7 @@ use super::expression::Interpreter;
 use super::presence;
 use super::value::{AbstractType, AbstractValue, Alternative, Const};
 
-/// Limit of the length of a constant string or list that is concatenated.
+/// Maximum length of a constant string or list that is concatenated.
 const MAX_CONST_LEN: usize = 1024;
 
 /// Returns true if the alternative is ignored in reports: a default for an absent value, or null among others.

@@ -16,19 +16,19 @@ use super::value::Const;
 /// Steps charged for a call, which is checked, planned and evaluated.
 pub(super) const STEPS: u32 = 100;
 
-/// Limit of the bytes of the literals of a call, and of a result.
+/// Maximum number of bytes of the literals of a call, and of a result.
 const MAX_BYTES: usize = 2048;
 
 /// Bytes charged for a literal besides its text.
 const BYTES_OF_LITERAL: usize = 4;
 
-/// Limit of the nesting of calls.
+/// Maximum nesting of calls.
 const MAX_DEPTH: u8 = 8;
 
 /// Cost limit of a call.
 const MAX_COST: u64 = 10_000;
 
-/// Limit of the elements of a list.
+/// Maximum number of elements of a list.
 const MAX_ELEMENTS: usize = 64;
 
 /// Binary operators that are folded. Other operators have rules of their own.

@@ -29,7 +29,7 @@ pub(super) struct Interpreter<'a> {
     pub(super) outcome: Interpretation,
 }
 
-/// Limit of the entries of a map literal that are tracked individually.
+/// Maximum number of entries of a map literal that are tracked individually.
 const MAX_ENTRIES: usize = 32;
 
 /// The number of recent variable reads that are searched for a duplicate.

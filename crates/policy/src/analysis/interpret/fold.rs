@@ -9,10 +9,10 @@ use cel::types::Type;
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// Limit of the iterations until the accumulator reaches a fixpoint.
+/// Maximum number of iterations until the accumulator reaches a fixpoint.
 const MAX_ITERATIONS: u32 = 4;
 
-/// Limit of the elements of a list that is unrolled.
+/// Maximum number of elements of a list that is unrolled.
 const MAX_UNROLLED: usize = 40;
 
 /// The values of the two iteration variables. The second is unused if there is only one.

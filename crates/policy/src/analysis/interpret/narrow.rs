@@ -11,10 +11,10 @@ use super::value::{AbstractType, AbstractValue, Const};
 /// Depth limit for conditions.
 const MAX_DEPTH: u8 = 12;
 
-/// Limit of the fields of a path.
+/// Maximum number of fields of a path.
 const MAX_PATH: usize = 8;
 
-/// Limit of the refinements at one time.
+/// Maximum number of refinements at one time.
 const MAX_NARROWED: usize = 32;
 
 /// The path of a value: a name, and fields below it.

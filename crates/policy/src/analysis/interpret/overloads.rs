@@ -10,7 +10,7 @@ use cel::types::{Type, TypeParam};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// Limit of the combinations of argument types that are tried.
+/// Maximum number of combinations of argument types that are tried.
 const MAX_COMBINATIONS: usize = 24;
 
 /// One type for each argument. `None` is unknown.

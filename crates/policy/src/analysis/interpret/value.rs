@@ -154,19 +154,19 @@ pub(crate) struct Alternative {
     pub(crate) is_default: bool,
 }
 
-/// Limit of the nodes of a value. A larger value becomes unknown.
+/// Maximum number of nodes of a value. A larger value becomes unknown.
 const MAX_SIZE: u32 = 300;
 
-/// Limit of the alternatives of a value.
+/// Maximum number of alternatives of a value.
 const MAX_ALTERNATIVES: usize = 6;
 
-/// Limit of the length of a constant list.
+/// Maximum length of a constant list.
 const MAX_CONST_LIST: usize = 64;
 
-/// Limit of the elements that are tracked individually.
+/// Maximum number of elements that are tracked individually.
 const MAX_ITEMS: usize = 16;
 
-/// Limit of the nesting of constant lists.
+/// Maximum nesting of constant lists.
 const MAX_CONST_DEPTH: u32 = 2;
 
 /// An abstract value.

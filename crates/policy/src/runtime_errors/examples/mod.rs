@@ -21,19 +21,19 @@ pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use value_search::{ValueSearch, constrain_operation, trial_constraints, usual_constraints};
 
-/// The most kinds of one policy.
+/// Maximum number of kinds of one policy.
 const MAX_KINDS: usize = 16;
 
-/// The most evaluations for one validation and kind.
+/// Maximum number of evaluations for one validation and kind.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// The most cost units of these evaluations.
+/// Maximum cost units of these evaluations.
 const MAX_COST: u64 = 2_000_000;
 
-/// The most steps of symbolic evaluation for one validation and kind.
+/// Maximum number of steps of symbolic evaluation for one validation and kind.
 const MAX_STEPS: u32 = 60_000;
 
-/// The most times that a request with a missing value is built again.
+/// Maximum number of times that a request with a missing value is rebuilt.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.

@@ -14,13 +14,13 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// The most inputs that are changed.
+/// Maximum number of inputs that are changed.
 const MAX_PATHS: usize = 24;
 
-/// The most literals of the policy that are tried.
+/// Maximum number of literals of the policy that are tried.
 const MAX_LITERALS: usize = 24;
 
-/// The deepest nesting of searched expressions.
+/// Maximum nesting of searched expressions.
 const MAX_DEPTH: usize = 60;
 
 /// Strings that distinguish names, images and quantities.

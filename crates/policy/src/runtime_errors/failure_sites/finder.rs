@@ -13,13 +13,13 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Comprehension, Expr, ExprId};
 use cel::source::Location;
 
-/// The most failure sites of one policy for one kind.
+/// Maximum number of failure sites of one policy for one kind.
 const MAX_SITES: usize = 600;
 
-/// The deepest nesting of visited expressions.
+/// Maximum nesting of visited expressions.
 const MAX_DEPTH: usize = 150;
 
-/// The most path conditions under which one variable is visited.
+/// Maximum number of path conditions under which one variable is visited.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
 /// Finds the failure sites, and the path conditions of `target_nodes`; mutations are visited if `with_mutations`.

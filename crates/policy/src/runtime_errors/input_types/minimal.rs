@@ -10,10 +10,10 @@ use kubernetes::schema::decl_type::DeclKind;
 use kubernetes::schema::escape::unescape;
 use kubernetes::validity::{FieldPath, Segment, minimal_fields, sample_text};
 
-/// The deepest nesting of a minimal object.
+/// Maximum nesting of a minimal object.
 const MAX_DEPTH: usize = 40;
 
-/// The most values of a minimal object.
+/// Maximum number of values of a minimal object.
 const MAX_VALUES: usize = 3_000;
 
 /// The longest generated string.

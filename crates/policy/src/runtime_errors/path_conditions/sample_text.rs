@@ -5,10 +5,10 @@ use regexp::{MemoryLimit, Node, NodeId, NodeKind, Program, Regex};
 /// The longest generated string, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// The deepest nesting of patterns.
+/// Maximum nesting of patterns.
 const MAX_DEPTH: usize = 60;
 
-/// The most strings that are generated for one pattern, each with other alternatives.
+/// Maximum number of strings that are generated for one pattern, each with other alternatives.
 const MAX_TEXTS: usize = 4;
 
 /// Returns a string that `pattern` matches. `None` if no simple one does.

@@ -7,10 +7,10 @@ use super::disjuncts::disjuncts;
 use crate::runtime_errors::symbolic::{BranchCondition, SymbolicEvaluator};
 use kubernetes::validity::InputConstraints;
 
-/// The most solutions of one path condition.
+/// Maximum number of solutions of one path condition.
 const MAX_SOLUTIONS: usize = 5;
 
-/// The most disjuncts that are expanded for one path condition.
+/// Maximum number of disjuncts that are expanded for one path condition.
 const MAX_STEPS: u32 = 120;
 
 /// The number of innermost conditions that are checked for a contradiction before the search.

@@ -8,7 +8,7 @@ use crate::subexpressions;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
 
-/// The deepest nesting of searched expressions.
+/// Maximum nesting of searched expressions.
 const MAX_DEPTH: usize = 150;
 
 /// A selection or an index.

@@ -15,7 +15,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
 
-/// The longest string of a witness in a message, in bytes.
+/// Maximum length of a witness string in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
 /// Writes messages and fixes.

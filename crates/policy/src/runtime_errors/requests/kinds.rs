@@ -6,13 +6,13 @@ use crate::admission::Operation;
 use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// The most kinds of rules without wildcards.
+/// Maximum number of kinds of rules without wildcards.
 const MAX_KINDS: usize = 4;
 
 /// Kinds that represent the others of a wildcard, in order of preference.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// The most kinds of wildcards.
+/// Maximum number of kinds of wildcards.
 const MAX_WILDCARD_KINDS: usize = 2;
 
 /// Returns resources that represent all matched ones, each of another kind, with the operations of their requests.

@@ -10,10 +10,10 @@ use kubernetes::defaulting::{Operation, Prepared};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{FieldPath, Root};
 
-/// The most cached minimal objects.
+/// Maximum number of cached minimal objects.
 const MAX_MINIMAL: usize = 200;
 
-/// The most cached prepared objects.
+/// Maximum number of cached prepared objects.
 const MAX_PREPARED: usize = 500;
 
 /// Cached objects, for one set of schemas.

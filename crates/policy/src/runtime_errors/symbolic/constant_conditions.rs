@@ -7,10 +7,10 @@ use super::{
 };
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
-/// The deepest nesting of an evaluated condition.
+/// Maximum nesting of an evaluated condition.
 const MAX_DEPTH: usize = 20;
 
-/// The longest list literal that is iterated.
+/// Maximum length of a list literal that is iterated.
 const MAX_ELEMENTS: usize = 16;
 
 /// Returns the value of the condition at `node` if it is the same for all requests of the kind.

@@ -27,13 +27,13 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 pub(crate) use values::{ANY_KEY, ExprRef, Scope, SymbolicValue, input_value};
 use values::{literal_value, select, sizes_of};
 
-/// The most alternatives of one expression.
+/// Maximum number of alternatives of one expression.
 const MAX_ALTERNATIVES: usize = 4;
 
-/// The longest list literal that is evaluated.
+/// Maximum length of a list literal that is evaluated.
 const MAX_ELEMENTS: usize = 64;
 
-/// The deepest nesting of evaluated expressions, including variables.
+/// Maximum nesting of evaluated expressions, including variables.
 const MAX_DEPTH: usize = 120;
 
 /// The disjuncts of boolean expressions, by the expected value.

@@ -15,11 +15,11 @@ use self::reads::{Atom, Read};
 use super::{MAX_DEPTH, operand_of, text};
 use crate::admission::{RecordedValue, Recording};
 
-/// Limits of the counterfactuals that are shown, and of the terms of one.
+/// Maximum number of counterfactuals that are shown, and of terms in one.
 const MAX_SHOWN: usize = 3;
 const MAX_TERMS: usize = 6;
 
-/// Limit of the counterfactuals that are collected. The others are only counted.
+/// Maximum number of counterfactuals that are collected. The others are only counted.
 const MAX_COLLECTED: usize = 32;
 
 /// Inputs whose presence depends on the operation, not on their content.

@@ -5,7 +5,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// Limit of the paths of one subexpression. Beyond it, the subexpression counts as reading everything.
+/// Maximum number of paths of one subexpression. Beyond it, the subexpression counts as reading everything.
 const MAX_READS: usize = 500;
 
 /// A path that a subexpression reads, its root first. The empty path stands for any path.
