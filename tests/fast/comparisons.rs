@@ -59,7 +59,7 @@ fn impossible_enumeration_values_are_reported() {
         SERVICE,
         "object.spec.type == 'Loadbalancer'",
         &[
-            "`object.spec.type` is one of ClusterIP, ExternalName, LoadBalancer, NodePort, so that this is always false",
+            "`object.spec.type` is one of ClusterIP, ExternalName, LoadBalancer, NodePort, so this is always false",
             "did you mean `LoadBalancer`?",
         ],
     );
@@ -76,7 +76,7 @@ fn impossible_enumeration_values_are_reported() {
     warns(
         POD,
         "object.spec.restartPolicy in ['Never', 'OnFailur']",
-        &["and never `OnFailur`", "did you mean `OnFailure`?"],
+        &["so `OnFailur` never matches", "did you mean `OnFailure`?"],
     );
     let spec = "  variables:\n  - {name: p, expression: 'object.spec.?restartPolicy.orValue(\"\")'}\n  validations:\n  - \
                 expression: variables.p == 'never'\n";
@@ -137,7 +137,7 @@ fn null_comparison_of_required_value_is_reported() {
         findings,
         [(
             "note".to_owned(),
-            "`object.spec.replicas` is never null, so that this is always true; leave it out"
+            "`object.spec.replicas` is never null, so this is always true; remove the comparison"
                 .to_owned()
         )]
     );
@@ -148,7 +148,7 @@ fn null_comparison_of_required_value_is_reported() {
     assert!(
         findings[0]
             .1
-            .contains("is never null, so that this is always false"),
+            .contains("is never null, so this is always false"),
         "{findings:#?}"
     );
     // The API server writes an empty list of rules as null.

@@ -476,6 +476,6 @@ fn misspelled_and_mistyped_fields_are_named() {
     assert!(
         findings(&log)
             .iter()
-            .any(|it| it.message.contains("is only read"))
+            .any(|it| it.message.contains("can only be read"))
     );
 }

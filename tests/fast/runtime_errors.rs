@@ -575,7 +575,7 @@ fn guard_of_negation_is_inside() {
         "!(!(object.metadata.labels.app == 'x'))",
     ] {
         let help = help_on(negated);
-        let guard = format!("guard it within the `!`: `!({has} && ...)`");
+        let guard = format!("guard it inside the `!`: `!({has} && ...)`");
         assert!(help.contains(&guard), "{negated}: {help}");
     }
     for plain in [
@@ -597,7 +597,7 @@ fn guard_of_negation_is_inside() {
         ),
         (
             "!('k' in object.metadata.labels)",
-            "guard it within the `!`: `!(has(object.metadata.labels) && ...)`",
+            "guard it inside the `!`: `!(has(object.metadata.labels) && ...)`",
         ),
         (
             "!object.spec.containers.exists(c, c.securityContext.privileged)",
@@ -605,7 +605,7 @@ fn guard_of_negation_is_inside() {
         ),
         (
             "object.spec.containers.all(c, !c.securityContext.privileged)",
-            "guard it within the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
+            "guard it inside the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
         ),
         // As with orValue([]), `all` of an empty list is true.
         (

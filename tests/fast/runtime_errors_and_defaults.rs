@@ -175,7 +175,7 @@ fn scale_of_zero_lacks_replicas() {
         expression,
         &["absent-field object.spec.replicas"],
     );
-    let offered = "write `object.spec.?replicas.orValue(0)`: a Scale of 0 has none";
+    let offered = "write `object.spec.?replicas.orValue(0)`: a Scale omits it if it is 0";
     let help = help(scale, expression);
     assert!(help.starts_with(offered), "{help}");
     for guarded in [
@@ -312,12 +312,12 @@ fn nullable_crd_fields_may_be_null() {
 #[test]
 fn number_may_be_int_or_double() {
     let rule = "no-matching-overload";
-    let help = "convert it: `double(object.spec.ratio)`, beside doubles such as `1.0`";
+    let help = "convert it with `double(object.spec.ratio)` where the other operand is a double such as `1.0`";
     assert_eq!(
         gadget_findings("has(object.spec.ratio) && object.spec.ratio + 1.0 > 0.5"),
         [[
             rule,
-            "`object.spec.ratio` may be whole, and then is an int",
+            "`object.spec.ratio` may be a whole number, which is an int",
             help
         ]]
     );
@@ -325,7 +325,7 @@ fn number_may_be_int_or_double() {
         gadget_findings("has(object.spec.ratio) && object.spec.ratio * 2 > 0"),
         [[
             rule,
-            "`object.spec.ratio` may be a fraction, and then is a double",
+            "`object.spec.ratio` may be a fraction, which is a double",
             help
         ]]
     );

@@ -181,7 +181,7 @@ fn eval_explains_unmatched_policies() {
         &["--object", "-"],
         &map.to_string(),
         "NotMatched",
-        "no rule is for the resource",
+        "no rule matches the resource",
     );
 }
 

@@ -164,7 +164,7 @@ fn unmatched_bindings_show_the_reason() {
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let folder = directory("hints_bindings", &files);
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let why = "no binding matches the request (\"of-pods\": no rule is for the resource; \
+    let why = "no binding matches the request (\"of-pods\": no rule matches the resource; \
                \"of-team\": its namespaceSelector does not select the namespace)";
     let (policy, bindings) = (file("policy.yaml"), file("bindings.yaml"));
     says(

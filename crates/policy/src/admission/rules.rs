@@ -50,7 +50,7 @@ impl Unmatched {
             Self::NamespaceSelector => "its namespaceSelector does not select the namespace",
             Self::ObjectSelector => "its objectSelector does not select the object",
             Self::ExcludeResourceRules => "its excludeResourceRules exclude the request",
-            Self::Resource => "no rule is for the resource",
+            Self::Resource => "no rule matches the resource",
             Self::Version => "no rule for the resource has the version",
             Self::Operation => "no rule for the resource has the operation",
             Self::Scope => "no rule for the resource has the scope",

@@ -32,26 +32,26 @@ struct Rule {
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
     "for one kind and operation `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
-     the kind lacks and the like are constants; what they keep from being evaluated is no trouble",
+     the kind lacks and the like are constants; expressions that they exclude are never evaluated",
 );
 
 /// Subexpressions whose error is absorbed.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
-    "the other operand of `&&` or `||` decides the whole, whatever this one fails with; or the value only \
-     stands in for one that is absent, or is itself absent",
+    "the other operand of `&&` or `||` determines the result and absorbs the error; or the value is only a \
+     default for an absent one, or is itself absent",
 );
 
 /// Subexpressions that are not reached because an operand fails.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
-    "the expression is warned of: another of its parts fails, which this one depends on",
+    "the expression has a warning for an operand that fails before this",
 );
 
 static RULES: &[Rule] = &[
     Rule {
         name: "equality",
-        reason: "values of unlike types, null among them, compare as unequal; membership likewise",
+        reason: "values of different types, including null, compare as unequal, also in membership tests",
         applies: |finding, checked| {
             is_call(finding, checked, &["_==_", "_!=_"])
                 || (is_call(finding, checked, &["@in"])
@@ -60,7 +60,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "list-concatenation",
-        reason: "lists are concatenated whatever their elements are",
+        reason: "lists are concatenated regardless of their element types",
         applies: |finding, checked| {
             is_call(finding, checked, &["_+_"])
                 && arg_types(finding, checked)
@@ -70,7 +70,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "unlike-branches",
-        reason: "a conditional gives one of its branches, which need not be alike",
+        reason: "a conditional returns one of its branches, which may have different types",
         applies: |finding, checked| {
             is_call(finding, checked, &["_?_:_"])
                 && arg_types(finding, checked)
@@ -82,7 +82,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "unlike-default",
-        reason: "an optional gives its own value or the other one, which need not be alike",
+        reason: "an optional returns its own value or the default, which may have different types",
         applies: |finding, checked| {
             is_call(finding, checked, &["orValue", "or"])
                 && arg_types(finding, checked)
@@ -92,7 +92,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "mixed-literal",
-        reason: "the literal compiles without schemas, and may hold values of unlike types",
+        reason: "the literal compiles without schemas, and may contain values of different types",
         applies: |finding, _| finding.kind.code() == Code::MixedLiteral,
     },
     Rule {
@@ -117,7 +117,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "presence-test",
-        reason: "a test for a field that is not declared is false, and no error",
+        reason: "a test for an undeclared field is false, not an error",
         applies: |finding, checked| {
             finding.kind.code() == Code::UndefinedField
                 && matches!(
@@ -131,7 +131,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "optional-selection",
-        reason: "an optional selection of a field that is not declared gives none, and no error; so does an index \
+        reason: "an optional selection of an undeclared field is empty, not an error; so is an index \
                  into an optional whose value has nothing there",
         applies: |finding, checked| {
             let is_index = is_call(finding, checked, &["_[_]", "_[?_]"])
@@ -163,7 +163,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "plain-json",
-        reason: "expressions meet the object as plain JSON: times, durations and bytes are strings, and a number is \
+        reason: "the object is plain JSON at run time: times, durations and bytes are strings, and a number is \
                  an int or a double by how it is written",
         applies: |finding, checked| {
             let is_other = |type_: &Type| {
@@ -177,22 +177,22 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "flat-list",
-        reason: "`flatten` keeps elements that are no lists, whatever its signature says",
+        reason: "`flatten` keeps elements that are not lists, contrary to its signature",
         applies: |finding, checked| is_call(finding, checked, &["flatten"]),
     },
     Rule {
         name: "optional-or-value",
-        reason: "`orValue` and `or` of a value that is no optional give that value",
+        reason: "`orValue` and `or` of a value that is not an optional return that value",
         applies: |finding, checked| is_call(finding, checked, &["orValue", "or"]),
     },
     Rule {
         name: "request-resource",
-        reason: "the type checker does not declare `authorizer.requestResource`, and the admission plugin does",
+        reason: "the admission plugin declares `authorizer.requestResource`, unlike the type checker",
         applies: |finding, _| finding.kind.code() == Code::UnresolvedType,
     },
     Rule {
         name: "null-variable",
-        reason: "what is null in one case is an object in the other, and the null is guarded against",
+        reason: "the value is null in some requests and an object in others, and the null case is guarded",
         applies: |finding, checked| {
             finding.kind.code() == Code::NoFieldSelection
                 && selection(finding, checked).is_some_and(|(operand, _)| operand == Type::Null)

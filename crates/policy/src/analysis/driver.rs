@@ -434,7 +434,7 @@ impl KindAnalysis {
                     id: *id,
                     kind: DiagnosticKind::NoFieldSelection { operand },
                     note: Some(
-                        "this is null in every request that the rules match, so that the expression always fails",
+                        "this is null in every request that the rules match, so the expression always fails",
                     ),
                 };
                 self.add_issue(n, issue);

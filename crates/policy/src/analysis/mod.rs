@@ -299,7 +299,7 @@ fn check_truthfully(
             if driver.is_exhausted() {
                 unchecked.push(UncheckedKind {
                     gvk: gvk.clone(),
-                    reason: "the policy is too large to be followed for all kinds".to_owned(),
+                    reason: "the policy is too large to be analyzed for all kinds".to_owned(),
                     unavailable: false,
                 });
                 continue;

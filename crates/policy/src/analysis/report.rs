@@ -302,7 +302,7 @@ impl Report {
                     id: *id,
                     kind: DiagnosticKind::UndefinedField(field.clone()),
                     note: Some(
-                        "no kind that the rules match has it, so that has() is always false",
+                        "no kind that the rules match has this field, so has() is always false",
                     ),
                 };
                 kind.always_false.entry(*n).or_default().push(issue);

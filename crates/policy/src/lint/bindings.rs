@@ -55,7 +55,7 @@ fn ignored_params(
         rule: Rule::IgnoredParams,
         field_ref: "spec.paramRef".to_owned(),
         location: None,
-        message: "the policy has no paramKind, so that the paramRef is ignored".to_owned(),
+        message: "the policy has no paramKind, so the paramRef is ignored".to_owned(),
         mend: Some("give the policy a paramKind, or remove the paramRef".to_owned()),
         is_harmless: false,
     })
@@ -107,9 +107,9 @@ fn disjoint_rules(
         rule: Rule::DisjointRules,
         field_ref: "spec.matchResources.resourceRules".to_owned(),
         location: None,
-        message: "no request matches these rules and those of the policy: the binding does nothing".to_owned(),
+        message: "no request matches both these rules and those of the policy, so the binding has no effect".to_owned(),
         mend: Some(
-            "a binding narrows its policy: name some of the resources and operations that the policy's rules name"
+            "a binding can only narrow its policy: use resources and operations that the policy's rules also match"
                 .to_owned(),
         ),
         is_harmless: false,

@@ -169,7 +169,7 @@ impl Search<'_> {
         let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
         for constant in bounds::constants(ast) {
             let message = format!(
-                "the comparisons of `{}` make this always {}",
+                "because of the comparisons of `{}`, this is always {}",
                 constant.path, constant.value
             );
             let mend = if constant.value {
@@ -229,8 +229,10 @@ impl Search<'_> {
         })?;
         Some((
             Rule::ShadowedVariable,
-            format!("within this macro `{name}` is its own variable, and not that of the request"),
-            Some("give the macro's variable a name of its own".to_owned()),
+            format!(
+                "within this macro, `{name}` is the macro's variable, which shadows that of the request"
+            ),
+            Some("rename the macro's variable".to_owned()),
             true,
         ))
     }
@@ -265,9 +267,9 @@ impl Search<'_> {
             }
         };
         let always = if is_not {
-            "so that this is always true"
+            "so this is always true"
         } else {
-            "so that this is always false"
+            "so this is always false"
         };
         for text in &texts {
             let (message, meant) = match path.as_str() {
@@ -286,10 +288,7 @@ impl Search<'_> {
                     let Some(meant) = Names::meant(&self.names.kinds, text, is_served) else {
                         continue;
                     };
-                    (
-                        format!("no kind that the rules match is `{text}`"),
-                        Some(meant),
-                    )
+                    (format!("the rules match no kind `{text}`"), Some(meant))
                 }
                 "request.resource.resource" | "request.requestResource.resource" => {
                     let mut served = self.mapper.resources.iter();
@@ -297,10 +296,7 @@ impl Search<'_> {
                     let Some(meant) = Names::meant(&self.names.resources, text, is_served) else {
                         continue;
                     };
-                    (
-                        format!("no resource that the rules match is `{text}`"),
-                        Some(meant),
-                    )
+                    (format!("the rules match no resource `{text}`"), Some(meant))
                 }
                 _ => match self.names.group_or_version(&path, text) {
                     // Policies for several resources share expressions that test for each, and the same exceptions for
@@ -310,14 +306,14 @@ impl Search<'_> {
                             && (!is_not || meant.is_some() && !path.ends_with(".apiVersion")) =>
                     {
                         let what = path.rsplit('.').next().unwrap_or_default();
-                        (format!("no {what} that the rules match is `{text}`"), meant)
+                        (format!("the rules match no {what} `{text}`"), meant)
                     }
                     _ => continue,
                 },
             };
             let message = match texts.as_slice() {
                 [_] => format!("{message}, {always}"),
-                _ => format!("{message}, and never `{text}`"),
+                _ => format!("{message}, so `{text}` never matches"),
             };
             let mend = meant.map(|meant| format!("did you mean `{meant}`?"));
             return Some((Rule::ImpossibleValue, message, mend, false));
@@ -449,7 +445,7 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     args.iter().any(is_deciding).then(|| {
         let operator = if deciding { "||" } else { "&&" };
         let message = format!("`{operator} {deciding}` makes this always {deciding}");
-        let mend = "remove the literal, or what it decides".to_owned();
+        let mend = "remove the literal, or the operand that it overrides".to_owned();
         (Rule::ConstantCondition, message, Some(mend), false)
     })
 }
@@ -476,8 +472,8 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
         (Operator::Less, ..=0) | (Operator::LessOrEqual | Operator::Equal, ..=-1) => false,
         _ => return None,
     };
-    let message = format!("a size is never below 0, so that this is always {value}");
-    let mend = value.then(|| "to ask for at least one, write `> 0`".to_owned());
+    let message = format!("a size is never below 0, so this is always {value}");
+    let mend = value.then(|| "to require at least one, write `> 0`".to_owned());
     Some((Rule::ConstantCondition, message, mend, false))
 }
 
@@ -503,7 +499,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     } else {
         return None;
     };
-    let message = format!("these are compared as texts and not as {what}: '9' comes after '10'");
+    let message = format!("these are compared as strings, not as {what}: '9' sorts after '10'");
     Some((Rule::TextOrder, message, Some(mend.to_owned()), false))
 }
 

@@ -42,11 +42,11 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             field_ref: condition.field_ref.clone(),
             location: Some(SourceMap::new(&condition.text).location(ast.offset(id))),
             message: format!(
-                "an UPDATE that changes these {field} is judged by those that it leaves: it can take the object out \
-                 of the policy and change what `oldObject` guards at once"
+                "an UPDATE that removes these {field} is evaluated with the remaining ones, so one request can take \
+                 the object out of the policy and change what the policy protects by `oldObject`"
             ),
             mend: Some(format!(
-                "read the {field} of `oldObject` as well, or select by an objectSelector, which looks at both objects"
+                "also read the {field} of `oldObject`, or use an objectSelector, which is evaluated for both objects"
             )),
             is_harmless: true,
         })

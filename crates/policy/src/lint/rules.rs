@@ -86,11 +86,11 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
         field_ref: "spec.paramKind".to_owned(),
         location: None,
         message: format!(
-            "as long as there is no CRD of {} {}, each request that the rules match is denied, and so is that which creates the CRD",
+            "until the CRD of {} {} exists, every request that the rules match is denied, including the one that creates the CRD",
             gvk.api_version(),
             gvk.kind
         ),
-        mend: Some("leave the CRD out by an excludeResourceRule with its name in resourceNames".to_owned()),
+        mend: Some("exclude the CRD with an excludeResourceRule that has its name in resourceNames".to_owned()),
         is_harmless: false,
     })
 }
@@ -123,12 +123,12 @@ fn groups<'a, 'm: 'a>(
     groups.filter_map(move |(n, group)| {
         let (why, mend) = match group.split_once('/') {
             Some((group, version)) if is_version(version) => (
-                "it has a version",
+                "a group does not include a version",
                 Some(format!("write `{group}`, and `{version}` in apiVersions")),
             ),
-            Some(_) => ("a group has no `/`", None),
+            Some(_) => ("a group contains no `/`", None),
             None if group == "core" || is_version(group) => (
-                "the group of pods, services and the like is the empty text",
+                "the core group, of pods and services, is the empty string",
                 Some("write `\"\"`".to_owned()),
             ),
             None if group.is_empty()
@@ -139,7 +139,7 @@ fn groups<'a, 'm: 'a>(
                 return None;
             }
             None => (
-                "Kubernetes has no such group, and the group of a CRD has a dot",
+                "Kubernetes has no such group, and the group of a CRD contains a dot",
                 near(group, served.groups()).map(|near| format!("did you mean `{near}`?")),
             ),
         };
@@ -147,7 +147,7 @@ fn groups<'a, 'm: 'a>(
             rule: Rule::ImpossibleGroup,
             field_ref: format!("{field_ref}.apiGroups[{n}]"),
             location: None,
-            message: format!("no request is of the API group `{group}`: {why}"),
+            message: format!("no request has the API group `{group}`: {why}"),
             mend,
             is_harmless: false,
         })
@@ -188,12 +188,12 @@ fn names<'a>(
         field_ref: format!("{field_ref}.resourceNames[{n}]"),
         location: None,
         message: format!(
-            "resourceNames are no patterns: the rule is for objects named `{name}` alone"
+            "resourceNames are not patterns: the rule only matches objects named `{name}`"
         ),
         mend: Some(if name == "*" {
-            "leave resourceNames out: the rule is for all names then".to_owned()
+            "remove resourceNames: then the rule matches all names".to_owned()
         } else {
-            "ask for the name in a match condition, as by `object.metadata.name.startsWith(...)`"
+            "test the name in a match condition, for example with `object.metadata.name.startsWith(...)`"
                 .to_owned()
         }),
         is_harmless: false,
@@ -219,11 +219,11 @@ fn operations<'a>(
         }
         let names: Vec<&str> = possible.names().collect();
         let (message, mend) = if names.is_empty() {
-            let message = format!("{resource} is only read, and no policy is asked about a read");
-            (message, "remove it: access is a matter of RBAC".to_owned())
+            let message = format!("{resource} can only be read, and policies are not evaluated for reads");
+            (message, "remove it, and restrict read access with RBAC".to_owned())
         } else {
             let message = format!(
-                "requests for {resource} are {}, which the operations of the rule leave out: it matches none",
+                "requests for {resource} only have the operation {}, which the rule does not list, so it matches no request",
                 names.join(", ")
             );
             (message, format!("add `{}` to the operations", names.join("`, `")))
@@ -318,15 +318,15 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &
                     ),
                     location: None,
                     message: format!(
-                        "{} change `{}` by {subresource_name}, which no rule matches",
+                        "{} change `{}` through {subresource_name}, which no rule matches",
                         bypass.how, bypass.field
                     ),
                     mend: Some(if bypass.is_exclusive {
                         format!("add `{subresource_name}` with UPDATE to the rules")
                     } else {
                         format!(
-                            "add a rule for `{subresource_name}` with UPDATE, whose object is a Scale, if these are to be \
-                             checked too; a Scale of 0 has no `spec.replicas`: ask with has()"
+                            "to check these requests too, add a rule for `{subresource_name}` with UPDATE; its object is a Scale, \
+                             which omits `spec.replicas` if it is 0: test with has()"
                         )
                     }),
                     // The policy evaluates the requests that it matches correctly.

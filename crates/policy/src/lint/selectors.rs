@@ -60,9 +60,9 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
             field_ref: format!("{field_ref}.{field}"),
             location: None,
             message: format!(
-                "no {noun} is selected: the requirements on the label `{label}` exclude each other"
+                "no {noun} is selected: the requirements on the label `{label}` contradict each other"
             ),
-            mend: Some("remove one of them: an object must meet all".to_owned()),
+            mend: Some("remove one of them: an object must satisfy all requirements".to_owned()),
             is_harmless: false,
         })
     });
@@ -107,8 +107,9 @@ pub(super) fn ineffective(
         rule: Rule::IneffectiveSelector,
         field_ref: format!("{field_ref}.namespaceSelector"),
         location: None,
-        message: "this restricts nothing: what the rules match has no namespace".to_owned(),
-        mend: Some("select by objectSelector or a match condition".to_owned()),
+        message: "this selector has no effect: the rules only match cluster-scoped resources"
+            .to_owned(),
+        mend: Some("use an objectSelector or a match condition".to_owned()),
         is_harmless: false,
     })
 }
@@ -141,10 +142,10 @@ pub(super) fn apart(
         field_ref: "spec.matchResources.namespaceSelector".to_owned(),
         location: None,
         message: format!(
-            "no namespace is selected by this and by the policy's namespaceSelector, which exclude each other by the \
-             label `{label}`"
+            "no namespace is selected by both this and the policy's namespaceSelector, which contradict each other on \
+             the label `{label}`"
         ),
-        mend: Some("remove one of them: the namespace must meet both".to_owned()),
+        mend: Some("remove one of them: the namespace must match both selectors".to_owned()),
         is_harmless: false,
     })
 }

@@ -35,10 +35,10 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 field_ref: format!("{own}.name"),
                 location: None,
                 message: format!(
-                    "{} has the name `{name}` too, and is what `variables.{name}` reads everywhere",
+                    "{} has the same name, and `variables.{name}` always reads that one",
                     field(counts)
                 ),
-                mend: Some("give each variable a name of its own".to_owned()),
+                mend: Some("give each variable a unique name".to_owned()),
                 is_harmless: false,
             });
         } else if policy.compiles(n) && policy.consequence(n) == Consequence::Unread {
@@ -46,7 +46,9 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 rule: Rule::UnusedVariable,
                 field_ref: format!("{own}.name"),
                 location: None,
-                message: format!("nothing reads `variables.{name}`, so that it is never evaluated"),
+                message: format!(
+                    "no expression reads `variables.{name}`, so it is never evaluated"
+                ),
                 mend: Some("remove it, or read it".to_owned()),
                 is_harmless: true,
             });

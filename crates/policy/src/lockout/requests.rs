@@ -135,17 +135,17 @@ fn all() -> Vec<EssentialRequest> {
             &node(),
         ),
         essential(
-            "the election of the scheduler, UPDATE of leases in kube-system",
+            "the leader election of the scheduler, UPDATE of leases in kube-system",
             (LEASE, Update, ClusterComponent::Scheduler),
             &lease("kube-system", "kube-scheduler"),
         ),
         essential(
-            "the election of the controller manager, UPDATE of leases in kube-system",
+            "the leader election of the controller manager, UPDATE of leases in kube-system",
             (LEASE, Update, ClusterComponent::ControllerManager),
             &lease("kube-system", "kube-controller-manager"),
         ),
         essential(
-            "a node that joins, CREATE of nodes",
+            "the registration of a node, CREATE of nodes",
             (NODE, Create, ClusterComponent::Node),
             &joining_node(),
         ),
@@ -160,12 +160,12 @@ fn all() -> Vec<EssentialRequest> {
             ),
         ),
         essential(
-            "the state of a pod, UPDATE of pods/status",
+            "the status of a pod, UPDATE of pods/status",
             (POD_STATUS, Update, ClusterComponent::Node),
             &pod(),
         ),
         essential(
-            "the end of a pod, DELETE of pods by its kubelet",
+            "the final deletion of a pod, DELETE of pods by its kubelet",
             (POD, Delete, ClusterComponent::Node),
             &pod(),
         ),
@@ -211,7 +211,7 @@ fn all() -> Vec<EssentialRequest> {
         EssentialRequest {
             is_vital: false,
             ..essential(
-                "the end of what a deleted owner leaves behind, DELETE of replicasets",
+                "garbage collection after an owner is deleted, DELETE of replicasets",
                 (
                     REPLICA_SET,
                     Delete,
@@ -223,7 +223,7 @@ fn all() -> Vec<EssentialRequest> {
         EssentialRequest {
             is_vital: false,
             ..essential(
-                "the end of a service's endpoints, DELETE of endpointslices",
+                "the deletion of a service's endpoints, DELETE of endpointslices",
                 (
                     SLICE,
                     Delete,
@@ -235,7 +235,7 @@ fn all() -> Vec<EssentialRequest> {
         EssentialRequest {
             is_vital: false,
             ..essential(
-                "a pod of the cluster's own network, CREATE of pods in kube-system",
+                "a pod of the cluster network, CREATE of pods in kube-system",
                 (
                     POD,
                     Create,

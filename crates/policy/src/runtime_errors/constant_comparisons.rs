@@ -303,8 +303,8 @@ impl ComparisonChecker<'_, '_> {
             }
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ConstantCondition,
-                message: format!("`{shown}` is never null, so that this is always {is_not}"),
-                fix: Some("leave it out".to_owned()),
+                message: format!("`{shown}` is never null, so this is always {is_not}"),
+                fix: Some("remove the comparison".to_owned()),
                 is_harmless: true,
             });
         }
@@ -349,8 +349,8 @@ impl ComparisonChecker<'_, '_> {
             names.truncate(MAX_NAMED);
             let names = names.join(", ");
             let outcome = match values {
-                [_] => format!("so that this is always {is_not}"),
-                _ => format!("and never `{text}`"),
+                [_] => format!("so this is always {is_not}"),
+                _ => format!("so `{text}` never matches"),
             };
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,

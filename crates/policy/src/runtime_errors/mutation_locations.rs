@@ -33,18 +33,18 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
 /// Returns a hint to fix the mutation.
 pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
     match cause {
-        StepCause::Merge(merge::Error::Atomic { .. }) => {
-            Some("an ApplyConfiguration cannot set what is replaced as a whole; a JSONPatch can")
-        }
+        StepCause::Merge(merge::Error::Atomic { .. }) => Some(
+            "an ApplyConfiguration cannot set fields within atomic lists and maps; use a JSONPatch",
+        ),
         StepCause::Merge(merge::Error::NoType(_)) => {
-            Some("an ApplyConfiguration cannot be applied to this subresource; a JSONPatch can")
+            Some("an ApplyConfiguration cannot be applied to this subresource; use a JSONPatch")
         }
         StepCause::Patch {
             error: PatchError::Missing(_),
             ..
         } => Some(
-            "test for it with has() or `in` first, and add the map or list around it where it is absent; in a key, `/` \
-             is written `~1`, as jsonpatch.escapeKey() does",
+            "test for it with has() or `in` first, and add its parent map or list if that is absent; in a key, escape \
+             `/` as `~1`, as jsonpatch.escapeKey() does",
         ),
         _ => None,
     }

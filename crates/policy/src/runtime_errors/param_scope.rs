@@ -79,11 +79,11 @@ pub fn scope_mismatch(
         let kind = &gvk.kind;
         let problem = if is_namespaced {
             format!(
-                "{kind} has namespaces, paramRef names none, and {} has none either",
+                "the paramKind {kind} is namespaced, but paramRef has no namespace and {} is cluster-scoped",
                 resource.gvk.kind
             )
         } else {
-            format!("{kind} is cluster-scoped, and paramRef names a namespace")
+            format!("the paramKind {kind} is cluster-scoped, but paramRef has a namespace")
         };
         let failing_requests = if is_namespaced {
             format!("every request for {}", resource.gvr.resource)
@@ -92,7 +92,7 @@ pub fn scope_mismatch(
         };
         return Some(ScopeMismatch {
             message: format!(
-                "{problem}: {failing_requests} fails with `{error}`, before match conditions are asked"
+                "{problem}: {failing_requests} fails with `{error}`, before match conditions are evaluated"
             ),
             consequence: if fails_closed(policy.policy()) {
                 Consequence::Denied

@@ -98,7 +98,7 @@ impl Polarity {
         match self {
             Self::Plain => format!("guard it: `{} && ...`", tests.join(" && ")),
             Self::Negated => format!(
-                "guard it within the `!`: `!({} && ...)`",
+                "guard it inside the `!`: `!({} && ...)`",
                 tests.join(" && ")
             ),
             Self::PassesIfAbsent(text) => format!("guard it: `({} || {text})`", negated(tests)),
@@ -271,7 +271,7 @@ pub(crate) fn fix(
     let is_defaultable = has_optional && !is_of_null;
     Some(match default.filter(|_| is_defaultable) {
         Some(default) if is_scale => {
-            format!("write `{optional_text}.orValue({default}`: a Scale of 0 has none")
+            format!("write `{optional_text}.orValue({default}`: a Scale omits it if it is 0")
         }
         Some(default) => format!("{guard}, or write `{optional_text}.orValue({default}`"),
         None => guard,

@@ -86,7 +86,7 @@ impl MessageWriter<'_, '_> {
                     None => "without params".to_owned(),
                 },
                 Root::Namespace if self.resource.namespaced => "in match conditions".to_owned(),
-                Root::Namespace => "for what has no namespace".to_owned(),
+                Root::Namespace => "for cluster-scoped objects".to_owned(),
                 _ => format!("on {operation}"),
             };
             return format!("`{name}` is null {why}: {subject} fails with `{error}`");
@@ -106,7 +106,7 @@ impl MessageWriter<'_, '_> {
             Some(Json::Number(number)) => format!("with {number} as {short}"),
             Some(Json::Null) if self.is_builtin(path) => format!("without {short}"),
             Some(Json::Null) => format!("with null as {short}"),
-            Some(_) => format!("with such {short}"),
+            Some(_) => format!("with this value of {short}"),
             None => format!("without {short}"),
         };
         match site.cause {
@@ -118,24 +118,24 @@ impl MessageWriter<'_, '_> {
             }
             FailureCause::NumberType => {
                 let sort = match synthetic.value_at(path).and_then(Json::as_i64) {
-                    Some(_) => "whole, and then is an int",
-                    None => "a fraction, and then is a double",
+                    Some(_) => "a whole number, which is an int",
+                    None => "a fraction, which is a double",
                 };
                 format!("`{shown}` may be {sort}: {subject} {with} fails with `{error}`")
             }
             FailureCause::InvalidString => {
-                format!("`{shown}` may be any text: {subject} {with} fails with `{error}`")
+                format!("`{shown}` may be any string: {subject} {with} fails with `{error}`")
             }
             FailureCause::ShortSplit(index) => {
                 let parts = if index == 1 {
-                    "one part"
+                    "one part only"
                 } else {
-                    "fewer parts"
+                    "too few parts"
                 };
-                format!("`{shown}` may have {parts} only: {subject} {with} fails with `{error}`")
+                format!("`{shown}` may have {parts}: {subject} {with} fails with `{error}`")
             }
             FailureCause::ShortList(_) => format!(
-                "`{shown}` may leave the list shorter than that: {subject} fails with `{error}`"
+                "the list may be too short, depending on `{shown}`: {subject} fails with `{error}`"
             ),
             FailureCause::ZeroDivisor => {
                 format!("`{shown}` may be 0: {subject} {with} fails with `{error}`")
@@ -158,13 +158,13 @@ impl MessageWriter<'_, '_> {
                 let number = operand.and_then(|id| guard::source_text(self.evaluator, n, id));
                 let number = number.unwrap_or_else(|| "x".to_owned());
                 Some(format!(
-                    "convert it: `double({number})`, beside doubles such as `1.0`"
+                    "convert it with `double({number})` where the other operand is a double such as `1.0`"
                 ))
             }
             FailureCause::InvalidString => self.conversion_guard(site),
             FailureCause::IntOrString => self.type_guard(site),
             FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => Some(format!(
-                "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
+                "check the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
             )),
             FailureCause::ZeroDivisor => {
                 let Expr::Call { args, .. } = self.evaluator.expr(site.node) else {
@@ -307,11 +307,11 @@ impl MessageWriter<'_, '_> {
         if absent.segments.is_empty() {
             return Some(match absent.root {
                 Root::Object => {
-                    "guard it: `object == null || ...`, or leave DELETE out of the rule's operations"
+                    "guard it: `object == null || ...`, or remove DELETE from the rule's operations"
                         .to_owned()
                 }
                 Root::OldObject => {
-                    "guard it: `oldObject == null || ...`, or leave CREATE out of the rule's operations"
+                    "guard it: `oldObject == null || ...`, or remove CREATE from the rule's operations"
                         .to_owned()
                 }
                 Root::Params => {

@@ -474,7 +474,7 @@ impl Evaluation<'_> {
         );
         let element = (is_all == wanted).then(|| self.element(id, fold, test, !is_all));
         Some(match element.flatten() {
-            Some(element) => format!("{condition} (it is not so for {element})"),
+            Some(element) => format!("{condition} (fails for {element})"),
             None => condition,
         })
     }

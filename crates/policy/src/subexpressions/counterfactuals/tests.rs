@@ -105,11 +105,11 @@ fn terms_that_decide_are_told_with_what_they_compare() {
         ),
         (
             "object.c.all(x, x < 3)",
-            &["x < 3 for each x of object.c (it is not so for object.c[2])"],
+            &["x < 3 for each x of object.c (fails for object.c[2])"],
         ),
         (
             "!object.c.exists(x, x == 2)",
-            &["x != 2 for each x of object.c (it is not so for object.c[1])"],
+            &["x != 2 for each x of object.c (fails for object.c[1])"],
         ),
         (
             "object.c.exists(x, x > 5)",
@@ -141,12 +141,12 @@ fn values_without_a_text_are_not_told() {
 fn the_element_that_decides_is_named_by_its_index_or_key() {
     assert_eq!(
         changes_of("object.m.all(k, object.m[k] < 5)"),
-        ["object.m[k] < 5 for each k of object.m (it is not so for object.m[\"y\"])"]
+        ["object.m[k] < 5 for each k of object.m (fails for object.m[\"y\"])"]
     );
     assert_eq!(
         changes_of("object.l.all(i, i.p.all(p, p < 5))"),
         [
-            "p < 5 for each p of i.p (it is not so for i.p[1]) for each i of object.l (it is not so for object.l[1])"
+            "p < 5 for each p of i.p (fails for i.p[1]) for each i of object.l (it is not so for object.l[1])"
         ]
     );
     // Several elements fail, so no single one determines the result.
@@ -233,7 +233,7 @@ fn elements_of_macros_within_macros_are_named() {
     assert_eq!(
         changes_of("object.l.all(x, x.p.all(y, y < 5))"),
         [
-            "y < 5 for each y of x.p (it is not so for x.p[1]) for each x of object.l (it is not so for object.l[1])"
+            "y < 5 for each y of x.p (fails for x.p[1]) for each x of object.l (it is not so for object.l[1])"
         ]
     );
 }
