@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_fails_what_reads_it() {
+    fn consequences_failing_variable_fails_its_readers() {
         use Consequence::{Denied, LetThrough, NoAnnotation, OtherMessage, Unread};
         check(
             true,

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_bindings_and_reviews_are_exempt() {
+    fn is_exempt_policies_bindings_and_reviews() {
         let table = [
             (
                 "admissionregistration.k8s.io",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_are_told_of_reviews_and_not_of_configurations() {
+    fn is_exempt_from_webhooks_configurations_but_not_reviews() {
         let table = [
             (
                 "admissionregistration.k8s.io",

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_meant() {
+    fn nearest_returns_most_similar_name() {
         let names = ["validations", "variables", "matchConditions"];
         let meant = |name| nearest(name, names.into_iter());
         assert_eq!(meant("validation"), Some("validations"));

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_falls_back_to_the_expression() {
+    fn message_falls_back_to_expression() {
         assert_eq!(fixed(Some(" at most 5\n"), "x"), "at most 5");
         assert_eq!(
             fixed(Some(" \n"), " a\n&& b "),
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluated_message_is_one_line() {
+    fn evaluated_message_must_be_one_line() {
         check(" padded\u{2003}\n", Some("padded"));
         check("two\nlines", None);
         check("a\r b", Some("a\r b"));

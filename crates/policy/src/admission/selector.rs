@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_all_to_be_met() {
+    fn selector_matches_if_all_requirements_match() {
         let labels = json!({"env": "prod", "team": ""});
         check(json!({}), &labels, true);
         check(json!({"matchLabels": {"env": "prod"}}), &labels, true);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_which_one_is_no_text_are_none() {
+    fn labels_with_non_string_value_are_empty() {
         check(
             json!({"matchLabels": {"env": "prod"}}),
             &json!({"env": "prod", "n": 1}),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_selectors_are_told_as_apimachinery_does() {
+    fn invalid_selector_has_apimachinery_error() {
         let one = |key, operator, values: Json| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
         check_error(
             one("a", "Bad", json!([])),

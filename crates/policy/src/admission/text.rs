@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_escapes_what_html_minds() {
+    fn json_list_escapes_html_characters() {
         assert_eq!(
             go_json_list(&["<&>".to_owned(), "a\u{2028}\u{1f}\"".to_owned()]),
             r#"["\u003c\u0026\u003e","a\u2028\u001f\""]"#
@@ -53,14 +53,14 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_once() {
+    fn aggregate_drops_duplicates() {
         let errors = ["a".to_owned(), "b".to_owned(), "a".to_owned()];
         assert_eq!(aggregate(&errors), "[a, b]");
         assert_eq!(aggregate(&["a".to_owned(), "a".to_owned()]), "a");
     }
 
     #[test]
-    fn a_character_that_is_cut_is_replaced_byte_by_byte() {
+    fn cut_character_is_replaced_byte_by_byte() {
         assert_eq!(cut("aé", 3), "aé");
         assert_eq!(cut("aé", 2), "a\u{fffd}");
         assert_eq!(cut("a🙂", 4), "a\u{fffd}\u{fffd}\u{fffd}");

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_bounds_a_loop() {
+    fn max_items_bounds_loop_cost() {
         check(
             &[],
             "object.spec.containers.all(c, c.name.matches('ab'))",
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_a_part_of_the_object_is_bounded() {
+    fn variable_selecting_object_field_is_bounded() {
         check(
             &[("containers", "object.spec.containers")],
             "variables.containers.all(c, c.name.matches('ab'))",
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn so_is_a_variable_that_is_made_of_parts() {
+    fn variable_combining_object_fields_is_bounded() {
         let cost = |variable, max| {
             check(
                 &[("containers", variable)],
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_computed_variable_is_not() {
+    fn computed_variable_is_unbounded() {
         check(
             &[("names", "object.spec.containers.map(c, c.name)")],
             "variables.names.all(n, n.startsWith('a'))",

@@ -429,7 +429,7 @@ mod tests {
 
     /// The costs for several kinds are the maximum of the costs for each kind, regardless of shared types.
     #[test]
-    fn kinds_that_share_types_have_their_own_costs() {
+    fn costs_of_kinds_with_shared_types_are_separate() {
         let text = Arc::new(DeclType::scalar(DeclKind::String));
         let list = Arc::new(DeclType::list(text, -1));
         let nested = Arc::new(DeclType::list(Arc::clone(&list), -1));
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_pays_for_the_variables_that_it_reads() {
+    fn stage_cost_includes_variables_it_reads() {
         let spec = json!({
             "variables": [
                 {"name": "base", "expression": "object.list"},
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_of_the_schema_keeps_a_loop_within_a_loop_below_the_limit() {
+    fn max_items_keeps_nested_loop_below_limit() {
         let spec = json!({"validations": [{"expression": "object.list.all(x, object.list.all(y, x == y))"}]});
         let worst = |max_items| costs(&spec, max_items).expressions.remove(0).worst.unwrap();
         let few = worst(100);
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_nothing_bounds_has_no_worst_case() {
+    fn unbounded_size_has_no_worst_case() {
         let spec = json!({
             "variables": [{"name": "v", "expression": "object.list.map(x, x)"}],
             "validations": [{"expression": "variables.v.all(x, x)"}],

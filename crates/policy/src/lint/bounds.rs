@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_found() {
+    fn contradictory_bounds_are_found() {
         let x = "object.spec.x";
         let no = Some((false, x));
         let yes = Some((true, x));

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_that_exclude_each_other_are_found() {
+    fn contradictory_selector_requirements_are_found() {
         let found = |selector| {
             let selector: LabelSelector = k8s_openapi::serde_json::from_value(selector).unwrap();
             contradiction([&selector]).map(str::to_owned)

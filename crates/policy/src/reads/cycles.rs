@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_reach_themselves() {
+    fn self_reading_finds_cycles() {
         check(&[("a", "1"), ("b", "variables.a")], &[]);
         check(&[("a", "1"), ("a", "variables.a")], &["a"]);
         check(

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_those_that_were_written() {
+    fn subexpressions_exclude_those_added_by_macros() {
         check(
             "a.b == 1 && has(a.c)",
             &[

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_errors_are_those_of_the_whole_mutation() {
+    fn step_errors_equal_errors_of_mutate() {
         let kinds = KnownKinds::new(Builtin::load().unwrap(), Vec::new());
         let namespace = json!({"metadata": {"name": "default"}});
         let namespaces = Some(Namespace::new(&namespace));

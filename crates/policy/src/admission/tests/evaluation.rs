@@ -41,7 +41,7 @@ fn decision(evaluation: &Evaluation) -> &Decision {
 }
 
 #[test]
-fn variables_are_evaluated_once_and_only_if_they_are_read() {
+fn variables_are_evaluated_once_and_only_if_read() {
     let used = |expression: &str| {
         let variables = [
             ("a".to_owned(), "lists.range(100).sum()".to_owned()),
@@ -61,7 +61,7 @@ fn variables_are_evaluated_once_and_only_if_they_are_read() {
 }
 
 #[test]
-fn variables_that_read_themselves_are_errors() {
+fn self_reading_variable_fails() {
     for cycle in [
         [("a", "1"), ("a", "variables.a + 1"), ("b", "2")],
         [("a", "1"), ("b", "variables.a"), ("a", "variables.b")],
@@ -74,7 +74,7 @@ fn variables_that_read_themselves_are_errors() {
 }
 
 #[test]
-fn long_chains_of_variables_end_in_a_value_or_an_error() {
+fn long_variable_chain_ends_with_value_or_error() {
     let add = |before: &str| format!("{before} + 1");
     let evaluation = evaluate(&spec(&chain(400, "1", add), "variables.v399 == 400"));
     assert_eq!(decision(&evaluation), &Decision::admit());
@@ -83,7 +83,7 @@ fn long_chains_of_variables_end_in_a_value_or_an_error() {
 }
 
 #[test]
-fn own_limits_decide_nothing_whatever_the_failure_policy() {
+fn exceeded_own_limit_makes_no_decision() {
     let is_quantity = format!("isQuantity('{}')", "9".repeat(10_001));
     for (expression, expected) in [
         (
@@ -106,7 +106,7 @@ fn own_limits_decide_nothing_whatever_the_failure_policy() {
 }
 
 #[test]
-fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
+fn deeply_nested_value_ends_with_value_or_error() {
     let wrap = |before: &str| format!("[{before}, {before}]");
     // The list has 2^40 nested elements, which must not be traversed.
     let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
@@ -135,14 +135,14 @@ fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
 }
 
 #[test]
-fn a_scope_that_is_held_by_its_own_variables_is_dropped() {
+fn scope_referenced_by_its_variables_is_dropped() {
     let variables = [("a".to_owned(), "dyn(variables)".to_owned())];
     let evaluation = evaluate(&spec(&variables, "variables.a == variables"));
     assert_eq!(decision(&evaluation), &Decision::admit());
 }
 
 #[test]
-fn an_object_of_any_size_costs_what_is_read_of_it() {
+fn large_object_costs_only_what_is_read() {
     let annotations: serde_json::Map<_, _> = (0..10_000)
         .map(|n| (format!("key-{n}"), json!("x".repeat(100))))
         .collect();
@@ -161,7 +161,7 @@ fn an_object_of_any_size_costs_what_is_read_of_it() {
 }
 
 #[test]
-fn a_syntax_error_is_told_in_the_words_of_the_api_server() {
+fn syntax_error_has_api_server_wording() {
     let evaluation = evaluate(&spec(&[], "size(object"));
     let message = &decision(&evaluation).message;
     assert!(message.contains("missing ')' at '<EOF>'"), "{message}");
@@ -175,7 +175,7 @@ fn a_syntax_error_is_told_in_the_words_of_the_api_server() {
 }
 
 #[test]
-fn comparisons_of_a_policy_are_bounded_together() {
+fn comparisons_of_policy_share_step_limit() {
     let wrap = |before: &str| format!("[{before}, {before}]");
     let mut spec = spec(&chain(17, "1", wrap), "true");
     // Each terminates, but a thousand of them would take minutes.
@@ -201,7 +201,7 @@ fn growing(failure_policy: &str, expression: &str) -> Json {
 }
 
 #[test]
-fn exceeded_memory_is_no_decision() {
+fn exceeded_memory_makes_no_decision() {
     let doubled = format!("['aaaa']{}", ".map(x, dyn(x) + dyn(x))".repeat(31));
     let joined = format!("[0]{}", ".map(x, [x, x])".repeat(4));
     let padded = "'a'.replace('', ['a'].map(x, dyn(x) + x).join())";
@@ -218,7 +218,7 @@ fn exceeded_memory_is_no_decision() {
 }
 
 #[test]
-fn exceeded_memory_of_review_is_no_decision() {
+fn exceeded_memory_of_review_makes_no_decision() {
     let mut spec = growing(
         "Fail",
         &format!("['aaaa']{}", ".map(x, dyn(x) + dyn(x))".repeat(31)),
@@ -294,7 +294,7 @@ fn recorder_does_not_evaluate_lazy_variables() {
 
 /// Source: answers of `parity/oracle admit`.
 #[test]
-fn objects_equal_params_by_what_they_hold() {
+fn object_equals_params_with_same_content() {
     let expressions = [
         ("object == params", true),
         ("params == object", true),
@@ -330,7 +330,7 @@ fn objects_equal_params_by_what_they_hold() {
 
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go` (`wrappedParam`), and `oracle admit`.
 #[test]
-fn params_say_their_kind() {
+fn params_have_api_version_and_kind() {
     for (api_version, kind) in [
         ("v1", "ConfigMap"),
         ("rbac.authorization.k8s.io/v1", "ClusterRole"),
@@ -362,7 +362,7 @@ fn params_say_their_kind() {
 
 /// Source: answers of `parity/oracle admit`.
 #[test]
-fn lists_of_extra_may_be_null() {
+fn user_extra_list_may_be_null() {
     let mut request = deployment();
     request.user_info.extra = [("k".to_owned(), None), ("l".to_owned(), Some(Vec::new()))].into();
     let params = ParamList::default();
@@ -384,7 +384,7 @@ fn lists_of_extra_may_be_null() {
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `parity/oracle admit`.
 #[test]
-fn selectors_of_checks_are_no_errors() {
+fn invalid_selector_in_authorizer_check_is_dropped() {
     let request = deployment();
     let params = ParamList::default();
     let authorizer = AuthorizerList(vec![AuthorizerRule {

@@ -66,7 +66,7 @@ fn check_error(reference: &Json, params: &ParamList, expect: &str) {
 }
 
 #[test]
-fn params_are_named_or_selected() {
+fn params_lookup_by_name_or_selector() {
     check(&json!({"name": "a"}), &["default/a"]);
     check(&json!({"name": "a", "namespace": "other"}), &["other/a"]);
     check(&json!({"selector": {}}), &["default/a", "default/b"]);
@@ -79,7 +79,7 @@ fn params_are_named_or_selected() {
 }
 
 #[test]
-fn params_that_are_not_found_deny_if_the_binding_says_so() {
+fn missing_params_deny_if_action_is_deny() {
     check(&json!({"name": "zz"}), &[]);
     check(
         &json!({"name": "zz", "parameterNotFoundAction": "Allow"}),
@@ -97,7 +97,7 @@ fn params_that_are_not_found_deny_if_the_binding_says_so() {
 }
 
 #[test]
-fn references_that_say_too_much_or_too_little_are_errors() {
+fn invalid_param_ref_is_error() {
     let params = config_maps();
     let both = json!({"name": "a", "selector": {}});
     check_error(
@@ -125,7 +125,7 @@ fn references_that_say_too_much_or_too_little_are_errors() {
 }
 
 #[test]
-fn params_of_a_request_without_namespace_must_say_theirs() {
+fn cluster_scoped_request_needs_param_ref_namespace() {
     let mut request = deployment();
     request.namespace.clear();
     let deny = |reference: Json| {
@@ -142,7 +142,7 @@ fn params_of_a_request_without_namespace_must_say_theirs() {
 }
 
 #[test]
-fn a_binding_without_reference_evaluates_once() {
+fn binding_without_param_ref_evaluates_once() {
     let outcome = review(
         &spec(&json!({})),
         &deployment(),
@@ -160,7 +160,7 @@ fn a_binding_without_reference_evaluates_once() {
 }
 
 #[test]
-fn errors_of_the_policy_come_before_its_bindings() {
+fn policy_error_precedes_bindings() {
     let namespaces = default_namespace();
     let params = config_maps();
     let authorizer = Arc::new(AuthorizerList::default());
@@ -184,7 +184,7 @@ fn errors_of_the_policy_come_before_its_bindings() {
 }
 
 #[test]
-fn a_policy_without_constraints_denies() {
+fn policy_without_constraints_denies() {
     let outcome = review(
         &json!({"validations": []}),
         &deployment(),
@@ -198,7 +198,7 @@ fn a_policy_without_constraints_denies() {
 }
 
 #[test]
-fn a_missing_namespace_ends_the_request() {
+fn missing_namespace_denies_request() {
     let mut request = deployment();
     request.namespace = "zz".to_owned();
     let fields = json!({"failurePolicy": "Ignore"});

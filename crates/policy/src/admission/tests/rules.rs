@@ -28,7 +28,7 @@ fn with(field: &str, value: Json) -> Json {
 }
 
 #[test]
-fn a_rule_names_groups_versions_resources_and_operations() {
+fn rule_matches_group_version_resource_and_operation() {
     let request = deployment();
     check(&constraints(), &request, true);
     for (field, matching, other) in [
@@ -49,7 +49,7 @@ fn a_rule_names_groups_versions_resources_and_operations() {
 }
 
 #[test]
-fn a_subresource_is_named_by_itself_or_a_wildcard() {
+fn rule_matches_subresource_by_name_or_wildcard() {
     let request = AdmissionRequest {
         subresource: "scale".to_owned(),
         ..deployment()
@@ -62,7 +62,7 @@ fn a_subresource_is_named_by_itself_or_a_wildcard() {
 }
 
 #[test]
-fn namespaces_are_of_the_cluster_whatever_their_request_says() {
+fn rule_treats_namespaces_as_cluster_scoped() {
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let gvr = Gvr::new("", "v1", "namespaces");
     let mut request = AdmissionRequest::create(gvr, Object::new(&object));
@@ -78,14 +78,14 @@ fn namespaces_are_of_the_cluster_whatever_their_request_says() {
 }
 
 #[test]
-fn exclusions_win_over_rules() {
+fn exclude_rules_take_precedence() {
     let request = deployment();
     let excluded = constraints()["resourceRules"].clone();
     check(&with("excludeResourceRules", excluded), &request, false);
 }
 
 #[test]
-fn selectors_look_at_the_namespace_and_at_both_objects() {
+fn selectors_match_namespace_and_both_objects() {
     let labels = |key: &str, value: &str| json!({"matchLabels": {key: value}});
     let mut request = deployment();
     check(
@@ -123,7 +123,7 @@ fn selectors_look_at_the_namespace_and_at_both_objects() {
 }
 
 #[test]
-fn a_namespace_that_is_written_is_selected_by_what_it_becomes() {
+fn namespace_selector_matches_new_labels_of_written_namespace() {
     let namespace = |labels: &Json| {
         let object = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels},
@@ -149,7 +149,7 @@ fn namespace_selector_matches_requests_without_namespace() {
 }
 
 #[test]
-fn wrong_selectors_count_only_where_rules_match() {
+fn invalid_selector_is_error_only_if_rules_match() {
     let wrong = json!({"matchExpressions": [{"key": "a", "operator": "Bad"}]});
     for field in ["namespaceSelector", "objectSelector"] {
         assert_eq!(
@@ -166,7 +166,7 @@ fn wrong_selectors_count_only_where_rules_match() {
 }
 
 #[test]
-fn a_missing_namespace_is_told() {
+fn missing_namespace_is_error() {
     let mut request = deployment();
     request.namespace = "zz".to_owned();
     let selector = json!({"matchLabels": {"env": "dev"}});
@@ -177,7 +177,7 @@ fn a_missing_namespace_is_told() {
 }
 
 #[test]
-fn equivalents_match_unless_the_policy_is_exact() {
+fn equivalent_resources_match_unless_match_policy_is_exact() {
     let mut request = deployment();
     let equivalent = |version: &str, kind: &str| Equivalent {
         gvr: Gvr::new("apps", version, "deployments"),

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_evaluated() {
+    fn fold_constant_call_returns_result() {
         let pod = || text("Pod");
         for (function, is_member, args, wanted) in [
             (

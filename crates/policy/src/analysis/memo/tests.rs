@@ -157,7 +157,7 @@ fn memo_does_not_change_findings() {
 }
 
 #[test]
-fn kinds_that_are_alike_are_analysed_once() {
+fn memo_equivalent_kinds_are_analyzed_once() {
     let kinds = Kinds::new();
     let n_analysed = |expression: &str| {
         let policy = policy(&[expression]);
@@ -181,7 +181,7 @@ fn kinds_that_are_alike_are_analysed_once() {
 }
 
 #[test]
-fn kinds_that_are_not_looked_at_are_analysed_once() {
+fn memo_kinds_without_schema_are_analyzed_once() {
     let n_steps = |expression: &str, kinds: &[&str]| {
         let policy = policy(&[expression]);
         let mut memo = Memo::new(&policy, None);
@@ -204,7 +204,7 @@ fn kinds_that_are_not_looked_at_are_analysed_once() {
 }
 
 #[test]
-fn the_fields_that_are_read_are_known_or_more_may_be() {
+fn fields_read_is_none_if_more_may_be_read() {
     let table: [(&str, Option<&[&str]>); 12] = [
         (
             "object.metadata.name != oldObject.spec.name",

@@ -65,7 +65,7 @@ fn with_variables(variables: &[(&str, &str)], expression: &str) -> Vec<String> {
 }
 
 #[test]
-fn terms_that_decide_are_told_with_what_they_compare() {
+fn counterfactuals_show_deciding_terms_with_operands() {
     let table: [(&str, &[&str]); 16] = [
         ("object.a <= 5", &["object.a <= 5 (object.a is 7)"]),
         ("object.a <= 9", &["object.a > 9 (object.a is 7)"]),
@@ -127,7 +127,7 @@ fn terms_that_decide_are_told_with_what_they_compare() {
 }
 
 #[test]
-fn values_without_a_text_are_not_told() {
+fn counterfactuals_values_without_text_are_not_shown() {
     let check = "authorizer.group('apps').resource('deployments').check('list').allowed()";
     assert!(changes_of(check).is_empty());
     assert_eq!(changes_of(&format!("!{check}")), [check]);
@@ -138,7 +138,7 @@ fn values_without_a_text_are_not_told() {
 }
 
 #[test]
-fn the_element_that_decides_is_named_by_its_index_or_key() {
+fn deciding_element_is_shown_by_index_or_key() {
     assert_eq!(
         changes_of("object.m.all(k, object.m[k] < 5)"),
         ["object.m[k] < 5 for each k of object.m (fails for object.m[\"y\"])"]
@@ -157,7 +157,7 @@ fn the_element_that_decides_is_named_by_its_index_or_key() {
 }
 
 #[test]
-fn constants_cannot_be_changed() {
+fn counterfactuals_of_constants_are_empty() {
     for constant in [
         "false",
         "1 == 2",
@@ -179,7 +179,7 @@ fn constants_cannot_be_changed() {
 }
 
 #[test]
-fn ways_beyond_three_are_counted_and_those_of_many_terms_are_not_told() {
+fn counterfactuals_beyond_limits_are_counted_or_dropped() {
     let of_number = |n: usize| format!("object.a == {n}");
     let any = |of: std::ops::Range<usize>| of.map(of_number).collect::<Vec<_>>().join(" || ");
     let first = |n: usize| format!("{} (object.a is 7)", of_number(n));
@@ -229,7 +229,7 @@ fn presence_of_object_is_not_repeated() {
 }
 
 #[test]
-fn elements_of_macros_within_macros_are_named() {
+fn counterfactuals_nested_macros_show_elements() {
     assert_eq!(
         changes_of("object.l.all(x, x.p.all(y, y < 5))"),
         [
@@ -239,7 +239,7 @@ fn elements_of_macros_within_macros_are_named() {
 }
 
 #[test]
-fn terms_that_the_change_may_change_are_told_with_it() {
+fn counterfactuals_affected_terms_are_listed_with_still() {
     let table: [(&str, &[&str]); 14] = [
         // Without `a`, the first term would be false, unless `b` goes as well.
         (
@@ -314,7 +314,7 @@ fn terms_that_the_change_may_change_are_told_with_it() {
 }
 
 #[test]
-fn a_variable_reads_as_its_expression_does() {
+fn counterfactuals_variable_reads_what_its_expression_reads() {
     let variables = [("big", "object.a > 5"), ("text", "object.b == 'text'")];
     assert_eq!(
         with_variables(&variables, "variables.big && object.a < 3"),
