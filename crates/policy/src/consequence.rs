@@ -54,7 +54,7 @@ pub(super) fn consequences(
     expressions: &[PolicyExpression],
     fails_closed: bool,
 ) -> Vec<Consequence> {
-    let mut found: Vec<Consequence> = expressions
+    let mut consequences: Vec<Consequence> = expressions
         .iter()
         .map(|expression| role_consequence(expression.role, fails_closed))
         .collect();
@@ -67,10 +67,11 @@ pub(super) fn consequences(
         .collect();
     // A variable fails its readers. The strongest consequence is propagated first, to each variable once.
     let mut readers: Vec<usize> = (0..expressions.len()).collect();
-    readers.sort_by_key(|n| found.get(*n).copied());
+    readers.sort_by_key(|n| consequences.get(*n).copied());
     let mut of_readers_of_all: Option<Consequence> = None;
     while let Some(reader) = readers.pop() {
-        let (Some(expression), Some(worst)) = (expressions.get(reader), found.get(reader).copied())
+        let (Some(expression), Some(worst)) =
+            (expressions.get(reader), consequences.get(reader).copied())
         else {
             continue;
         };
@@ -89,7 +90,7 @@ pub(super) fn consequences(
         }
         for n in named.chain(all.into_iter().flatten()) {
             checkpoint();
-            if let Some(known) = found.get_mut(n)
+            if let Some(known) = consequences.get_mut(n)
                 && *known < worst
             {
                 *known = worst;
@@ -97,7 +98,7 @@ pub(super) fn consequences(
             }
         }
     }
-    found
+    consequences
 }
 
 /// Returns the consequence for an expression that no other expression reads.

@@ -261,12 +261,12 @@ impl VariableTypes {
     /// Copies the existing variables while a type returned by [`VariableTypes::to_type`] is in use.
     pub(super) fn add(&mut self, name: &str, type_: Type) {
         let fields = Arc::make_mut(&mut self.0);
-        let known = fields
+        let existing = fields
             .places
             .get(name)
             .and_then(|&place| fields.types.get_mut(place));
-        if let Some((_, known)) = known {
-            *known = type_;
+        if let Some((_, existing)) = existing {
+            *existing = type_;
             return;
         }
         let name: Arc<str> = name.into();

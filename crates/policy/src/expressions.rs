@@ -98,9 +98,9 @@ impl TextLeft {
     }
 
     /// Drops the findings in `found`, for the expression `text`, that exceed the limit. Returns the bytes of the rest.
-    pub(super) fn cut(&self, found: &mut Diagnostics, text: &str) -> usize {
+    pub(super) fn cut(&self, diagnostics: &mut Diagnostics, text: &str) -> usize {
         let left = self.0.get();
-        let n_bytes = found.cut(text, left);
+        let n_bytes = diagnostics.cut(text, left);
         self.0.set(left.saturating_sub(n_bytes));
         n_bytes
     }
@@ -130,8 +130,8 @@ impl PolicyExpression {
         text: &str,
     ) -> Self {
         working_on(&field_ref);
-        let (ast, found) = syntax::parse_within(text, n_left);
-        let parsed = ast.map(Arc::new).ok_or(found);
+        let (ast, diagnostics) = syntax::parse_within(text, n_left);
+        let parsed = ast.map(Arc::new).ok_or(diagnostics);
         Self {
             field_ref,
             role,
@@ -151,10 +151,14 @@ impl PolicyExpression {
     }
 
     /// Returns `found`, the findings of the parser, in the wording `words`.
-    pub(super) fn in_words<'a>(&'a self, found: &'a Diagnostics, words: Words) -> &'a Diagnostics {
+    pub(super) fn in_words<'a>(
+        &'a self,
+        diagnostics: &'a Diagnostics,
+        words: Words,
+    ) -> &'a Diagnostics {
         let is_ours_alone = |finding: &Diagnostic| finding.kind.code() == Code::TooComplex;
-        if words == Words::Ours || found.as_slice().iter().any(is_ours_alone) {
-            return found;
+        if words == Words::Ours || diagnostics.as_slice().iter().any(is_ours_alone) {
+            return diagnostics;
         }
         self.in_upstream_words
             .get_or_init(|| antlr::findings(&self.text))
@@ -177,16 +181,16 @@ impl PolicyExpression {
         working_on(&self.field_ref);
         let ast = match &self.parsed {
             Ok(ast) => ast,
-            Err(found) => return ExpressionCheck::Unparsed(found),
+            Err(diagnostics) => return ExpressionCheck::Unparsed(diagnostics),
         };
-        let (checked, mut found) = checker::check(ast, &self.text, env);
-        if found.is_empty() {
-            ast_validators::validate(&checked, env, &self.text, &mut found);
+        let (checked, mut diagnostics) = checker::check(ast, &self.text, env);
+        if diagnostics.is_empty() {
+            ast_validators::validate(&checked, env, &self.text, &mut diagnostics);
         }
-        if found.is_empty() {
+        if diagnostics.is_empty() {
             ExpressionCheck::Passed(checked)
         } else {
-            ExpressionCheck::Failed(checked, found)
+            ExpressionCheck::Failed(checked, diagnostics)
         }
     }
 }

@@ -57,7 +57,7 @@ impl ExpressionFindings {
     pub fn iter(&self) -> impl Iterator<Item = (&Gvk, Severity, &Diagnostic)> {
         self.kinds.iter().flat_map(|kind| {
             kind.iter()
-                .map(|(severity, found)| (&kind.gvk, severity, found))
+                .map(|(severity, diagnostic)| (&kind.gvk, severity, diagnostic))
         })
     }
 
@@ -73,8 +73,8 @@ impl KindFindings {
     pub fn iter(&self) -> impl Iterator<Item = (Severity, &Diagnostic)> {
         let errors = self.errors.as_slice().iter();
         let warnings = self.warnings.as_slice().iter();
-        let errors = errors.map(|found| (Severity::Error, found));
-        errors.chain(warnings.map(|found| (Severity::Warning, found)))
+        let errors = errors.map(|diagnostic| (Severity::Error, diagnostic));
+        errors.chain(warnings.map(|diagnostic| (Severity::Warning, diagnostic)))
     }
 
     /// Returns the findings by severity, in order.
@@ -84,7 +84,7 @@ impl KindFindings {
             (Severity::Warning, &self.warnings),
         ]
         .into_iter()
-        .filter(|(_, found)| !found.is_empty())
+        .filter(|(_, diagnostics)| !diagnostics.is_empty())
     }
 
     /// Returns the rendering options for the findings of a severity.
@@ -98,9 +98,9 @@ impl KindFindings {
 
     /// Returns the length of the rendered findings for the expression `text`, in bytes.
     pub(super) fn rendered_len(&self, text: &str) -> usize {
-        let lengths = self
-            .by_severity()
-            .map(|(severity, found)| found.rendered_len(text, self.shown(severity)) + 1);
+        let lengths = self.by_severity().map(|(severity, diagnostics)| {
+            diagnostics.rendered_len(text, self.shown(severity)) + 1
+        });
         lengths.sum::<usize>().saturating_sub(1)
     }
 }

@@ -213,34 +213,34 @@ impl Evaluator {
                 }
             }
         }
-        let (found, end) = match &self.failure_policy {
+        let (conditions_match, end) = match &self.failure_policy {
             FailurePolicy::Fail if !errors.is_empty() => {
                 let error = aggregate(&errors);
-                let found = ConditionsMatch {
+                let conditions_match = ConditionsMatch {
                     error: Some(error.clone()),
                     ..ConditionsMatch::default()
                 };
                 (
-                    found,
+                    conditions_match,
                     Conditions::End(vec![self.failure_policy.decision(error)]),
                 )
             }
             FailurePolicy::Ignore if !errors.is_empty() => {
-                let found = ConditionsMatch {
+                let conditions_match = ConditionsMatch {
                     ignored: Some(aggregate(&errors)),
                     ..ConditionsMatch::default()
                 };
-                (found, Conditions::End(Vec::new()))
+                (conditions_match, Conditions::End(Vec::new()))
             }
             FailurePolicy::Fail | FailurePolicy::Ignore | FailurePolicy::Unknown(_) => {
-                let found = ConditionsMatch {
+                let conditions_match = ConditionsMatch {
                     matches: true,
                     ..ConditionsMatch::default()
                 };
-                (found, Conditions::Met)
+                (conditions_match, Conditions::Met)
             }
         };
-        evaluation.match_conditions = Some(found);
+        evaluation.match_conditions = Some(conditions_match);
         end
     }
 

@@ -84,8 +84,8 @@ impl Recorder {
     /// Takes the recording.
     #[must_use]
     pub fn take(&self) -> Recording {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut known)
+        let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut recording)
     }
 
     /// Returns the recorder of one expression.
@@ -113,13 +113,13 @@ impl Observer for Recorder {
 
 impl Observer for ExpressionRecorder<'_> {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
-        let mut known = self
+        let mut recording = self
             .recorder
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let now = self.recorder.1.fetch_add(1, Ordering::Relaxed);
-        let seen = known.entry((self.index, part)).or_default();
+        let seen = recording.entry((self.index, part)).or_default();
         match result {
             Ok(Value::Bool(true)) if !seen.is_true => seen.first_true = Some(seen.n),
             Ok(Value::Bool(false)) if !seen.is_false => seen.first_false = Some(seen.n),
@@ -310,8 +310,8 @@ mod tests {
     #[track_caller]
     fn check(expression: &str, expected: &str) {
         let ast = Arc::new(syntax::parse(expression).0.unwrap());
-        let (checked, found) = checker::check(&ast, expression, env());
-        assert!(found.is_empty(), "{expression}");
+        let (checked, diagnostics) = checker::check(&ast, expression, env());
+        assert!(diagnostics.is_empty(), "{expression}");
         let program = Program::plan(&checked, env(), &KubernetesRuntime).unwrap();
         let none: [(&str, Value); 0] = [];
         let value = program.eval(&none, Limits::of_cost(10_000)).result.unwrap();

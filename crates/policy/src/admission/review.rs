@@ -311,8 +311,9 @@ impl Review<'_> {
                 Some(binding) => format!(" with binding '{binding}'"),
                 None => String::new(),
             };
-            let said = &denial.message;
-            let said = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {said}");
+            let message = &denial.message;
+            let message =
+                format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
             let reason = if denial.reason.is_empty() {
                 "Invalid".to_owned()
             } else {
@@ -321,7 +322,7 @@ impl Review<'_> {
             Status {
                 code: code_of(&reason),
                 reason,
-                message: forbidden(self.request, &said),
+                message: forbidden(self.request, &message),
                 cause: denial.message,
                 binding: denial.binding,
                 by: denial.by,
@@ -361,10 +362,10 @@ fn code_of(reason: &str) -> u16 {
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/errors.go`, `NewForbidden`; apimachinery
 /// `pkg/api/errors/errors.go`, `NewForbidden`.
-fn forbidden(request: &AdmissionRequest, said: &str) -> String {
+fn forbidden(request: &AdmissionRequest, message: &str) -> String {
     let resource = &request.gvr.resource;
     if resource.is_empty() {
-        return format!("forbidden: {said}");
+        return format!("forbidden: {message}");
     }
     let object = request.object.as_ref();
     let names = [
@@ -376,7 +377,7 @@ fn forbidden(request: &AdmissionRequest, said: &str) -> String {
     let name = names.into_iter().find(|name| !name.is_empty());
     let name = go_quote(name.unwrap_or_default());
     match request.gvr.group.as_str() {
-        "" => format!("{resource} {name} is forbidden: {said}"),
-        group => format!("{resource}.{group} {name} is forbidden: {said}"),
+        "" => format!("{resource} {name} is forbidden: {message}"),
+        group => format!("{resource}.{group} {name} is forbidden: {message}"),
     }
 }

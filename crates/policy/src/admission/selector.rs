@@ -76,8 +76,8 @@ impl Requirement {
         let mut errors = Vec::new();
         let key_errors = validation::qualified_name(key.as_bytes());
         if !key_errors.is_empty() {
-            let found = key_errors.join("; ");
-            errors.push(format!("key: Invalid value: {}: {found}", go_quote(key)));
+            let details = key_errors.join("; ");
+            errors.push(format!("key: Invalid value: {}: {details}", go_quote(key)));
         }
         match operator {
             SelectorOperator::In | SelectorOperator::NotIn if values.is_empty() => errors.push(
@@ -95,10 +95,10 @@ impl Requirement {
         for (n, value) in values.iter().enumerate() {
             let value_errors = validation::label_value(value.as_bytes());
             if !value_errors.is_empty() {
-                let found = value_errors.join("; ");
+                let details = value_errors.join("; ");
                 let value = go_quote(value);
                 errors.push(format!(
-                    "values[{n}][{key}]: Invalid value: {value}: {found}"
+                    "values[{n}][{key}]: Invalid value: {value}: {details}"
                 ));
             }
         }

@@ -37,12 +37,12 @@ pub(super) fn run<'a>(
     budget: u64,
 ) -> StageOutcome {
     let mut remaining = budget;
-    let mut made: Option<Arc<Scope>> = None;
+    let mut cached_scope: Option<Arc<Scope>> = None;
     let evaluated: Result<Vec<_>, String> = expressions
         .map(|expression| {
             expression
                 .map(|expression| {
-                    let scope = made.get_or_insert_with(&make_scope);
+                    let scope = cached_scope.get_or_insert_with(&make_scope);
                     evaluate(expression, scope, &mut remaining)
                 })
                 .transpose()

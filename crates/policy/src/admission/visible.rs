@@ -164,7 +164,7 @@ fn options(request: &AdmissionRequest) -> Value {
     let Some(options_kind) = request.operation.options_kind() else {
         return Value::Null;
     };
-    let known: &[_] = match request.operation {
+    let option_fields: &[_] = match request.operation {
         Operation::Delete => &DELETE_OPTIONS,
         Operation::Create | Operation::Update | Operation::Connect => &WRITE_OPTIONS,
     };
@@ -173,7 +173,7 @@ fn options(request: &AdmissionRequest) -> Value {
     let mut fields = Fields::default();
     fields.set("kind", options_kind);
     fields.set("apiVersion", "meta.k8s.io/v1");
-    for (name, field) in known {
+    for (name, field) in option_fields {
         let Some(value) = given.and_then(|given| given.field(name)) else {
             continue;
         };

@@ -257,13 +257,13 @@ pub fn differences(
             params: declared_params.as_ref(),
         };
         for (n, expression, checked) in kind.check_all() {
-            let ExpressionCheck::Failed(checked, found) = checked else {
+            let ExpressionCheck::Failed(checked, diagnostics) = checked else {
                 continue;
             };
             if !policy.compiles(n) {
                 continue;
             }
-            for finding in found.as_slice() {
+            for finding in diagnostics.as_slice() {
                 if !analysis.has_finding_at(n, finding.expr) {
                     differences.push(Difference {
                         field_ref: expression.field_ref.clone(),

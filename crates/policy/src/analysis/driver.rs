@@ -70,7 +70,7 @@ impl Trace {
 #[derive(Debug, Default)]
 pub(super) struct KindAnalysis {
     /// By the index of the expression.
-    pub(super) found: BTreeMap<usize, Finding>,
+    pub(super) findings: BTreeMap<usize, Finding>,
     /// Tests for a field that objects of the kind cannot have: expression, test and field.
     pub(super) absent: Vec<(usize, ExprId, UndefinedField)>,
     /// Other tests for a field.
@@ -97,7 +97,7 @@ pub(super) enum Finding {
     /// The API server rejects the expression.
     Refused {
         /// The findings.
-        found: Diagnostics,
+        diagnostics: Diagnostics,
         /// Their length as text, in bytes.
         n_bytes: usize,
     },
@@ -165,8 +165,8 @@ impl<'a> Driver<'a> {
         }
         analysis.find_null();
         self.check_refused(object, &types, &mut analysis);
-        let found = analysis.found.values().map(Finding::n_steps).sum();
-        self.take(found);
+        let n_steps = analysis.findings.values().map(Finding::n_steps).sum();
+        self.take(n_steps);
         analysis
     }
 
@@ -313,24 +313,28 @@ impl<'a> Driver<'a> {
             self.take(expression.n_nodes());
             let is_mutation = expression.role.is_mutation();
             let env = if is_mutation { &mutation_env } else { &env };
-            let mut found = match expression.check(env) {
-                ExpressionCheck::Unparsed(found) => found.clone(),
-                ExpressionCheck::Failed(_, found) => found,
+            let mut diagnostics = match expression.check(env) {
+                ExpressionCheck::Unparsed(diagnostics) => diagnostics.clone(),
+                ExpressionCheck::Failed(_, diagnostics) => diagnostics,
                 // Planning errors are reported for the mutation as a whole.
                 ExpressionCheck::Passed(_) if is_mutation => continue,
                 ExpressionCheck::Passed(checked) => {
                     match unplanned(&checked, env, &expression.text) {
-                        Some(found) => found,
+                        Some(diagnostics) => diagnostics,
                         None => continue,
                     }
                 }
             };
-            found.retain(|finding| finding.kind.code() != Code::TooComplex);
-            if !found.is_empty() {
-                let n_bytes = self.text_left.cut(&mut found, &expression.text);
-                analysis
-                    .found
-                    .insert(n, Finding::Refused { found, n_bytes });
+            diagnostics.retain(|finding| finding.kind.code() != Code::TooComplex);
+            if !diagnostics.is_empty() {
+                let n_bytes = self.text_left.cut(&mut diagnostics, &expression.text);
+                analysis.findings.insert(
+                    n,
+                    Finding::Refused {
+                        diagnostics,
+                        n_bytes,
+                    },
+                );
             }
         }
     }
@@ -406,17 +410,17 @@ impl KindAnalysis {
 
     /// Returns true if the kind has no findings: no failure, no absent field, no incomparable types.
     pub(super) fn has_no_findings(&self) -> bool {
-        self.found.is_empty() && self.absent.is_empty() && self.unlike.is_empty()
+        self.findings.is_empty() && self.absent.is_empty() && self.unlike.is_empty()
     }
 
     /// Returns true if the expression with index `n` has a finding.
     pub(super) fn fails(&self, n: usize) -> bool {
-        self.found.contains_key(&n)
+        self.findings.contains_key(&n)
     }
 
     /// Returns true if the expression with index `n` has a finding at `id`.
     pub(super) fn has_finding_at(&self, n: usize, id: Option<ExprId>) -> bool {
-        self.found.get(&n).is_some_and(|finding| match finding {
+        self.findings.get(&n).is_some_and(|finding| match finding {
             Finding::Refused { .. } => true,
             Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
         })
@@ -444,8 +448,8 @@ impl KindAnalysis {
 
     /// Adds an issue to the expression with index `n`.
     pub(super) fn add_issue(&mut self, n: usize, issue: Issue) {
-        let found = self.found.entry(n);
-        match found.or_insert_with(|| Finding::Issues(Vec::new())) {
+        let entry = self.findings.entry(n);
+        match entry.or_insert_with(|| Finding::Issues(Vec::new())) {
             Finding::Issues(issues) => {
                 if issues.len() < MAX_ISSUES && !issues.contains(&issue) {
                     issues.push(issue);
@@ -482,14 +486,14 @@ impl Finding {
         expression: &PolicyExpression,
         text_left: &TextLeft,
     ) -> Diagnostics {
-        let mut found = match (self, expression.parsed()) {
-            (Self::Refused { found, .. }, _) => return found.clone(),
+        let mut diagnostics = match (self, expression.parsed()) {
+            (Self::Refused { diagnostics, .. }, _) => return diagnostics.clone(),
             (Self::Issues(issues), Ok(ast)) => {
                 interpret::to_diagnostics(issues, ast, &expression.text)
             }
-            (Self::Issues(_), Err(found)) => found.clone(),
+            (Self::Issues(_), Err(diagnostics)) => diagnostics.clone(),
         };
-        text_left.cut(&mut found, &expression.text);
-        found
+        text_left.cut(&mut diagnostics, &expression.text);
+        diagnostics
     }
 }

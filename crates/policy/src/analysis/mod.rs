@@ -221,9 +221,9 @@ fn check(
     match profile {
         Profile::Upstream => {
             let kinds = matching::upstream_kinds(policy.policy(), matched.mapper());
-            let (found, unchecked) = resolve(&kinds, schemas);
+            let (resolved, unchecked) = resolve(&kinds, schemas);
             outcome.unchecked = unchecked;
-            let typed = found.into_iter().map(|(gvk, schema)| {
+            let typed = resolved.into_iter().map(|(gvk, schema)| {
                 let type_ = object_type(&schema, &gvk, profile);
                 (gvk, type_)
             });
@@ -250,12 +250,12 @@ fn resolve(
     kinds: &[Gvk],
     schemas: &dyn SchemaResolver,
 ) -> (Vec<(Gvk, Arc<DeclType>)>, Vec<UncheckedKind>) {
-    let mut found = Vec::new();
+    let mut resolved = Vec::new();
     let mut unchecked = Vec::new();
     for gvk in kinds {
         let (reason, unavailable) = match schemas.resolve(gvk) {
             Resolution::Found(schema) => {
-                found.push((gvk.clone(), schema));
+                resolved.push((gvk.clone(), schema));
                 continue;
             }
             Resolution::NotFound => ("no schema is published".to_owned(), false),
@@ -267,7 +267,7 @@ fn resolve(
             unavailable,
         });
     }
-    (found, unchecked)
+    (resolved, unchecked)
 }
 
 fn check_truthfully(
@@ -289,10 +289,10 @@ fn check_truthfully(
     let mut report = Report::default();
     let mut metadata: Option<Type> = None;
     let mut run = |kinds: &[Gvk], is_wildcard: bool| {
-        let (found, mut unchecked) = resolve(kinds, schemas);
+        let (resolved, mut unchecked) = resolve(kinds, schemas);
         let mut checked = Vec::new();
         memo.forget();
-        for (gvk, schema) in &found {
+        for (gvk, schema) in &resolved {
             if metadata.is_none() {
                 metadata = requests::metadata_type(&object_type(schema, gvk, Profile::Truthful));
             }

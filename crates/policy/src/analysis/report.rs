@@ -116,7 +116,7 @@ impl Report {
         }
         let unlike = self.unlike.iter();
         let unlike = unlike.filter(|(place, _)| !self.alike.contains(place));
-        let found = unlike.filter_map(|((n, _), (id, why))| {
+        let comparisons = unlike.filter_map(|((n, _), (id, why))| {
             let expression = policy.expressions().get(*n)?;
             let ast = expression.parsed().ok()?;
             Some(IncomparableTypes {
@@ -125,7 +125,7 @@ impl Report {
                 message: why.clone(),
             })
         });
-        found.collect()
+        comparisons.collect()
     }
 
     /// Returns the match conditions that read an input and are false for every request, for any kind.
@@ -146,8 +146,8 @@ impl Report {
     /// which most fail.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
-        let found = expressions.filter_map(|(n, expression)| self.partly(n, expression));
-        found.collect()
+        let failures = expressions.filter_map(|(n, expression)| self.partly(n, expression));
+        failures.collect()
     }
 
     fn partly(&self, n: usize, expression: &PolicyExpression) -> Option<PartialFailure> {
@@ -156,7 +156,7 @@ impl Report {
         let mut n_failing = 0;
         for kind in self.kinds.iter().filter(|kind| kind.is_by_wildcard) {
             checkpoint();
-            let Some(Finding::Issues(issues)) = kind.analysis.found.get(&n) else {
+            let Some(Finding::Issues(issues)) = kind.analysis.findings.get(&n) else {
                 continue;
             };
             let mut issues = issues.iter();
@@ -177,12 +177,12 @@ impl Report {
         };
         kinds.sort_by(|left, right| (rank(left), left).cmp(&(rank(right), right)));
         kinds.truncate(MAX_PARTIAL_KINDS);
-        let found = issue.to_diagnostic(ast, &SourceMap::new(&expression.text));
+        let diagnostic = issue.to_diagnostic(ast, &SourceMap::new(&expression.text));
         Some(PartialFailure {
             index: n,
             field_ref: expression.field_ref.clone(),
-            location: found.location,
-            message: found.to_string(),
+            location: diagnostic.location,
+            message: diagnostic.to_string(),
             kinds: kinds.into_iter().cloned().collect(),
             n_failing,
             n_all: self.kinds.iter().filter(|kind| kind.is_by_wildcard).count(),
@@ -207,7 +207,7 @@ impl Report {
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
         let text_left = TextLeft::default();
         let expressions = policy.expressions().iter().enumerate();
-        let found = expressions.filter_map(|(n, expression)| {
+        let findings = expressions.filter_map(|(n, expression)| {
             working_on(&expression.field_ref);
             let (kinds, notes) = self.findings_of(n, expression, scope, &text_left);
             (!kinds.is_empty()).then(|| ExpressionFindings {
@@ -219,7 +219,7 @@ impl Report {
                 notes,
             })
         });
-        found.collect()
+        findings.collect()
     }
 
     /// Returns the findings for the expression with index `n`, and those that several kinds share.
@@ -231,7 +231,7 @@ impl Report {
         text_left: &TextLeft,
     ) -> (Vec<KindFindings>, Vec<Note>) {
         let mut shown = Shown::default();
-        let mut found: Vec<KindFindings> = Vec::new();
+        let mut kind_findings: Vec<KindFindings> = Vec::new();
         let mut n_left_out = 0;
         for kind in &self.kinds {
             checkpoint();
@@ -245,7 +245,7 @@ impl Report {
                     continue;
                 }
             }
-            if !found.is_empty() && text_left.is_used_up() {
+            if !kind_findings.is_empty() && text_left.is_used_up() {
                 n_left_out += 1;
                 continue;
             }
@@ -253,9 +253,9 @@ impl Report {
             // The first is shown regardless of its length.
             if !kind.is_by_wildcard
                 || shown.add(&mut of_kind, &expression.text, kind.is_refused(n))
-                || found.is_empty()
+                || kind_findings.is_empty()
             {
-                found.push(of_kind);
+                kind_findings.push(of_kind);
             }
         }
         let mut notes = Vec::new();
@@ -268,13 +268,13 @@ impl Report {
                 n_all: self.kinds.iter().filter(|kind| kind.is_by_wildcard).count(),
             });
         }
-        (found, notes)
+        (kind_findings, notes)
     }
 
     /// Returns the finding of `kind` to report for the expression with index `n`. For a kind of wildcards, only
     /// subexpressions that fail wherever they are evaluated, and only if all kinds are known.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
-        match kind.analysis.found.get(&n)? {
+        match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
                 let hopeless = issues
                     .iter()
@@ -313,7 +313,10 @@ impl Report {
 
 impl Kind {
     fn is_refused(&self, n: usize) -> bool {
-        matches!(self.analysis.found.get(&n), Some(Finding::Refused { .. }))
+        matches!(
+            self.analysis.findings.get(&n),
+            Some(Finding::Refused { .. })
+        )
     }
 
     /// Converts `finding` and the tests that are always false to findings for the expression with index `n`.
@@ -355,17 +358,17 @@ impl Shown {
 
     /// Counts `found`, the findings for the expression `text`, against the limit. Returns true if they fit. The source
     /// excerpt is shown for the first kind only.
-    fn add(&mut self, found: &mut KindFindings, text: &str, is_refused: bool) -> bool {
-        let places = found.errors.excerpts(text) + &found.warnings.excerpts(text);
-        found.repeats_places = self.places.contains(&places);
-        if !found.repeats_places && self.places.len() < MAX_PLACES {
+    fn add(&mut self, findings: &mut KindFindings, text: &str, is_refused: bool) -> bool {
+        let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
+        findings.repeats_places = self.places.contains(&places);
+        if !findings.repeats_places && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
         // If the API server rejects the expression, the finding is the same for every kind.
         self.n_bytes += if is_refused {
             MAX_SHOWN_BYTES / 2 + 1
         } else {
-            found.rendered_len(text)
+            findings.rendered_len(text)
         };
         !self.is_full()
     }

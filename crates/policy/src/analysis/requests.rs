@@ -212,19 +212,19 @@ pub(super) fn roots(
     class: RequestClass<'_>,
 ) -> Vec<(&'static str, AbstractValue)> {
     let text = |text: &str| AbstractValue::constant(Const::Text(Arc::from(text)));
-    let mut known = vec![
+    let mut known_fields = vec![
         ("kind", text(&gvk.kind)),
         ("apiVersion", text(&gvk.api_version())),
     ];
     if let Type::Struct(object) = object
         && let Some(fields) = &object.fields
     {
-        known.extend(always_written(gvk).filter_map(|field| {
+        known_fields.extend(always_written(gvk).filter_map(|field| {
             let type_ = fields.field_type(&object.name, field)?;
             Some((field, AbstractValue::from_type(&type_)))
         }));
     }
-    let subject = with_known(object, known);
+    let subject = with_known(object, known_fields);
     let null = || AbstractValue::constant(Const::Null);
     let (new, old) = match class.operation {
         Some("CREATE" | "CONNECT") => (subject, null()),
@@ -270,7 +270,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
         ("version", text(&gvk.version)),
         ("kind", text(&gvk.kind)),
     ];
-    let mut known = vec![
+    let mut known_fields = vec![
         ("kind", with_known(&field("kind"), group_version_kind)),
         (
             "requestKind",
@@ -278,7 +278,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
         ),
     ];
     if let Some(operation) = class.operation {
-        known.push(("operation", text(operation)));
+        known_fields.push(("operation", text(operation)));
     }
     if let Some(target) = class.target {
         let gvr = &target.resource.gvr;
@@ -288,8 +288,8 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
             ("version", text(&gvr.version)),
             ("resource", text(resource)),
         ];
-        known.push(("resource", with_known(&field("resource"), resources)));
-        known.push((
+        known_fields.push(("resource", with_known(&field("resource"), resources)));
+        known_fields.push((
             "requestResource",
             with_known(
                 &field("requestResource"),
@@ -302,10 +302,10 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
         } else {
             text(subresource)
         };
-        known.push(("subResource", subresource.clone()));
-        known.push(("requestSubResource", subresource));
+        known_fields.push(("subResource", subresource.clone()));
+        known_fields.push(("requestSubResource", subresource));
     }
-    with_known(request, known)
+    with_known(request, known_fields)
 }
 
 /// Returns an object with more specific values for some fields.

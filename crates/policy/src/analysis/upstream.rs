@@ -27,7 +27,7 @@ pub(super) fn check(
     typed: Vec<(Gvk, Type)>,
     outcome: &mut TypeCheck,
 ) {
-    let mut found: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
+    let mut by_expression: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
     let mut work = 0;
     let text_left = TextLeft::upstream();
     for (gvk, object) in typed {
@@ -46,7 +46,7 @@ pub(super) fn check(
             params,
         };
         for (n, errors) in kind.check(&text_left) {
-            found.entry(n).or_default().push(KindFindings {
+            by_expression.entry(n).or_default().push(KindFindings {
                 gvk: gvk.clone(),
                 errors,
                 warnings: Diagnostics::default(),
@@ -55,7 +55,7 @@ pub(super) fn check(
         }
         outcome.checked.push(gvk);
     }
-    outcome.findings = found
+    outcome.findings = by_expression
         .into_iter()
         .filter_map(|(n, kinds)| {
             let expression = policy.expressions().get(n)?;
@@ -133,11 +133,13 @@ fn findings(
     checked: ExpressionCheck<'_>,
     text_left: &TextLeft,
 ) -> Option<Diagnostics> {
-    let mut found = match checked {
-        ExpressionCheck::Unparsed(found) => expression.in_words(found, Words::Upstream).clone(),
-        ExpressionCheck::Failed(_, found) => found,
+    let mut diagnostics = match checked {
+        ExpressionCheck::Unparsed(diagnostics) => {
+            expression.in_words(diagnostics, Words::Upstream).clone()
+        }
+        ExpressionCheck::Failed(_, diagnostics) => diagnostics,
         ExpressionCheck::Passed(_) => return None,
     };
-    text_left.cut(&mut found, &expression.text);
-    Some(found)
+    text_left.cut(&mut diagnostics, &expression.text);
+    Some(diagnostics)
 }

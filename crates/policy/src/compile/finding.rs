@@ -102,12 +102,12 @@ impl Cause {
     pub fn issues(&self) -> Vec<Issue<'_>> {
         match self {
             Self::Diagnostics { found, .. } => {
-                let found = found.as_slice().iter();
-                let issue = found.map(|found| Issue {
-                    rule: found.kind.code().into(),
-                    location: found.location,
-                    message: found.without_container(),
-                    kind: Some(&found.kind),
+                let diagnostics = found.as_slice().iter();
+                let issue = diagnostics.map(|diagnostic| Issue {
+                    rule: diagnostic.kind.code().into(),
+                    location: diagnostic.location,
+                    message: diagnostic.without_container(),
+                    kind: Some(&diagnostic.kind),
                 });
                 issue.collect()
             }

@@ -47,13 +47,13 @@ pub(super) fn kind_costs(
         Some(shared) => all_parts(policy, types, shared),
         None => vec![None; policy.n_expressions()],
     };
-    let known: Vec<_> = parts
+    let cached: Vec<_> = parts
         .iter()
         .enumerate()
         .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
         .collect();
     // Expressions without a shared estimate are checked, which needs the types of variables.
-    let mut checking = (known.iter().any(Option::is_none)).then(|| Checking::new(policy, types));
+    let mut checking = (cached.iter().any(Option::is_none)).then(|| Checking::new(policy, types));
     let mut costs = vec![None; policy.n_expressions()];
     for (expression, n) in in_order(policy) {
         let Some(left) = visits_left.checked_sub(expression.n_nodes()) else {
@@ -61,17 +61,17 @@ pub(super) fn kind_costs(
             break;
         };
         *visits_left = left;
-        let known = known.get(n).copied().flatten();
+        let cached_estimate = cached.get(n).copied().flatten();
         let mut checked = None;
         if let Some(checking) = &mut checking
-            && (known.is_none() || expression.role == Role::Variable)
+            && (cached_estimate.is_none() || expression.role == Role::Variable)
         {
             checked = checking.check(expression);
         }
-        let estimated = known.or_else(|| {
-            let known = &checking.as_ref()?.known;
+        let estimated = cached_estimate.or_else(|| {
+            let types = &checking.as_ref()?.types;
             let estimated = match &checked {
-                Some(checked) => estimated(checked, known, *visits_left)?,
+                Some(checked) => estimated(checked, types, *visits_left)?,
                 None => Estimated {
                     costs: None,
                     n_visits: 0,
@@ -134,7 +134,7 @@ fn all_parts(
 struct Checking {
     env: Env,
     variables: VariableTypes,
-    known: Known,
+    types: DeclaredTypes,
 }
 
 impl Checking {
@@ -154,7 +154,7 @@ impl Checking {
         Self {
             env,
             variables,
-            known: Known::new(types),
+            types: DeclaredTypes::new(types),
         }
     }
 
@@ -173,16 +173,16 @@ impl Checking {
         self.env.set_variable("variables", self.variables.to_type());
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
-            self.known.declared(ast, ast.root())
+            self.types.declared(ast, ast.root())
         });
-        self.known.add_variable(name, declared);
+        self.types.add_variable(name, declared);
     }
 }
 
 /// Returns the costs of an expression that compiles, for the largest request and for smaller objects. `None` if the
 /// limit of visited nodes is exceeded.
-fn estimated(checked: &CheckedAst, known: &Known, visits_left: usize) -> Option<Estimated> {
-    let sizes = known.sizes();
+fn estimated(checked: &CheckedAst, types: &DeclaredTypes, visits_left: usize) -> Option<Estimated> {
+    let sizes = types.sizes();
     let estimate = estimate::estimate(checked, &sizes);
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
@@ -234,12 +234,12 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
 }
 
 /// The declared types of the names in expressions.
-struct Known {
+struct DeclaredTypes {
     roots: Vec<(Arc<str>, Arc<DeclType>)>,
     variables: Vec<DeclField>,
 }
 
-impl Known {
+impl DeclaredTypes {
     fn new(types: &KindTypes<'_>) -> Self {
         let (_, object) = types.object;
         let objects = ["object", "oldObject"].map(|name| (Arc::from(name), Arc::clone(object)));

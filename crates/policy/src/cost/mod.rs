@@ -339,11 +339,11 @@ fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
     let of_role = |role: Role| {
         let all = expressions.iter().enumerate();
         let own = all.filter(|(_, expression)| expression.role == role);
-        let mut found: Vec<usize> = own.map(|(n, _)| n).collect();
+        let mut indices: Vec<usize> = own.map(|(n, _)| n).collect();
         let mut is_known = vec![false; expressions.len()];
         let mut are_all_known = false;
         let mut next = 0;
-        while let Some(n) = found.get(next).copied() {
+        while let Some(n) = indices.get(next).copied() {
             next += 1;
             let Some(Ok(ast)) = expressions.get(n).map(PolicyExpression::parsed) else {
                 continue;
@@ -357,11 +357,11 @@ fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
                 if let Some(is_known) = is_known.get_mut(*read)
                     && !std::mem::replace(is_known, true)
                 {
-                    found.push(*read);
+                    indices.push(*read);
                 }
             }
         }
-        found
+        indices
     };
     let stages = Stage::ALL.into_iter();
     let stages = stages.map(|stage| {
@@ -495,26 +495,26 @@ mod tests {
             "auditAnnotations": [{"key": "k", "valueExpression": "string(dyn(variables) == {})"}],
         });
         let costs = costs(&spec, 4);
-        let of = |field_ref: &str| {
+        let max_cost = |field_ref: &str| {
             let all = &costs.expressions;
             let cost = all.iter().find(|cost| cost.field_ref == field_ref);
             max(cost.unwrap().worst.as_ref()).unwrap()
         };
-        let variable = |n| of(&format!("spec.variables[{n}].expression"));
+        let variable = |n| max_cost(&format!("spec.variables[{n}].expression"));
         let stages: Vec<_> = costs.stages.iter().map(|cost| cost.stage).collect();
         assert_eq!(stages, Stage::ALL);
         let stage = |n: usize| max(costs.stages[n].worst.as_ref()).unwrap();
-        assert_eq!(stage(0), of("spec.matchConditions[0].expression"));
-        let validations = of("spec.validations[0].expression")
-            + of("spec.validations[0].messageExpression")
-            + of("spec.validations[1].expression")
-            + of("spec.validations[1].messageExpression");
+        assert_eq!(stage(0), max_cost("spec.matchConditions[0].expression"));
+        let validations = max_cost("spec.validations[0].expression")
+            + max_cost("spec.validations[0].messageExpression")
+            + max_cost("spec.validations[1].expression")
+            + max_cost("spec.validations[1].messageExpression");
         // Messages evaluate the variable again.
         assert_eq!(
             stage(1),
             validations + variable(0) + variable(1) + variable(0)
         );
-        let annotation = of("spec.auditAnnotations[0].valueExpression");
+        let annotation = max_cost("spec.auditAnnotations[0].valueExpression");
         assert_eq!(
             stage(2),
             annotation + variable(0) + variable(1) + variable(2)

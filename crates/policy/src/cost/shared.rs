@@ -53,7 +53,7 @@ pub(super) struct Estimated {
 /// The costs of the expressions of a policy for the kinds so far, by the index of the expression.
 #[derive(Debug, Default)]
 pub(super) struct SharedCosts {
-    known: HashMap<(usize, Parts), Estimated>,
+    estimates: HashMap<(usize, Parts), Estimated>,
     /// The numbers of the variables, by index.
     variables: HashMap<(usize, Parts), usize>,
     n_variables: usize,
@@ -61,12 +61,12 @@ pub(super) struct SharedCosts {
 
 impl SharedCosts {
     pub(super) fn get(&self, n: usize, parts: Option<&Parts>) -> Option<Estimated> {
-        self.known.get(&(n, parts?.clone())).copied()
+        self.estimates.get(&(n, parts?.clone())).copied()
     }
 
     pub(super) fn add(&mut self, n: usize, parts: Option<Parts>, estimated: Estimated) {
         if let Some(parts) = parts {
-            self.known.insert((n, parts), estimated);
+            self.estimates.insert((n, parts), estimated);
         }
     }
 

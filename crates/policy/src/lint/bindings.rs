@@ -22,7 +22,7 @@ pub fn find_in_binding(
     mapper: &RestMapper,
 ) -> Vec<Lint> {
     let policy = policy.policy();
-    let found = [
+    let lints = [
         ignored_params(policy, binding),
         disjoint_rules(policy, binding, mapper),
     ];
@@ -35,7 +35,7 @@ pub fn find_in_binding(
             .chain(ineffective)
             .chain(selectors::apart(policy, mapper, of))
     });
-    found.into_iter().flatten().chain(selectors).collect()
+    lints.into_iter().flatten().chain(selectors).collect()
 }
 
 /// A paramRef that is ignored.

@@ -22,7 +22,7 @@ pub(super) struct Constant {
 
 /// Returns the chains of `&&` and `||` in `ast` that are constant.
 pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
-    let mut found = Vec::new();
+    let mut constants = Vec::new();
     let mut inner = vec![false; ast.len()];
     // In the arena, parents follow their operands. The reverse order visits parents first.
     let ids: Vec<ExprId> = ast.iter().map(|(id, _)| id).collect();
@@ -51,10 +51,10 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
             }
         }
         if operands.len() <= MAX_OPERANDS {
-            found.extend(constant(ast, &operands, function == "_||_"));
+            constants.extend(constant(ast, &operands, function == "_||_"));
         }
     }
-    found
+    constants
 }
 
 /// Returns the logical operator of `id`, if it is one.
@@ -71,7 +71,7 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
 
 /// The constraints on a path in a chain.
 #[derive(Default)]
-struct Known<'a> {
+struct PathConstraints<'a> {
     /// The literal that it equals, in a chain of `&&`, or differs from, in a chain of `||`.
     one: Option<&'a Literal>,
     /// The greatest lower bound and the least upper bound of `&&`, or the least lower bound and the greatest upper
@@ -82,7 +82,7 @@ struct Known<'a> {
 
 /// Returns the operand that makes the chain constant, if there is one.
 fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
-    let mut known: BTreeMap<String, Known<'_>> = BTreeMap::new();
+    let mut constraints: BTreeMap<String, PathConstraints<'_>> = BTreeMap::new();
     for &at in operands {
         let Some(Comparison {
             path,
@@ -92,7 +92,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
         else {
             continue;
         };
-        let of_path = known.entry(path.clone()).or_default();
+        let of_path = constraints.entry(path.clone()).or_default();
         let decided = match operator {
             Operator::Equal if !is_or => differs(&mut of_path.one, literal),
             Operator::NotEqual if is_or => differs(&mut of_path.one, literal),
@@ -111,11 +111,11 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
 }
 
 /// Returns true if the path was compared with another literal before.
-fn differs<'a>(known: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
-    match known {
+fn differs<'a>(seen: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
+    match seen {
         Some(first) => is_other(first, literal),
         None => {
-            *known = Some(literal);
+            *seen = Some(literal);
             false
         }
     }
@@ -127,23 +127,29 @@ fn is_other(left: &Literal, right: &Literal) -> bool {
 }
 
 /// Adds a bound. Returns true if the bounds of `&&` exclude every value, or the bounds of `||` include every value.
-fn bounds(known: &mut Known<'_>, operator: Operator, literal: &Literal, is_or: bool) -> bool {
+fn bounds(
+    constraints: &mut PathConstraints<'_>,
+    operator: Operator,
+    literal: &Literal,
+    is_or: bool,
+) -> bool {
     let Some(value) = number(literal) else {
         return false;
     };
     let includes = matches!(operator, Operator::LessOrEqual | Operator::GreaterOrEqual);
     let is_lower = matches!(operator, Operator::Greater | Operator::GreaterOrEqual);
     let bound = if is_lower {
-        &mut known.lower
+        &mut constraints.lower
     } else {
-        &mut known.upper
+        &mut constraints.upper
     };
     // In a chain of `&&` the narrower bound applies, in a chain of `||` the wider one.
     let is_further = bound.is_none_or(|(before, _)| (value > before) == (is_lower != is_or));
     if is_further {
         *bound = Some((value, includes));
     }
-    let (Some((lower, at_lower)), Some((upper, at_upper))) = (known.lower, known.upper) else {
+    let (Some((lower, at_lower)), Some((upper, at_upper))) = (constraints.lower, constraints.upper)
+    else {
         return false;
     };
     let is_at = (lower - upper).abs() < f64::EPSILON;
@@ -175,11 +181,11 @@ mod tests {
     fn check(text: &str, expect: Option<(bool, &str)>) {
         let (ast, _) = cel::syntax::parse_within(text, &mut 10_000);
         let ast = ast.unwrap();
-        let found = constants(&ast);
-        let found = found
+        let all = constants(&ast);
+        let actual = all
             .first()
-            .map(|found| (found.value, found.path.as_str()));
-        assert_eq!(found, expect, "{text}");
+            .map(|constant| (constant.value, constant.path.as_str()));
+        assert_eq!(actual, expect, "{text}");
     }
 
     #[test]

@@ -46,16 +46,16 @@ pub(super) fn find(
         has_params,
         calls_left: MAX_CALLS,
     };
-    let mut found = Vec::new();
+    let mut lints = Vec::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
         // Expressions that do not compile have findings already.
         if let Ok(ast) = expression.parsed()
             && policy.compiles(n)
         {
-            search.look_at(expression, ast, &mut found);
+            search.look_at(expression, ast, &mut lints);
         }
     }
-    found
+    lints
 }
 
 /// The names that the rules match.
@@ -164,7 +164,7 @@ struct Search<'m> {
 type Found = (Rule, String, Option<String>, bool);
 
 impl Search<'_> {
-    fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, found: &mut Vec<Lint>) {
+    fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
         let source = SourceMap::new(&expression.text);
         let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
         for constant in bounds::constants(ast) {
@@ -177,28 +177,28 @@ impl Search<'_> {
             } else {
                 "was `||` meant?"
             };
-            let found = (
+            let finding = (
                 Rule::ConstantCondition,
                 message,
                 Some(mend.to_owned()),
                 false,
             );
-            at_nodes.push((constant.at, found));
+            at_nodes.push((constant.at, finding));
         }
         for (id, expr) in ast.iter() {
             if at_nodes.len() >= MAX_FOUND {
                 break;
             }
-            if let Some(found) = self.at(ast, id, expr) {
-                at_nodes.push((shown_at(found.0, expr).unwrap_or(id), found));
+            if let Some(finding) = self.at(ast, id, expr) {
+                at_nodes.push((shown_at(finding.0, expr).unwrap_or(id), finding));
             }
         }
-        if let Some(found) = self.whole(expression, ast) {
-            at_nodes.push((ast.root(), found));
+        if let Some(finding) = self.whole(expression, ast) {
+            at_nodes.push((ast.root(), finding));
         }
         at_nodes.sort_by_key(|(id, _)| ast.offset(*id));
         let all = at_nodes.into_iter();
-        found.extend(all.map(|(id, (rule, message, mend, is_harmless))| Lint {
+        lints.extend(all.map(|(id, (rule, message, mend, is_harmless))| Lint {
             rule,
             field_ref: expression.field_ref.clone(),
             location: Some(source.location(ast.offset(id))),

@@ -33,9 +33,9 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     }
     let conditions = expressions_with_roles(policy, &[Role::MatchCondition]);
     // A variable may read either object.
-    let found =
+    let candidates =
         conditions.filter(|(_, ast)| !Reads::new(ast).has(&[Input::OldObject, Input::Variables]));
-    let found = found.filter_map(|(condition, ast)| {
+    let lints = candidates.filter_map(|(condition, ast)| {
         let (id, field) = ast.iter().find_map(|(id, _)| removable(ast, id))?;
         Some(Lint {
             rule: Rule::RemovableLabel,
@@ -51,7 +51,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             is_harmless: true,
         })
     });
-    found.collect()
+    lints.collect()
 }
 
 /// Returns the expressions of `roles` that can be parsed.

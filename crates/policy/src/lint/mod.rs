@@ -49,9 +49,9 @@ pub fn find(
     resources: &[MatchedResource],
     mapper: &RestMapper,
 ) -> Vec<Lint> {
-    let mut found = rules::find(policy, mapper);
-    found.extend(labels::find(policy));
-    found.extend(variables::find(policy));
-    found.extend(expressions::find(policy, resources, mapper));
-    found
+    let mut lints = rules::find(policy, mapper);
+    lints.extend(labels::find(policy));
+    lints.extend(variables::find(policy));
+    lints.extend(expressions::find(policy, resources, mapper));
+    lints
 }

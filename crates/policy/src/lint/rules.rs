@@ -26,29 +26,29 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         mapper,
         groups: OnceCell::new(),
     };
-    let mut found = Vec::new();
+    let mut lints = Vec::new();
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
-        found.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
-        found.extend(operations(rule, &field_ref).take(MAX_FOUND));
-        found.extend(names(rule, &field_ref).take(MAX_FOUND));
+        lints.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
+        lints.extend(operations(rule, &field_ref).take(MAX_FOUND));
+        lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     let excluded = constraints.exclude_resource_rules.iter().flatten();
     for (n, rule) in excluded.enumerate() {
         let field_ref = format!("spec.matchConstraints.excludeResourceRules[{n}]");
-        found.extend(names(rule, &field_ref).take(MAX_FOUND));
+        lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
-    bypasses(policy, rules, &mut found);
+    bypasses(policy, rules, &mut lints);
     let field_ref = "spec.matchConstraints";
-    found.extend(selectors::find(constraints, field_ref));
-    found.extend(selectors::ineffective(
+    lints.extend(selectors::find(constraints, field_ref));
+    lints.extend(selectors::ineffective(
         policy.policy(),
         mapper,
         constraints,
         field_ref,
     ));
-    found.extend(own_params(policy, mapper));
-    found
+    lints.extend(own_params(policy, mapper));
+    lints
 }
 
 /// A policy that matches `CustomResourceDefinitions` and has params of a CRD: it denies the request that creates this
@@ -278,7 +278,7 @@ const BYPASSES: [SubresourceBypass; 2] = [
 ];
 
 /// Fields that expressions read and that unmatched requests can change.
-fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &mut Vec<Lint>) {
+fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
         let reads = policy.expressions().iter().any(|expression| {
             expression.parsed().is_ok_and(|ast| {
@@ -308,10 +308,10 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], found: &
                 {
                     continue;
                 }
-                if found.len() >= MAX_FOUND * (rules.len() + 1) {
+                if lints.len() >= MAX_FOUND * (rules.len() + 1) {
                     return;
                 }
-                found.push(Lint {
+                lints.push(Lint {
                     rule: Rule::UnwatchedSubresource,
                     field_ref: format!(
                         "spec.matchConstraints.resourceRules[{n}].resources[{m}]"

@@ -53,7 +53,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
         ),
         ("objectSelector", "object", &resources.object_selector),
     ];
-    let found = selectors.into_iter().filter_map(|(field, noun, selector)| {
+    let lints = selectors.into_iter().filter_map(|(field, noun, selector)| {
         let label = contradiction([selector.as_ref()?])?;
         Some(Lint {
             rule: Rule::ContradictorySelector,
@@ -66,7 +66,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
             is_harmless: false,
         })
     });
-    found.collect()
+    lints.collect()
 }
 
 /// Returns the namespaceSelector of `resources`, the field `field_ref`, if all resources that `policy` matches are
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn contradictory_selector_requirements_are_found() {
-        let found = |selector| {
+        let label_of = |selector| {
             let selector: LabelSelector = k8s_openapi::serde_json::from_value(selector).unwrap();
             contradiction([&selector]).map(str::to_owned)
         };
@@ -209,10 +209,10 @@ mod tests {
                 .map(|(operator, values)| requirement(operator, values))
                 .collect();
             let selector = json!({"matchExpressions": all});
-            assert_eq!(found(selector).is_some(), is_found, "{requirements:?}");
+            assert_eq!(label_of(selector).is_some(), is_found, "{requirements:?}");
         }
         let by_labels = json!({"matchLabels": {"a": "b", "c": "d"}, "matchExpressions": [requirement("NotIn", &["b"])]});
-        assert_eq!(found(by_labels).as_deref(), Some("a"));
-        assert_eq!(found(json!({})), None);
+        assert_eq!(label_of(by_labels).as_deref(), Some("a"));
+        assert_eq!(label_of(json!({})), None);
     }
 }

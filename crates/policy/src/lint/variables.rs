@@ -23,14 +23,14 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             &variable.field_ref,
         );
     }
-    let mut found = Vec::new();
+    let mut lints = Vec::new();
     let field = |field_ref: &str| field_ref.trim_end_matches(".expression").to_owned();
     for (n, variable) in variables {
         let name = variable.name.as_deref().unwrap_or_default();
         let counts = last.get(name).copied().unwrap_or_default();
         let own = field(&variable.field_ref);
         if counts != variable.field_ref {
-            found.push(Lint {
+            lints.push(Lint {
                 rule: Rule::DuplicateVariable,
                 field_ref: format!("{own}.name"),
                 location: None,
@@ -42,7 +42,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 is_harmless: false,
             });
         } else if policy.compiles(n) && policy.consequence(n) == Consequence::Unread {
-            found.push(Lint {
+            lints.push(Lint {
                 rule: Rule::UnusedVariable,
                 field_ref: format!("{own}.name"),
                 location: None,
@@ -54,5 +54,5 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             });
         }
     }
-    found
+    lints
 }

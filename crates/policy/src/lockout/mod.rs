@@ -97,8 +97,8 @@ pub fn find(
         let denied = review(&admission, &bindings, params);
         let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
         // Workloads are not reported if the whole cluster stops working.
-        let told = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
-        let mut denied: Vec<Denied> = told.map(|(_, denied)| denied).collect();
+        let reported = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
+        let mut denied: Vec<Denied> = reported.map(|(_, denied)| denied).collect();
         // Certain denials come first.
         denied.sort_by_key(|denied| denied.is_for_params);
         (!denied.is_empty()).then_some(Lockout { denied, is_vital })
@@ -158,7 +158,7 @@ fn review(
     if params == Some(ParamKind::Late) {
         context.params = Err("the kind of the params is not served yet".to_owned());
     }
-    let mut found = Vec::new();
+    let mut denials = Vec::new();
     for EssentialRequest {
         request,
         name,
@@ -185,13 +185,13 @@ fn review(
                 is_for_params: denial.cause.contains(NOT_FOUND),
                 message: denial.cause,
             };
-            found.push((*is_vital, denied));
+            denials.push((*is_vital, denied));
         }
         if cost >= MAX_COST {
             break;
         }
     }
-    found
+    denials
 }
 
 fn reads_authorizer(policy: &CompiledPolicy) -> bool {

@@ -136,10 +136,10 @@ mod tests {
                 PolicyExpression::new(String::new(), Role::Variable, Some(name), text)
             })
             .collect();
-        let found = self_reading(&parsed.iter().collect::<Vec<_>>());
-        let mut found: Vec<_> = found.into_iter().collect();
-        found.sort_unstable();
-        assert_eq!(found, expected);
+        let names = self_reading(&parsed.iter().collect::<Vec<_>>());
+        let mut names: Vec<_> = names.into_iter().collect();
+        names.sort_unstable();
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -90,13 +90,13 @@ impl Sources {
         let variables = self.variables.iter();
         let mut walk = Walk {
             variables: variables.map(|(name, ast)| (name.as_str(), ast)).collect(),
-            found: BTreeSet::new(),
+            reads: BTreeSet::new(),
             n_visits: 0,
         };
         for ast in &self.others {
             walk.use_of(ast, ast.root(), &mut Vec::new(), 0);
         }
-        walk.found.into_iter().collect()
+        walk.reads.into_iter().collect()
     }
 }
 
@@ -112,21 +112,21 @@ type Bound = Vec<(String, Vec<Path>)>;
 
 struct Walk<'a> {
     variables: HashMap<&'a str, &'a Ast>,
-    found: BTreeSet<FieldRead>,
+    reads: BTreeSet<FieldRead>,
     n_visits: usize,
 }
 
 impl Walk<'_> {
     fn note(&mut self, paths: &[Path], access: AccessKind) {
         for path in paths {
-            self.found.insert(FieldRead {
+            self.reads.insert(FieldRead {
                 is_old: path.is_old,
                 path: path.steps.clone(),
                 access,
             });
         }
-        if self.found.len() > MAX_READS {
-            self.found.clear();
+        if self.reads.len() > MAX_READS {
+            self.reads.clear();
             self.note_all();
         }
     }
@@ -134,7 +134,7 @@ impl Walk<'_> {
     fn note_all(&mut self) {
         for is_old in [false, true] {
             let path = Vec::new();
-            self.found.insert(FieldRead {
+            self.reads.insert(FieldRead {
                 is_old,
                 path,
                 access: AccessKind::Whole,
@@ -328,9 +328,9 @@ mod tests {
         sources.add(Some("spec"), "object.spec");
         sources.add(Some("all"), "variables.spec.list");
         sources.add(None, expression);
-        let found = sources.reads();
-        let told = found.iter().map(|read| format!("{read} {:?}", read.access));
-        assert_eq!(told.collect::<Vec<_>>(), expected, "{expression}");
+        let reads = sources.reads();
+        let shown = reads.iter().map(|read| format!("{read} {:?}", read.access));
+        assert_eq!(shown.collect::<Vec<_>>(), expected, "{expression}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) fn effective_failures(
             errors.insert(step.index, error);
         }
     }
-    let mut found = Vec::new();
+    let mut failures = Vec::new();
     let mut is_denied = false;
     for step in steps {
         let Some(role) = role(step.index) else {
@@ -69,7 +69,7 @@ pub(super) fn effective_failures(
             match variable.and_then(|n| Some((n, *errors.get(&n)?))) {
                 Some((variable, inner)) => (n, error) = (variable, inner),
                 None => {
-                    found.push(Failure {
+                    failures.push(Failure {
                         index: step.index,
                         origin_index: n,
                         origin_id: id,
@@ -80,7 +80,7 @@ pub(super) fn effective_failures(
             }
         }
     }
-    found
+    failures
 }
 
 /// Returns true if the error is about an absent value.

@@ -127,8 +127,8 @@ impl MutationSearch<'_> {
                 n_tried = n_tried.saturating_add(1);
                 self.try_kind(builder);
                 let is_found = |index: &usize| self.is_found(*index, &resource.gvk);
-                let (found, others) = self.pending.iter().partition(|index| is_found(index));
-                self.pending = if has_only_wildcards { found } else { others };
+                let (failing, others) = self.pending.iter().partition(|index| is_found(index));
+                self.pending = if has_only_wildcards { failing } else { others };
                 self.evaluated.clear();
             }
             if self.pending.is_empty() {
@@ -158,8 +158,8 @@ impl MutationSearch<'_> {
     }
 
     fn is_found(&self, index: usize, gvk: &Gvk) -> bool {
-        let mut found = self.failures.iter();
-        found.any(|failing| failing.index == index && failing.gvk == *gvk)
+        let mut failures = self.failures.iter();
+        failures.any(|failing| failing.index == index && failing.gvk == *gvk)
     }
 
     fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {

@@ -103,8 +103,8 @@ fn deepest_field(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize
                 .iter()
                 .map(|id| deepest_field(ast, *id, path, depth));
             return reached
-                .filter(|found| found.0 > depth)
-                .max_by_key(|found| found.0)
+                .filter(|field| field.0 > depth)
+                .max_by_key(|field| field.0)
                 .unwrap_or(current);
         }
         _ => None,

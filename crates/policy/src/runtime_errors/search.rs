@@ -384,13 +384,13 @@ impl<'a> Search<'a> {
         let is_type_error = |LocatedFinding { finding, chain, .. }: &LocatedFinding| {
             let of_expression = type_findings
                 .iter()
-                .filter(|found| found.index == finding.index);
+                .filter(|typed| typed.index == finding.index);
             let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
-            diagnostics.any(|(_, _, found)| {
-                found.location == finding.location
+            diagnostics.any(|(_, _, diagnostic)| {
+                diagnostic.location == finding.location
                     // No guard helps a chain with an undefined field.
-                    || found.kind.code() == Code::UndefinedField && chain.contains(&found.location)
-                    || finding.rule == Rule::AbsentObject && found.kind.code() == Code::NoFieldSelection
+                    || diagnostic.kind.code() == Code::UndefinedField && chain.contains(&diagnostic.location)
+                    || finding.rule == Rule::AbsentObject && diagnostic.kind.code() == Code::NoFieldSelection
             })
         };
         self.findings.retain(|located| !is_type_error(located));

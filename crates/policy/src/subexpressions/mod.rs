@@ -20,6 +20,7 @@ const MAX_DEPTH: usize = 60;
 /// A subexpression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subexpression {
+    /// The node.
     pub id: ExprId,
     /// The text, generated from the tree and cut if it is long.
     pub text: String,
@@ -47,23 +48,28 @@ pub enum SubexpressionRole {
 /// Returns the subexpressions of `ast`, the whole expression first.
 #[must_use]
 pub fn subexpressions(ast: &Ast) -> Vec<Subexpression> {
-    let mut found = Vec::new();
-    walk(ast, ast.root(), (0, SubexpressionRole::Whole), &mut found);
-    found
+    let mut subexpressions = Vec::new();
+    walk(
+        ast,
+        ast.root(),
+        (0, SubexpressionRole::Whole),
+        &mut subexpressions,
+    );
+    subexpressions
 }
 
 fn walk(
     ast: &Ast,
     id: ExprId,
     (depth, role): (usize, SubexpressionRole),
-    found: &mut Vec<Subexpression>,
+    subexpressions: &mut Vec<Subexpression>,
 ) {
     if depth > MAX_DEPTH {
         return;
     }
     let is_shown = !matches!(ast.expr(id), Expr::Literal(_) | Expr::Unspecified);
     if is_shown {
-        found.push(Subexpression {
+        subexpressions.push(Subexpression {
             id,
             text: text(ast, id),
             depth,
@@ -135,7 +141,7 @@ fn walk(
         _ => Vec::new(),
     };
     for (id, role) in children {
-        walk(ast, id, (depth + 1, role), found);
+        walk(ast, id, (depth + 1, role), subexpressions);
     }
 }
 
@@ -143,11 +149,11 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     if depth > MAX_DEPTH {
         return true;
     }
-    if matches!(ast.expr(id), Expr::Ident(found) if **found == *name) {
+    if matches!(ast.expr(id), Expr::Ident(ident) if **ident == *name) {
         return true;
     }
-    let mut found = false;
-    let mut look = |child| found |= mentions(ast, child, name, depth + 1);
+    let mut is_mentioned = false;
+    let mut look = |child| is_mentioned |= mentions(ast, child, name, depth + 1);
     match ast.expr(id) {
         // Macros use the same accumulator name: the inner one shadows the outer one.
         Expr::Comprehension(fold) if *fold.accu_var == *name => {
@@ -156,7 +162,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
         }
         _ => ast.for_each_child(id, look),
     }
-    found
+    is_mentioned
 }
 
 /// Returns the text of a subexpression.
@@ -335,12 +341,12 @@ mod tests {
     fn check(expression: &str, expected: &[(&str, SubexpressionRole)]) {
         let (ast, _) = syntax::parse(expression);
         let ast = ast.unwrap();
-        let found = subexpressions(&ast);
-        let found: Vec<(&str, SubexpressionRole)> = found
+        let actual = subexpressions(&ast);
+        let actual: Vec<(&str, SubexpressionRole)> = actual
             .iter()
             .map(|part| (part.text.as_str(), part.role))
             .collect();
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
     }
 
     #[test]

@@ -137,26 +137,26 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
 
 /// Returns the types of a kind, converted on first use.
 fn types_for_kind(
-    known: &KnownTypes,
+    cache: &KnownTypes,
     builtin: &Builtin,
     custom: Option<(&Crd, &CrdVersion)>,
     gvk: &Gvk,
 ) -> Option<Arc<Types>> {
-    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(types) = known.kinds.get(gvk) {
+    let mut cache = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(types) = cache.kinds.get(gvk) {
         return types.clone();
     }
-    let made = |types: Result<Types, SchemaError>| types.ok().map(Arc::new);
+    let shared = |types: Result<Types, SchemaError>| types.ok().map(Arc::new);
     let types = match (custom, builtin.document_number(gvk)) {
-        (Some((crd, version)), _) => made(Types::of_crd(crd, version)),
+        (Some((crd, version)), _) => shared(Types::of_crd(crd, version)),
         (None, None) => None,
         (None, Some(document)) => {
-            let of_document = known.documents.entry(document);
-            let types = of_document.or_insert_with(|| made(Types::of_builtin(builtin, gvk)));
+            let of_document = cache.documents.entry(document);
+            let types = of_document.or_insert_with(|| shared(Types::of_builtin(builtin, gvk)));
             types.clone()
         }
     };
-    known.kinds.insert(gvk.clone(), types.clone());
+    cache.kinds.insert(gvk.clone(), types.clone());
     types
 }
 

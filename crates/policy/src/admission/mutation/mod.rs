@@ -373,11 +373,11 @@ impl<'a> Run<'a> {
         for ((nth, bound), review) in self.policies.iter().enumerate().zip(reviews) {
             let admission = &bound.policy.admission;
             let mut config = |binding: Option<&'p Binding>, error: &str| {
-                let of = binding.map_or("policy", |_| "binding");
+                let subject = binding.map_or("policy", |_| "binding");
                 errors.push(PolicyError {
                     policy: bound.policy,
                     binding,
-                    message: format!("failed to configure {of}: {error}"),
+                    message: format!("failed to configure {subject}: {error}"),
                     reason: "",
                 });
             };
@@ -561,9 +561,9 @@ impl<'a> Run<'a> {
         let is_same = json.get("kind").and_then(Json::as_str) == Some(&*gvk.kind)
             && json.get("apiVersion").and_then(Json::as_str) == Some(&*gvk.api_version());
         let json = with_kind(json.clone(), gvk);
-        let known = self.request.object.as_ref().filter(|_| is_same);
+        let unchanged = self.request.object.as_ref().filter(|_| is_same);
         Versioned {
-            object: known.cloned().unwrap_or_else(|| Object::new(&json)),
+            object: unchanged.cloned().unwrap_or_else(|| Object::new(&json)),
             json,
             is_changed: false,
         }

@@ -322,8 +322,8 @@ fn object_equals_params_with_same_content() {
             let admission = admission(&spec);
             let evaluation = admission.evaluate(&request, matched, Some(&param), None, &context);
             let holds = holds && is_same;
-            let found = *decision(&evaluation) == Decision::admit();
-            assert_eq!(found, holds, "{expression}: {evaluation:?}");
+            let is_admitted = *decision(&evaluation) == Decision::admit();
+            assert_eq!(is_admitted, holds, "{expression}: {evaluation:?}");
         }
     }
 }

@@ -68,8 +68,8 @@ pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
 
 /// Evaluates the expression `ast`. `None` if it does not compile.
 fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
-    let (checked, found) = check(&Arc::new(ast), "", env);
-    if !found.is_empty() {
+    let (checked, diagnostics) = check(&Arc::new(ast), "", env);
+    if !diagnostics.is_empty() {
         return None;
     }
     let program = Program::plan(&checked, env, &PolicyRuntime::for_trials()).ok()?;

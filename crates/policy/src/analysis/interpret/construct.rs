@@ -82,13 +82,13 @@ impl Interpreter<'_> {
         let Some(wanted) = sort_of_type(&declared) else {
             return;
         };
-        let mut found = None;
-        let is_unfit = |value: &AbstractValue, found: &mut Option<Type>| {
+        let mut actual = None;
+        let is_unfit = |value: &AbstractValue, actual: &mut Option<Type>| {
             !value.is_top()
                 && !value.alternatives().is_empty()
                 && value.alternatives().iter().all(|alternative| {
                     let sort = sort_of_shape(&alternative.shape);
-                    found.get_or_insert_with(|| alternative.shape.to_type());
+                    actual.get_or_insert_with(|| alternative.shape.to_type());
                     // Quantities are declared as strings and may be numbers.
                     let is_quantity = wanted == Sort::Text && sort == Some(Sort::Number);
                     sort.is_some_and(|sort| sort != wanted) && !is_quantity
@@ -99,19 +99,19 @@ impl Interpreter<'_> {
                 .alternatives()
                 .iter()
                 .map(|alternative| match &alternative.shape {
-                    AbstractType::Optional(held) => is_unfit(held, &mut found),
+                    AbstractType::Optional(held) => is_unfit(held, &mut actual),
                     _ => false,
                 });
             let held: Vec<bool> = held.collect();
             !value.is_top() && !held.is_empty() && held.iter().all(|is_wrong| *is_wrong)
         } else {
-            is_unfit(value, &mut found)
+            is_unfit(value, &mut actual)
         };
-        if let (true, Some(found)) = (is_wrong, found) {
+        if let (true, Some(actual)) = (is_wrong, actual) {
             let kind = DiagnosticKind::FieldTypeMismatch {
                 field: name.into(),
                 declared: shown(&declared),
-                actual: shown(&found),
+                actual: shown(&actual),
             };
             self.report(field.id, kind);
         }

@@ -260,8 +260,8 @@ impl<'a> Interpreter<'a> {
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
         }
-        let found = self.facts.variables.get(name);
-        Some(found.map_or_else(AbstractValue::top, |variable| variable.value.clone()))
+        let variable = self.facts.variables.get(name);
+        Some(variable.map_or_else(AbstractValue::top, |variable| variable.value.clone()))
     }
 
     fn eval_select(&mut self, id: ExprId, operand: ExprId, field: &str) -> AbstractValue {
@@ -324,9 +324,9 @@ impl<'a> Interpreter<'a> {
                     result = result.join(&selected);
                 }
                 Selected::Null => n_null += 1,
-                Selected::Unfit(found) => {
+                Selected::Unfit(error) => {
                     fails |= !alternative.is_default;
-                    unfit.get_or_insert(found);
+                    unfit.get_or_insert(error);
                 }
             }
         }

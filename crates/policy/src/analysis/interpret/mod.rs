@@ -51,8 +51,8 @@ pub(super) struct Facts<'a> {
 impl Facts<'_> {
     /// Replaces the value of the input `name`. Returns the previous value.
     pub(super) fn set_root(&mut self, name: &str, value: AbstractValue) -> AbstractValue {
-        let found = self.roots.iter_mut().find(|(root, _)| *root == name);
-        found.map_or_else(AbstractValue::top, |(_, known)| {
+        let root_value = self.roots.iter_mut().find(|(root, _)| *root == name);
+        root_value.map_or_else(AbstractValue::top, |(_, known)| {
             std::mem::replace(known, value)
         })
     }
@@ -134,9 +134,9 @@ pub(super) fn to_diagnostics<'a>(
     text: &str,
 ) -> Diagnostics {
     let source = SourceMap::new(text);
-    let mut found = Diagnostics::default();
+    let mut diagnostics = Diagnostics::default();
     for issue in issues {
-        found.add(issue.to_diagnostic(ast, &source));
+        diagnostics.add(issue.to_diagnostic(ast, &source));
     }
-    found
+    diagnostics
 }

@@ -68,9 +68,9 @@ impl Interpreter<'_> {
             return None;
         }
         let path = self.path(id)?;
-        let mut known = self.narrowed.iter().rev();
-        let found = known.find(|narrowed| narrowed.path == path)?;
-        Some(found.value.clone())
+        let mut refinements = self.narrowed.iter().rev();
+        let refinement = refinements.find(|narrowed| narrowed.path == path)?;
+        Some(refinement.value.clone())
     }
 
     /// Assumes that `condition` is `holds`, until [`Self::forget`] is called with the result.

@@ -114,8 +114,8 @@ impl<'a> Memo<'a> {
         targets: &[&Target<'_>],
     ) -> KindAnalysis {
         let key = self.key(gvk, schema, targets);
-        let known = key.as_ref().and_then(|key| self.steps.get(key));
-        if let Some(n_steps) = known
+        let cached_steps = key.as_ref().and_then(|key| self.steps.get(key));
+        if let Some(n_steps) = cached_steps
             && driver.takes(*n_steps)
         {
             return KindAnalysis::default();
@@ -143,8 +143,8 @@ impl<'a> Memo<'a> {
     ) -> KindAnalysis {
         let is_alike = self.fields.is_some() && !self.is_apart(gvk);
         let key = is_alike.then(|| variants(self.features, gvk, targets));
-        let known = key.as_ref().and_then(|key| self.unseen.get(key));
-        if let Some(n_steps) = known
+        let cached_steps = key.as_ref().and_then(|key| self.unseen.get(key));
+        if let Some(n_steps) = cached_steps
             && driver.takes(*n_steps)
         {
             return KindAnalysis::default();

@@ -72,8 +72,8 @@ impl Kinds {
 
 impl SchemaResolver for Kinds {
     fn resolve(&self, gvk: &Gvk) -> Resolution {
-        let known = self.types.get(gvk).cloned();
-        known.map_or(Resolution::NotFound, Resolution::Found)
+        let schema = self.types.get(gvk).cloned();
+        schema.map_or(Resolution::NotFound, Resolution::Found)
     }
 }
 

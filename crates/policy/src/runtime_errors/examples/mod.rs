@@ -111,15 +111,15 @@ impl<'a> ExampleSearch<'a> {
 
     /// Returns true if the validation `n` has the best example.
     fn is_done(&self, n: usize, expected: bool) -> bool {
-        let found = self.examples.get(n);
-        let best = found.and_then(|found| found.get(usize::from(!expected))?.as_ref());
+        let examples = self.examples.get(n);
+        let best = examples.and_then(|examples| examples.get(usize::from(!expected))?.as_ref());
         best.is_some_and(|(quality, _)| *quality == Quality::Only)
     }
 
     fn has_any(&self, n: usize, expected: bool) -> bool {
-        let found = self.examples.get(n);
-        found.is_some_and(|found| {
-            found
+        let examples = self.examples.get(n);
+        examples.is_some_and(|examples| {
+            examples
                 .get(usize::from(!expected))
                 .is_some_and(Option::is_some)
         })
@@ -390,7 +390,7 @@ impl<'a> ExampleSearch<'a> {
             let example = self
                 .examples
                 .get_mut(position)
-                .and_then(|found| found.get_mut(slot));
+                .and_then(|examples| examples.get_mut(slot));
             let Some(example) = example else { continue };
             // An allowed request that was built for the validation is preferred.
             let is_better = match example {

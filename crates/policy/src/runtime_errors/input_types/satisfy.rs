@@ -54,10 +54,10 @@ impl InputType<'_> {
                     }
                     fields.insert((**name).to_owned(), minimal);
                 }
-                let found = fields.get_mut(&**name)?;
-                input_type.satisfy(found, &child_path, rest, constraints)?;
+                let child = fields.get_mut(&**name)?;
+                input_type.satisfy(child, &child_path, rest, constraints)?;
                 if is_last && !is_always_present && self.is_builtin() {
-                    let is_dropped = match &*found {
+                    let is_dropped = match &*child {
                         Json::Bool(false) => is_omitted_if_false(name),
                         Json::String(text) => text.is_empty() && !self.is_map(),
                         Json::Array(items) => items.is_empty(),

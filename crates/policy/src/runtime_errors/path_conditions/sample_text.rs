@@ -44,9 +44,9 @@ fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usiz
             let usual = usual.map(u32::from).find(|rune| ranges.contains(*rune));
             let any = ranges.as_slice().iter().map(|(low, _)| *low);
             let mut all = usual.into_iter().chain(any);
-            let found = all.find_map(char::from_u32);
-            out.extend(found);
-            found.is_some()
+            let character = all.find_map(char::from_u32);
+            out.extend(character);
+            character.is_some()
         }
         NodeKind::AnyChar | NodeKind::AnyCharNotNewline => {
             out.push('a');

@@ -301,20 +301,20 @@ fn accessors(
     n: usize,
     chain: ExprId,
 ) -> Option<(String, Vec<(ExprId, Accessor)>)> {
-    let mut found = Vec::new();
+    let mut accessors = Vec::new();
     let mut id = chain;
     loop {
         match evaluator.expr(ExprRef { index: n, id }) {
             Expr::Ident(name) if is_identifier(name) => {
-                found.reverse();
-                return Some((name.to_string(), found));
+                accessors.reverse();
+                return Some((name.to_string(), accessors));
             }
             Expr::Select {
                 operand,
                 field,
                 test_only: false,
             } => {
-                found.push((id, Accessor::Field(field.to_string())));
+                accessors.push((id, Accessor::Field(field.to_string())));
                 id = *operand;
             }
             Expr::Call {
@@ -334,7 +334,7 @@ fn accessors(
                     Expr::Ident(name) if is_identifier(name) => Accessor::Key(name.to_string()),
                     _ => return None,
                 };
-                found.push((id, accessor));
+                accessors.push((id, accessor));
                 id = *operand;
             }
             _ => return None,

@@ -122,9 +122,10 @@ impl RequestBuilder<'_> {
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         let steps = self.trace(synthetic, budget);
-        let found = steps.map(|steps| Rc::new(effective_failures(evaluator, &steps)));
-        self.evaluated.insert(Rc::clone(synthetic), found.clone());
-        found
+        let failures = steps.map(|steps| Rc::new(effective_failures(evaluator, &steps)));
+        self.evaluated
+            .insert(Rc::clone(synthetic), failures.clone());
+        failures
     }
 
     /// Returns the results of all expressions. `None` as for [`RequestBuilder::evaluate_once`].

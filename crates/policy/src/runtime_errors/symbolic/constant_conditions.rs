@@ -125,13 +125,13 @@ pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue
     let [SymbolicValue::List(elements)] = of else {
         return None;
     };
-    let found = elements.iter().map(|known| {
+    let equalities = elements.iter().map(|known| {
         constant_equality(
             std::slice::from_ref(known),
             &[SymbolicValue::Constant(element.clone())],
         )
     });
-    conjunction(found, false)
+    conjunction(equalities, false)
 }
 
 fn constant(alternatives: &[SymbolicValue]) -> Option<&Json> {

@@ -36,13 +36,13 @@ pub struct Counterfactuals {
 
 /// Counterfactuals while they are collected.
 #[derive(Clone, Debug, Default)]
-struct Found {
+struct CounterfactualSet {
     counterfactuals: Vec<Counterfactual>,
     /// The number of further ones.
     n_more: usize,
 }
 
-impl Found {
+impl CounterfactualSet {
     fn new(counterfactual: Counterfactual) -> Self {
         Self {
             counterfactuals: vec![counterfactual],
@@ -93,8 +93,8 @@ pub fn counterfactuals(
         recording,
         variables,
     };
-    let found = evaluation.counterfactuals(ast.root(), wanted, 0);
-    let mut shown: Vec<Vec<String>> = (found.counterfactuals.iter())
+    let all = evaluation.counterfactuals(ast.root(), wanted, 0);
+    let mut shown: Vec<Vec<String>> = (all.counterfactuals.iter())
         .filter(|counterfactual| !counterfactual.changed.is_empty())
         .filter_map(|counterfactual| evaluation.terms(counterfactual))
         .collect();
@@ -110,7 +110,7 @@ pub fn counterfactuals(
     shown.truncate(MAX_SHOWN);
     Counterfactuals {
         shown,
-        n_more: n_more.saturating_add(found.n_more),
+        n_more: n_more.saturating_add(all.n_more),
     }
 }
 
@@ -211,7 +211,7 @@ impl Evaluation<'_> {
     }
 
     /// Collects the subexpressions that gave `id` its recorded value `wanted`.
-    fn kept(&self, id: ExprId, wanted: bool, depth: usize, found: &mut Vec<Atom>) {
+    fn kept(&self, id: ExprId, wanted: bool, depth: usize, atoms: &mut Vec<Atom>) {
         if depth < MAX_DEPTH
             && let Expr::Call {
                 function,
@@ -220,20 +220,20 @@ impl Evaluation<'_> {
             } = self.ast.expr(id)
         {
             match (&**function, &**args) {
-                ("!_", [negated]) => return self.kept(*negated, !wanted, depth + 1, found),
+                ("!_", [negated]) => return self.kept(*negated, !wanted, depth + 1, atoms),
                 ("_&&_" | "_||_", terms)
                     if (&**function == "_&&_") == wanted
                         && terms.iter().all(|term| self.is(*term, wanted)) =>
                 {
                     for term in terms {
-                        self.kept(*term, wanted, depth + 1, found);
+                        self.kept(*term, wanted, depth + 1, atoms);
                     }
                     return;
                 }
                 _ => {}
             }
         }
-        found.push((id, wanted));
+        atoms.push((id, wanted));
     }
 
     fn seen(&self, id: ExprId) -> Option<&RecordedValue> {
@@ -266,11 +266,11 @@ impl Evaluation<'_> {
     }
 
     /// Returns the counterfactuals for `id` to be `wanted`.
-    fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> Found {
+    fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> CounterfactualSet {
         if self.is(id, wanted) {
             let mut counterfactual = Counterfactual::default();
             self.kept(id, wanted, depth, &mut counterfactual.kept);
-            return Found::new(counterfactual);
+            return CounterfactualSet::new(counterfactual);
         }
         let next = depth + 1;
         if depth < MAX_DEPTH
@@ -296,21 +296,21 @@ impl Evaluation<'_> {
             }
         }
         if self.is_constant(id) {
-            return Found::default();
+            return CounterfactualSet::default();
         }
-        Found::new(Counterfactual {
+        CounterfactualSet::new(Counterfactual {
             changed: vec![(id, wanted)],
             kept: Vec::new(),
         })
     }
 
     /// Returns the counterfactuals for the evaluated branch of `?:` to be `wanted`.
-    fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> Found {
-        let mut found = self.counterfactuals(branch, wanted, depth);
-        for counterfactual in &mut found.counterfactuals {
+    fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> CounterfactualSet {
+        let mut all = self.counterfactuals(branch, wanted, depth);
+        for counterfactual in &mut all.counterfactuals {
             self.kept(condition.0, condition.1, depth, &mut counterfactual.kept);
         }
-        found
+        all
     }
 
     /// Returns true if `id` does not depend on the request: its only variables are bound by its own macros.
@@ -343,12 +343,12 @@ impl Evaluation<'_> {
     }
 
     /// Returns the counterfactuals for all of `terms` to be `wanted`.
-    fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
-        let mut found = Found::new(Counterfactual::default());
+    fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> CounterfactualSet {
+        let mut all = CounterfactualSet::new(Counterfactual::default());
         for term in terms {
             let of_term = self.counterfactuals(*term, wanted, depth);
-            let n_all = found.len().saturating_mul(of_term.len());
-            let n_known = found
+            let n_all = all.len().saturating_mul(of_term.len());
+            let n_known = all
                 .counterfactuals
                 .len()
                 .saturating_mul(of_term.counterfactuals.len());
@@ -363,24 +363,24 @@ impl Evaluation<'_> {
                     |counterfactual: &Counterfactual| counterfactual.changed.len() <= MAX_TERMS;
                 counterfactuals.filter(is_short).collect::<Vec<_>>()
             };
-            found = Found {
-                counterfactuals: found.counterfactuals.iter().flat_map(with).collect(),
+            all = CounterfactualSet {
+                counterfactuals: all.counterfactuals.iter().flat_map(with).collect(),
                 n_more: n_all.saturating_sub(n_known),
             }
             .cut();
         }
-        found
+        all
     }
 
     /// Returns the counterfactuals for one of `terms` to be `wanted`.
-    fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
-        let mut found = Found::default();
+    fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> CounterfactualSet {
+        let mut all = CounterfactualSet::default();
         for term in terms {
             let of_term = self.counterfactuals(*term, wanted, depth);
-            found.counterfactuals.extend(of_term.counterfactuals);
-            found.n_more = found.n_more.saturating_add(of_term.n_more);
+            all.counterfactuals.extend(of_term.counterfactuals);
+            all.n_more = all.n_more.saturating_add(of_term.n_more);
         }
-        found.cut()
+        all.cut()
     }
 
     /// Returns the text of a term that must be `wanted`, with the recorded values of its operands.

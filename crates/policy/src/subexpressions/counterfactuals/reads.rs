@@ -75,16 +75,16 @@ impl Chain {
 impl Evaluation<'_> {
     /// Returns the paths that `id` reads.
     pub(super) fn reads(&self, id: ExprId) -> Vec<Read> {
-        let mut found = Vec::new();
-        self.read(id, (&mut Vec::new(), true, 0), &mut found);
-        found
+        let mut reads = Vec::new();
+        self.read(id, (&mut Vec::new(), true, 0), &mut reads);
+        reads
     }
 
     fn read(
         &self,
         id: ExprId,
         (own, is_always, depth): (&mut Vec<String>, bool, usize),
-        found: &mut Vec<Read>,
+        reads: &mut Vec<Read>,
     ) {
         let anything = Read {
             path: Vec::new(),
@@ -93,14 +93,14 @@ impl Evaluation<'_> {
             is_seen: false,
             is_always: false,
         };
-        if depth > MAX_DEPTH || found.len() > MAX_READS {
-            found.push(anything);
+        if depth > MAX_DEPTH || reads.len() > MAX_READS {
+            reads.push(anything);
             return;
         }
         let depth = depth + 1;
         if let Some(chain) = self.chain_or_test(id) {
             for index in &chain.indices {
-                self.read(*index, (own, is_always, depth), found);
+                self.read(*index, (own, is_always, depth), reads);
             }
             match chain.path.first().map(String::as_str) {
                 // A macro's range is read as a whole.
@@ -111,14 +111,14 @@ impl Evaluation<'_> {
                         all.find(|(known, _)| known == name)
                     });
                     let Some((_, ast)) = definition else {
-                        found.push(anything);
+                        reads.push(anything);
                         return;
                     };
                     // The details of the reads of a variable are not tracked.
                     let of_it = Evaluation { ast, ..*self };
-                    let n_before = found.len();
-                    of_it.read(ast.root(), (&mut Vec::new(), false, depth), found);
-                    for read in found.iter_mut().skip(n_before) {
+                    let n_before = reads.len();
+                    of_it.read(ast.root(), (&mut Vec::new(), false, depth), reads);
+                    for read in reads.iter_mut().skip(n_before) {
                         let path = std::mem::take(&mut read.path);
                         *read = Read {
                             path,
@@ -126,7 +126,7 @@ impl Evaluation<'_> {
                         };
                     }
                 }
-                _ => found.push(Read {
+                _ => reads.push(Read {
                     is_presence: chain.is_presence && !chain.is_cut,
                     n_needed: chain.n_needed,
                     is_seen: self.seen(id).is_some_and(|seen| !seen.is_error),
@@ -138,13 +138,13 @@ impl Evaluation<'_> {
         }
         match self.ast.expr(id) {
             Expr::Comprehension(fold) => {
-                self.read(fold.iter_range, (own, is_always, depth), found);
-                self.read(fold.accu_init, (own, is_always, depth), found);
+                self.read(fold.iter_range, (own, is_always, depth), reads);
+                self.read(fold.accu_init, (own, is_always, depth), reads);
                 let n_own = own.len();
                 own.extend([fold.iter_var.to_string(), fold.accu_var.to_string()]);
                 own.extend(fold.iter_var2.as_deref().map(str::to_owned));
                 for below in [fold.loop_condition, fold.loop_step, fold.result] {
-                    self.read(below, (own, false, depth), found);
+                    self.read(below, (own, false, depth), reads);
                 }
                 own.truncate(n_own);
             }
@@ -155,7 +155,7 @@ impl Evaluation<'_> {
                 let mut below = Vec::new();
                 self.ast.for_each_child(id, |child| below.push(child));
                 for child in below {
-                    self.read(child, (own, is_always, depth), found);
+                    self.read(child, (own, is_always, depth), reads);
                 }
             }
         }

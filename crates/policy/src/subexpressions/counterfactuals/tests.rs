@@ -54,13 +54,15 @@ fn with_variables(variables: &[(&str, &str)], expression: &str) -> Vec<String> {
     let ast = compiled.expressions()[index].parsed().unwrap();
     let variables = compiled.variables();
     let is_true = recording[&(index, ast.root().index())].is_true;
-    let found = counterfactuals(ast, index, &recording, &variables, !is_true);
-    let mut shown: Vec<String> = found
+    let counterfactuals = counterfactuals(ast, index, &recording, &variables, !is_true);
+    let mut shown: Vec<String> = counterfactuals
         .shown
         .iter()
         .map(|terms| terms.join(" and "))
         .collect();
-    shown.extend((found.n_more > 0).then(|| format!("and {} more", found.n_more)));
+    shown.extend(
+        (counterfactuals.n_more > 0).then(|| format!("and {} more", counterfactuals.n_more)),
+    );
     shown
 }
 
@@ -146,7 +148,7 @@ fn deciding_element_is_shown_by_index_or_key() {
     assert_eq!(
         changes_of("object.l.all(i, i.p.all(p, p < 5))"),
         [
-            "p < 5 for each p of i.p (fails for i.p[1]) for each i of object.l (it is not so for object.l[1])"
+            "p < 5 for each p of i.p (fails for i.p[1]) for each i of object.l (fails for object.l[1])"
         ]
     );
     // Several elements fail, so no single one determines the result.
@@ -233,7 +235,7 @@ fn counterfactuals_nested_macros_show_elements() {
     assert_eq!(
         changes_of("object.l.all(x, x.p.all(y, y < 5))"),
         [
-            "y < 5 for each y of x.p (fails for x.p[1]) for each x of object.l (it is not so for object.l[1])"
+            "y < 5 for each y of x.p (fails for x.p[1]) for each x of object.l (fails for object.l[1])"
         ]
     );
 }
