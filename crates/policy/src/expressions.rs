@@ -195,8 +195,8 @@ impl PolicyExpression {
     }
 }
 
-/// Maximum total number of nodes in the expressions of a policy. Expressions beyond it are not compiled. A megabyte of text
-/// has fewer nodes, except with macros that copy.
+/// Maximum total number of nodes in the expressions of a policy. Expressions beyond it are not compiled. A megabyte of
+/// text has fewer nodes, except with macros that copy.
 const MAX_NODES: usize = 500_000;
 
 /// Policies with more text than this are parsed in one thread with a large stack.

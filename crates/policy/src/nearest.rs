@@ -3,7 +3,7 @@
 /// Names longer than this have no suggestion, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum number of names that a name is compared with.
+/// Maximum number of candidates for a suggestion.
 const MAX_NAMES: usize = 5_000;
 
 /// Returns the name in `names` that is most similar to `name`, if it is similar enough.

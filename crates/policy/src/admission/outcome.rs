@@ -33,7 +33,7 @@ pub struct ReviewOutcome {
 }
 
 impl ReviewOutcome {
-    /// Returns the outcome for a request that the policy is not evaluated for.
+    /// Returns the outcome if the policy is not evaluated for the request.
     #[must_use]
     pub fn not_asked(why: String) -> Self {
         Self {

@@ -250,7 +250,7 @@ pub fn differences(
             .filter(|target| target.resource.gvk == gvk)
             .collect();
         let evaluated = object_type(&schema, &gvk, Profile::Truthful);
-        let analysis = driver.analyse(&gvk, &evaluated, &of_kind);
+        let analysis = driver.analyze(&gvk, &evaluated, &of_kind);
         let kind = KindContext {
             policy,
             object: &object_type(&schema, &gvk, Profile::Upstream),
@@ -311,7 +311,7 @@ fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bo
     finding.kind.code() == Code::NoMatchingOverload && is_function(finding, checked, functions)
 }
 
-/// Returns the types of receiver and arguments of the call that the finding is about.
+/// Returns the types of receiver and arguments of the call at the finding.
 fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     match expr(finding, checked) {
         Some(Expr::Call { target, args, .. }) => target
@@ -323,7 +323,7 @@ fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     }
 }
 
-/// Returns the operand type and the field of the selection that the finding is about. `None` for other findings.
+/// Returns the operand type and the field of the selection at the finding. `None` for other findings.
 fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
     match expr(finding, checked)? {
         Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),

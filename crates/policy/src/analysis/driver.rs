@@ -149,7 +149,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Analyzes all expressions for objects of `gvk` in the resources `targets`.
-    pub(super) fn analyse(
+    pub(super) fn analyze(
         &mut self,
         gvk: &Gvk,
         object: &Type,

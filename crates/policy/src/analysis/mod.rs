@@ -132,7 +132,7 @@ pub struct WildcardKinds {
 /// The reason for kinds of a wildcard beyond the number that is checked for one policy.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// Maximum number of kinds of wildcards without a schema, or beyond the checked ones, that are analyzed as open objects.
+/// Maximum number of kinds of wildcards that are analyzed as open objects: without a schema, or beyond the checked ones.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
 /// Returns the kinds whose schemas [`type_check`] needs in addition to that of the params, sorted.
@@ -304,7 +304,7 @@ fn check_truthfully(
                 });
                 continue;
             }
-            let analysis = memo.analyse(&mut driver, gvk, schema, of_kind(gvk));
+            let analysis = memo.analyze(&mut driver, gvk, schema, of_kind(gvk));
             report.add(gvk.clone(), is_wildcard, analysis);
             checked.push(gvk.clone());
         }

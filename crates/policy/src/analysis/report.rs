@@ -166,7 +166,7 @@ impl Report {
                 place.or_insert((issue, Vec::new())).1.push(&kind.gvk);
             }
         }
-        // Of locations with equally many kinds, the first.
+        // If several locations have equally many kinds, the first.
         let (issue, mut kinds) = places
             .into_values()
             .rev()

@@ -7,9 +7,9 @@
 //! [`USUAL_OBJECT_BYTES`] can reach a limit.
 //!
 //! Source: k8s.io/apiserver `pkg/apis/cel/config.go`; `pkg/admission/plugin/cel/condition.go` (`ForInput`) and
-//! `pkg/admission/plugin/policy/validating/validator.go` (`Validate`) for who shares a budget. That nothing
-//! is estimated when a policy is created: k8s.io/kubernetes
-//! `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec`.
+//! `pkg/admission/plugin/policy/validating/validator.go` (`Validate`; shared budgets); k8s.io/kubernetes
+//! `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec` (no estimates on
+//! creation).
 
 mod kind;
 mod shared;
@@ -403,7 +403,7 @@ mod tests {
         PolicyCosts::new(&CompiledPolicy::new(&policy), &[&gvk], &Lists(max_items))
     }
 
-    /// Kinds that have the type of `shared` in common, and each a list `own` of another bound.
+    /// Kinds with the same type of the field `shared`, and a list `own` of different lengths.
     struct Several {
         shared: Arc<DeclType>,
     }

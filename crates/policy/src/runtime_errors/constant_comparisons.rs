@@ -1,5 +1,5 @@
-//! Comparisons that are constant by the schemas: with a value that an enumeration lacks, or of null with a value that
-//! is never null.
+//! Comparisons whose result is constant according to the schemas: with a value that an enumeration lacks, or of null
+//! with a value that is never null.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -39,7 +39,7 @@ const MAX_NAMED: usize = 12;
 /// Maximum length of a policy string in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
-/// Finds the comparisons of `policy` that are constant by the schemas of its kinds.
+/// Finds the comparisons of `policy` whose result is constant according to the schemas of its kinds.
 #[must_use]
 pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);

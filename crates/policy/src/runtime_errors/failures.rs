@@ -1,4 +1,4 @@
-//! Failures of an evaluation that affect the request, at the node that they originate from.
+//! Failures of an evaluation that affect the request, with the node of their origin.
 
 use std::collections::HashMap;
 

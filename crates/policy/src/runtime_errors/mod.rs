@@ -1,8 +1,10 @@
 //! Runtime errors of expressions, each with a witness: a request on which the evaluator confirms the error.
 //!
-//! The search is symbolic execution with concrete confirmation. It proposes requests, the evaluator decides, so an
-//! expression that cannot be interpreted symbolically costs a finding and never invents one (ADR 18). For each kind
-//! that represents the matched ones, [`find_runtime_errors`] does the following, within a budget (`search`):
+//! The search is symbolic execution with concrete confirmation: it proposes requests, and the evaluator confirms them.
+//! So an expression that cannot be interpreted symbolically can hide a finding, but never cause a wrong one (ADR 18).
+//!
+//! For each kind that represents the matched ones, [`find_runtime_errors`] does the following, within a budget
+//! (`search`):
 //!
 //! 1. Symbolic values (`symbolic`): the input, or the constant, that each expression denotes. Conditions that are
 //!    constant for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`)
@@ -18,13 +20,13 @@
 //!    the site, the absent value is added to the constraints, and the request is built again.
 //! 6. Reports (`reports`): the rule, the message, and a guard that fixes the expression.
 //!
-//! The same parts find
+//! The same modules find
 //!
 //! - witnesses of type errors (`type_error_witnesses`),
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
 //! - allowed and denied requests for each validation (`examples`),
 //! - bindings with a paramRef of the wrong scope (`param_scope`),
-//! - comparisons that are constant by the schemas (`constant_comparisons`).
+//! - comparisons whose result is constant according to the schemas (`constant_comparisons`).
 
 mod constant_comparisons;
 mod context;

@@ -1,4 +1,9 @@
 //! The search loop over kinds, failure sites, constraints and requests.
+//!
+//! For each representative kind, the minimal request of each operation is evaluated first, because it lacks most
+//! optional fields and so confirms most sites. For each remaining site, the solver gets the path condition and a
+//! constraint that may cause the failure. A request is built for each solution and evaluated. If it fails before the
+//! site because a value is absent, that value becomes a constraint, and the request is built again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -36,7 +41,7 @@ const MAX_COST: u64 = 300_000;
 /// Maximum number of steps of symbolic evaluation of one policy for one kind.
 pub(super) const MAX_STEPS: u32 = 20_000;
 
-/// Maximum number of times that a request which fails before the site is rebuilt.
+/// Maximum number of rebuilds of a request that fails before the site.
 pub(super) const MAX_REPAIRS: usize = 6;
 
 /// Maximum number of findings about one policy.
@@ -142,7 +147,6 @@ impl<'a> Search<'a> {
             return;
         }
         let sites_by_node = sites_by_node(&sites);
-        // The minimal object lacks most optional fields, so it confirms most sites.
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &evaluator, &sites_by_node, &constraints);
         }

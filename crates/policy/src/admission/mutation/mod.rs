@@ -265,7 +265,7 @@ impl Invocation<'_> {
     }
 }
 
-/// An error that the failure policy applies to.
+/// An error that is handled by the failure policy.
 struct PolicyError<'a> {
     policy: &'a MutatingAdmission,
     binding: Option<&'a Binding>,
@@ -602,7 +602,7 @@ impl<'a> Run<'a> {
     /// Evaluates the match conditions of an invocation. Returns true if they hold.
     ///
     /// # Errors
-    /// Returns an error that the failure policy applies to, if a condition fails.
+    /// Returns an error for the failure policy if a condition fails.
     fn conditions(
         &mut self,
         invocation: &Invocation<'_>,

@@ -35,7 +35,7 @@ use cel::types::Type;
 
 use value::AbstractValue;
 
-/// Facts that hold for all requests an expression is evaluated for.
+/// Facts that hold for all requests of a class.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     /// The functions and type names.
@@ -44,7 +44,7 @@ pub(super) struct Facts<'a> {
     pub(super) roots: Vec<(&'static str, AbstractValue)>,
     /// The variables declared before the expression, by name. The last of a name wins.
     pub(super) variables: HashMap<String, Variable>,
-    /// The type of the object that `Object` literals are applied to.
+    /// The type of the object to which `Object` literals are applied.
     pub(super) applied_to: Option<Type>,
 }
 

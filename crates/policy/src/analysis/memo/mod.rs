@@ -106,7 +106,7 @@ impl<'a> Memo<'a> {
 
     /// Analyzes objects of `gvk` in the resources `targets`. Returns an empty analysis if it would equal that of
     /// another kind.
-    pub(super) fn analyse(
+    pub(super) fn analyze(
         &mut self,
         driver: &mut Driver<'_>,
         gvk: &Gvk,
@@ -122,7 +122,7 @@ impl<'a> Memo<'a> {
         }
         let before = driver.n_steps_left();
         let object = object_type(schema, gvk, Profile::Truthful);
-        let analysis = driver.analyse(gvk, &object, targets);
+        let analysis = driver.analyze(gvk, &object, targets);
         if let Some(key) = key
             && analysis.has_no_findings()
             && !driver.is_exhausted()
@@ -150,7 +150,7 @@ impl<'a> Memo<'a> {
             return KindAnalysis::default();
         }
         let before = driver.n_steps_left();
-        let analysis = driver.analyse(gvk, object, targets);
+        let analysis = driver.analyze(gvk, object, targets);
         if let Some(key) = key
             && !driver.is_exhausted()
         {

@@ -159,25 +159,25 @@ fn memo_does_not_change_findings() {
 #[test]
 fn memo_equivalent_kinds_are_analyzed_once() {
     let kinds = Kinds::new();
-    let n_analysed = |expression: &str| {
+    let n_analyzed = |expression: &str| {
         let policy = policy(&[expression]);
         let mut memo = Memo::new(&policy, None);
         let mut driver = Driver::new(&policy, None);
         for kind in KINDS {
             let gvk = Gvk::new("", "v1", kind);
             let schema = kinds.types.get(&gvk).unwrap();
-            memo.analyse(&mut driver, &gvk, schema, &[]);
+            memo.analyze(&mut driver, &gvk, schema, &[]);
         }
         memo.steps.len()
     };
     // Namespaces are analyzed separately, because the namespace of requests for them differs.
-    assert_eq!(n_analysed("object.metadata.name != 'a'"), 2);
+    assert_eq!(n_analyzed("object.metadata.name != 'a'"), 2);
     // One kind lacks a field that is read.
     assert_eq!(
-        n_analysed("object.spec.size > 3 || object.metadata.name != ''"),
+        n_analyzed("object.spec.size > 3 || object.metadata.name != ''"),
         2
     );
-    assert_eq!(n_analysed("object.kind != ''"), 0);
+    assert_eq!(n_analyzed("object.kind != ''"), 0);
 }
 
 #[test]

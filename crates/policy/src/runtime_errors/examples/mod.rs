@@ -33,7 +33,7 @@ const MAX_COST: u64 = 2_000_000;
 /// Maximum number of steps of symbolic evaluation for one validation and kind.
 const MAX_STEPS: u32 = 60_000;
 
-/// Maximum number of times that a request with a missing value is rebuilt.
+/// Maximum number of rebuilds of a request with a missing value.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.

@@ -1,4 +1,7 @@
 //! Visits expressions, and collects failure sites with their path conditions.
+//!
+//! The visitor extends the path condition at each `&&`, `||`, `?:` and macro. It visits a variable once for each path
+//! condition under which another expression reads it.
 
 use std::collections::HashMap;
 

@@ -22,7 +22,7 @@ pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
     /// The schema of a custom resource as written.
     written: Option<&'a Json>,
-    /// The built-in kind that the type belongs to.
+    /// The built-in kind that contains the type.
     builtin: Option<Arc<Gvk>>,
     /// True if the objects are namespaced.
     is_namespaced: bool,
@@ -77,12 +77,12 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns true if the type belongs to a built-in kind.
+    /// Returns true if a built-in kind contains the type.
     pub(crate) fn is_builtin(&self) -> bool {
         self.builtin.is_some()
     }
 
-    /// Returns the built-in kind that the type belongs to.
+    /// Returns the built-in kind that contains the type.
     pub(crate) fn builtin_kind(&self) -> Option<&str> {
         self.builtin.as_ref().map(|gvk| &*gvk.kind)
     }

@@ -1,4 +1,7 @@
 //! Path conditions: the branch conditions on the way to a node, and constraints on a request that satisfy them.
+//!
+//! `disjuncts` and `calls` translate one branch condition to its disjuncts: alternatives that each consist of
+//! constraints and residual branch conditions. `solver` combines one disjunct of each condition.
 
 mod calls;
 mod disjuncts;
@@ -16,7 +19,8 @@ pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 #[derive(Debug)]
 struct Conjunct {
     condition: BranchCondition,
-    /// True for a condition that only gives the failure an effect. Another failure may have that effect too.
+    /// True if the node is also reached without this condition, and only the effect of its failure on the request
+    /// depends on it. Soft conditions are left out in the first attempt ([`PathCondition::attempts`]).
     is_soft: bool,
     outer: PathCondition,
 }

@@ -1,5 +1,9 @@
 //! Solver: constraints on a request that satisfy branch conditions.
 //!
+//! A depth-first search over the disjuncts of the conditions. Each step takes one condition and branches on its
+//! disjuncts: the constraints of the disjunct are added, and its residual conditions join the open ones. A branch ends
+//! as soon as two constraints contradict each other. A branch without open conditions is a solution.
+//!
 //! Solutions are candidates that the evaluator has to confirm: a condition that cannot be interpreted only requires
 //! its operands.
 
@@ -20,7 +24,7 @@ const MAX_PRECHECKED: usize = 12;
 pub(crate) struct Solution {
     /// One set of constraints for each satisfied combination of disjuncts.
     pub(crate) solutions: Vec<InputConstraints>,
-    /// True if the conditions are unsatisfiable, also together with further ones.
+    /// True if the conditions are unsatisfiable, and so is every extension of them.
     pub(crate) is_unsat: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Classification of comprehensions by the macro that they are expanded from.
+//! Classifies comprehensions by their macros.
 
 use super::SymbolicEvaluator;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};

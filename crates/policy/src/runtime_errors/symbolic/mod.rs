@@ -1,6 +1,7 @@
 //! Symbolic evaluation: the input or constant that each expression of a policy denotes.
 //!
-//! An expression that cannot be interpreted evaluates to [`SymbolicValue::Unknown`].
+//! An expression has several alternatives if branches denote different values. An expression that cannot be interpreted
+//! evaluates to [`SymbolicValue::Unknown`].
 
 mod branch_conditions;
 mod comprehensions;
