@@ -9,14 +9,14 @@ const MAX_NAMES: usize = 5_000;
 /// Returns the name in `names` that is most similar to `name`, if it is similar enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    nearest_of(name, names).map(|(meant, _)| meant)
+    nearest_of(name, names).map(|(suggestion, _)| suggestion)
 }
 
 /// Returns the name in `names` that is most similar to `name`. `None` if several are equally similar.
 #[must_use]
 pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (meant, is_only) = nearest_of(name, names)?;
-    is_only.then_some(meant)
+    let (suggestion, is_only) = nearest_of(name, names)?;
+    is_only.then_some(suggestion)
 }
 
 /// Returns the first of the most similar names, and true if it is the only one.
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn nearest_returns_most_similar_name() {
         let names = ["validations", "variables", "matchConditions"];
-        let meant = |name| nearest(name, names.into_iter());
-        assert_eq!(meant("validation"), Some("validations"));
-        assert_eq!(meant("matchconditions"), Some("matchConditions"));
-        assert_eq!(meant("replicas"), None);
-        assert_eq!(meant("x"), None);
+        let suggestion = |name| nearest(name, names.into_iter());
+        assert_eq!(suggestion("validation"), Some("validations"));
+        assert_eq!(suggestion("matchconditions"), Some("matchConditions"));
+        assert_eq!(suggestion("replicas"), None);
+        assert_eq!(suggestion("x"), None);
         assert_eq!(distance("kitten", "sitting", 3), Some(3));
         assert_eq!(distance("kitten", "sitting", 2), None);
         let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());

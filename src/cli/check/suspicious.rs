@@ -26,12 +26,12 @@ pub(super) fn check(
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    let unlike = analysis.typed.unlike.iter().map(|unlike| Lint {
+    let unlike = analysis.typed.incomparable.iter().map(|unlike| Lint {
         rule: Rule::UnlikeTypes,
         field_ref: unlike.field_ref.clone(),
         location: Some(unlike.location),
         message: unlike.message.clone(),
-        mend: None,
+        fix: None,
         is_harmless: false,
     });
     let all = lint::find(analysis.compiled(), analysis.matched(), &known.mapper);
@@ -92,7 +92,7 @@ fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
             location,
             message: "this is false for every request that the rules match, so that the policy does nothing"
                 .to_owned(),
-            mend: Some("compare it with the resources and operations of the rules".to_owned()),
+            fix: Some("compare it with the resources and operations of the rules".to_owned()),
             // The condition may select kinds of older versions.
             is_harmless: true,
         });
@@ -115,7 +115,7 @@ pub(super) fn check_bindings(
             let place = binding.place_of(node);
             let (severity, rule) = (Severity::Warning, suspicion.rule);
             let mut finding = object_finding(binding, severity, rule, &suspicion.message, place);
-            finding.help = suspicion.mend;
+            finding.help = suspicion.fix;
             finding.field_ref = Some(suspicion.field_ref);
             findings.push(finding);
         }
@@ -147,7 +147,7 @@ pub(super) fn suspicion_finding(
             finding
         }
     };
-    finding.help.clone_from(&suspicion.mend);
+    finding.help.clone_from(&suspicion.fix);
     match analysis.consequence(&suspicion.field_ref) {
         Some(consequence) if rule == Rule::FailingCall => finding.with_consequence(consequence),
         _ => finding,

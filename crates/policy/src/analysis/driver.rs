@@ -76,9 +76,9 @@ pub(super) struct KindAnalysis {
     /// Other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
     /// Comparisons of values that are never equal because of their types: expression, comparison and reason.
-    pub(super) unlike: Vec<(usize, ExprId, String)>,
+    pub(super) incomparable: Vec<(usize, ExprId, String)>,
     /// Other comparisons.
-    pub(super) alike: Vec<(usize, ExprId)>,
+    pub(super) comparable: Vec<(usize, ExprId)>,
     /// The match conditions that are evaluated. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
     /// By expression: the number of request classes that evaluate it, and its selections from null in these classes.
@@ -95,7 +95,7 @@ pub(super) enum Finding {
     /// Subexpressions that cannot be evaluated.
     Issues(Vec<Issue>),
     /// The API server rejects the expression.
-    Refused {
+    Rejected {
         /// The findings.
         diagnostics: Diagnostics,
         /// Their length as text, in bytes.
@@ -140,7 +140,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Takes `n_steps` from the budget. Returns true if the budget had more than that; otherwise it takes none.
-    pub(super) fn takes(&mut self, n_steps: u32) -> bool {
+    pub(super) fn try_take(&mut self, n_steps: u32) -> bool {
         let is_enough = n_steps < self.budget;
         if is_enough {
             self.budget -= n_steps;
@@ -164,7 +164,7 @@ impl<'a> Driver<'a> {
             self.follow_requests(gvk, object, class, &mut types, &mut analysis);
         }
         analysis.find_null();
-        self.check_refused(object, &types, &mut analysis);
+        self.check_rejected(object, &types, &mut analysis);
         let n_steps = analysis.findings.values().map(Finding::n_steps).sum();
         self.take(n_steps);
         analysis
@@ -281,7 +281,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Adds the checker's findings for expressions that the API server rejects.
-    fn check_refused(
+    fn check_rejected(
         &mut self,
         object: &Type,
         types: &BTreeMap<usize, Type>,
@@ -289,8 +289,8 @@ impl<'a> Driver<'a> {
     ) {
         let policy = self.policy;
         let all = policy.expressions().iter().enumerate();
-        let refused: Vec<_> = all.filter(|(n, _)| !policy.compiles(*n)).collect();
-        if refused.is_empty() {
+        let rejected: Vec<_> = all.filter(|(n, _)| !policy.compiles(*n)).collect();
+        if rejected.is_empty() {
             return;
         }
         let declared = |mutation| Declared {
@@ -309,7 +309,7 @@ impl<'a> Driver<'a> {
         env.set_variable("variables", variables.to_type());
         let mut mutation_env = policy_env(&declared(true));
         mutation_env.set_variable("variables", variables.to_type());
-        for (n, expression) in refused {
+        for (n, expression) in rejected {
             self.take(expression.n_nodes());
             let is_mutation = expression.role.is_mutation();
             let env = if is_mutation { &mutation_env } else { &env };
@@ -330,7 +330,7 @@ impl<'a> Driver<'a> {
                 let n_bytes = self.text_left.cut(&mut diagnostics, &expression.text);
                 analysis.findings.insert(
                     n,
-                    Finding::Refused {
+                    Finding::Rejected {
                         diagnostics,
                         n_bytes,
                     },
@@ -375,11 +375,12 @@ impl KindAnalysis {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
         if !outcome.gave_up {
-            let unlike = outcome.unlike.into_iter();
-            self.unlike.extend(unlike.map(|(id, why)| (n, id, why)));
+            let incomparable = outcome.incomparable.into_iter();
+            self.incomparable
+                .extend(incomparable.map(|(id, why)| (n, id, why)));
         }
-        self.alike
-            .extend(outcome.alike.into_iter().map(|id| (n, id)));
+        self.comparable
+            .extend(outcome.comparable.into_iter().map(|id| (n, id)));
         let absent = outcome.absent.into_iter();
         self.absent.extend(absent.map(|(id, hint)| (n, id, hint)));
         for issue in outcome.issues {
@@ -410,7 +411,7 @@ impl KindAnalysis {
 
     /// Returns true if the kind has no findings: no failure, no absent field, no incomparable types.
     pub(super) fn has_no_findings(&self) -> bool {
-        self.findings.is_empty() && self.absent.is_empty() && self.unlike.is_empty()
+        self.findings.is_empty() && self.absent.is_empty() && self.incomparable.is_empty()
     }
 
     /// Returns true if the expression with index `n` has a finding.
@@ -421,7 +422,7 @@ impl KindAnalysis {
     /// Returns true if the expression with index `n` has a finding at `id`.
     pub(super) fn has_finding_at(&self, n: usize, id: Option<ExprId>) -> bool {
         self.findings.get(&n).is_some_and(|finding| match finding {
-            Finding::Refused { .. } => true,
+            Finding::Rejected { .. } => true,
             Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
         })
     }
@@ -455,7 +456,7 @@ impl KindAnalysis {
                     issues.push(issue);
                 }
             }
-            Finding::Refused { .. } => {}
+            Finding::Rejected { .. } => {}
         }
     }
 }
@@ -476,7 +477,7 @@ impl Finding {
     fn n_steps(&self) -> usize {
         match self {
             Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
-            Self::Refused { n_bytes, .. } => n_bytes / BYTES_OF_STEP,
+            Self::Rejected { n_bytes, .. } => n_bytes / BYTES_OF_STEP,
         }
     }
 
@@ -487,7 +488,7 @@ impl Finding {
         text_left: &TextLeft,
     ) -> Diagnostics {
         let mut diagnostics = match (self, expression.parsed()) {
-            (Self::Refused { diagnostics, .. }, _) => return diagnostics.clone(),
+            (Self::Rejected { diagnostics, .. }, _) => return diagnostics.clone(),
             (Self::Issues(issues), Ok(ast)) => {
                 interpret::to_diagnostics(issues, ast, &expression.text)
             }

@@ -77,7 +77,7 @@ pub struct TypeCheck {
     /// The checked kinds that rules match as subresources, sorted.
     pub subresource_kinds: Vec<Gvk>,
     /// Comparisons that are never equal, because the types differ for all kinds.
-    pub unlike: Vec<IncomparableTypes>,
+    pub incomparable: Vec<IncomparableTypes>,
     /// The indices of the match conditions that are false for every request that the rules match.
     pub always_false: Vec<usize>,
     /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the policy's
@@ -343,7 +343,7 @@ fn check_truthfully(
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
-    outcome.unlike = report.unlike(policy, scope);
+    outcome.incomparable = report.incomparable(policy, scope);
     outcome.always_false = report.always_false(policy, scope);
     outcome.partial = report.partial(policy);
     outcome.findings = report.into_findings(policy, scope);

@@ -51,13 +51,13 @@ const MAX_PLACES: usize = 8;
 pub(super) struct Report {
     kinds: Vec<Kind>,
     /// The subexpressions that some kind of a wildcard evaluates without an error, by the index of the expression.
-    sound: BTreeMap<usize, Vec<bool>>,
+    succeeding: BTreeMap<usize, Vec<bool>>,
     /// Comparisons of values that are never equal because of their types, by expression and location, with the reason.
-    unlike: BTreeMap<(usize, usize), (ExprId, String)>,
+    incomparable: BTreeMap<(usize, usize), (ExprId, String)>,
     /// The match conditions that some kind reaches. True if the condition is false for all of these kinds.
     is_false: BTreeMap<usize, bool>,
     /// The comparisons that can be true or false for some kind.
-    alike: HashSet<(usize, usize)>,
+    comparable: HashSet<(usize, usize)>,
 }
 
 /// The findings for one kind.
@@ -93,8 +93,8 @@ impl Report {
             if analysis.fails(n) {
                 continue;
             }
-            let sound = self.sound.entry(n).or_default();
-            driver::add_visited(sound, &visited);
+            let succeeding = self.succeeding.entry(n).or_default();
+            driver::add_visited(succeeding, &visited);
         }
     }
 
@@ -102,21 +102,26 @@ impl Report {
         for (n, is_false) in std::mem::take(&mut analysis.is_false) {
             *self.is_false.entry(n).or_insert(true) &= is_false && !analysis.fails(n);
         }
-        for (n, id, why) in std::mem::take(&mut analysis.unlike) {
-            self.unlike.insert((n, id.index()), (id, why));
+        for (n, id, why) in std::mem::take(&mut analysis.incomparable) {
+            self.incomparable.insert((n, id.index()), (id, why));
         }
-        let alike = std::mem::take(&mut analysis.alike).into_iter();
-        self.alike.extend(alike.map(|(n, id)| (n, id.index())));
+        let comparable = std::mem::take(&mut analysis.comparable).into_iter();
+        self.comparable
+            .extend(comparable.map(|(n, id)| (n, id.index())));
     }
 
     /// Returns the comparisons of values that are never equal, for any kind.
-    pub(super) fn unlike(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<IncomparableTypes> {
+    pub(super) fn incomparable(
+        &self,
+        policy: &CompiledPolicy,
+        scope: Scope,
+    ) -> Vec<IncomparableTypes> {
         if scope == Scope::Partial {
             return Vec::new();
         }
-        let unlike = self.unlike.iter();
-        let unlike = unlike.filter(|(place, _)| !self.alike.contains(place));
-        let comparisons = unlike.filter_map(|((n, _), (id, why))| {
+        let incomparable = self.incomparable.iter();
+        let incomparable = incomparable.filter(|(place, _)| !self.comparable.contains(place));
+        let comparisons = incomparable.filter_map(|((n, _), (id, why))| {
             let expression = policy.expressions().get(*n)?;
             let ast = expression.parsed().ok()?;
             Some(IncomparableTypes {
@@ -191,7 +196,7 @@ impl Report {
 
     /// Returns true if some kind of the wildcards evaluates `id` and the whole expression with index `n`.
     fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
-        let visited = self.sound.get(&n);
+        let visited = self.succeeding.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
     }
 
@@ -252,7 +257,7 @@ impl Report {
             let mut of_kind = kind.findings(n, expression, finding.as_deref(), text_left);
             // The first is shown regardless of its length.
             if !kind.is_by_wildcard
-                || shown.add(&mut of_kind, &expression.text, kind.is_refused(n))
+                || shown.add(&mut of_kind, &expression.text, kind.is_rejected(n))
                 || kind_findings.is_empty()
             {
                 kind_findings.push(of_kind);
@@ -276,12 +281,12 @@ impl Report {
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
-                let hopeless = issues
+                let always_failing = issues
                     .iter()
                     .filter(|issue| !self.is_evaluated_by_some(n, issue.id));
-                let hopeless: Vec<_> = hopeless.cloned().collect();
-                let is_told = scope != Scope::Partial && !hopeless.is_empty();
-                is_told.then_some(Cow::Owned(Finding::Issues(hopeless)))
+                let always_failing: Vec<_> = always_failing.cloned().collect();
+                let is_reportable = scope != Scope::Partial && !always_failing.is_empty();
+                is_reportable.then_some(Cow::Owned(Finding::Issues(always_failing)))
             }
             finding => Some(Cow::Borrowed(finding)),
         }
@@ -312,10 +317,10 @@ impl Report {
 }
 
 impl Kind {
-    fn is_refused(&self, n: usize) -> bool {
+    fn is_rejected(&self, n: usize) -> bool {
         matches!(
             self.analysis.findings.get(&n),
-            Some(Finding::Refused { .. })
+            Some(Finding::Rejected { .. })
         )
     }
 
@@ -358,14 +363,14 @@ impl Shown {
 
     /// Counts `found`, the findings for the expression `text`, against the limit. Returns true if they fit. The source
     /// excerpt is shown for the first kind only.
-    fn add(&mut self, findings: &mut KindFindings, text: &str, is_refused: bool) -> bool {
+    fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
         findings.repeats_places = self.places.contains(&places);
         if !findings.repeats_places && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
         // If the API server rejects the expression, the finding is the same for every kind.
-        self.n_bytes += if is_refused {
+        self.n_bytes += if is_rejected {
             MAX_SHOWN_BYTES / 2 + 1
         } else {
             findings.rendered_len(text)

@@ -33,7 +33,7 @@ pub fn find_in_binding(
         selectors::find(of, field_ref)
             .into_iter()
             .chain(ineffective)
-            .chain(selectors::apart(policy, mapper, of))
+            .chain(selectors::disjoint_namespaces(policy, mapper, of))
     });
     lints.into_iter().flatten().chain(selectors).collect()
 }
@@ -56,7 +56,7 @@ fn ignored_params(
         field_ref: "spec.paramRef".to_owned(),
         location: None,
         message: "the policy has no paramKind, so the paramRef is ignored".to_owned(),
-        mend: Some("give the policy a paramKind, or remove the paramRef".to_owned()),
+        fix: Some("give the policy a paramKind, or remove the paramRef".to_owned()),
         is_harmless: false,
     })
 }
@@ -108,7 +108,7 @@ fn disjoint_rules(
         field_ref: "spec.matchResources.resourceRules".to_owned(),
         location: None,
         message: "no request matches both these rules and those of the policy, so the binding has no effect".to_owned(),
-        mend: Some(
+        fix: Some(
             "a binding can only narrow its policy: use resources and operations that the policy's rules also match"
                 .to_owned(),
         ),

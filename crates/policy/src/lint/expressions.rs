@@ -52,7 +52,7 @@ pub(super) fn find(
         if let Ok(ast) = expression.parsed()
             && policy.compiles(n)
         {
-            search.look_at(expression, ast, &mut lints);
+            search.check(expression, ast, &mut lints);
         }
     }
     lints
@@ -101,13 +101,16 @@ impl Names {
     }
 
     /// Returns a finding if no request has `text` in `field`, a group or version of its kind or resource.
-    fn group_or_version(&self, field: &str, text: &str) -> Option<NoSuch> {
+    fn group_or_version(&self, field: &str, text: &str) -> Option<UnmatchedName> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
-        let meant = match field {
+        let intended = match field {
             "object.apiVersion" | "oldObject.apiVersion" if !self.may_be_of(before) => {
                 let of_version = |known: &&String| known.rsplit('/').next() == Some(after);
-                let mut meant = self.api_versions.iter().filter(of_version);
-                meant.next().filter(|_| meant.next().is_none()).cloned()
+                let mut intended = self.api_versions.iter().filter(of_version);
+                intended
+                    .next()
+                    .filter(|_| intended.next().is_none())
+                    .cloned()
             }
             "request.kind.group" | "request.resource.group"
                 if text.contains('/') || !self.may_be_of(text) =>
@@ -127,12 +130,12 @@ impl Names {
             }
             _ => return None,
         };
-        Some(NoSuch { meant })
+        Some(UnmatchedName { intended })
     }
 
     /// Returns the name in `names` that `text` probably stands for: the only one with another spelling of `text`, or
     /// the nearest one unless `text` is the name of something else (`is_served`). `None` if `text` is in `names`.
-    fn meant(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
+    fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;
         }
@@ -147,9 +150,9 @@ impl Names {
 }
 
 /// A name that no request has.
-struct NoSuch {
+struct UnmatchedName {
     /// The name that was probably intended.
-    meant: Option<String>,
+    intended: Option<String>,
 }
 
 struct Search<'m> {
@@ -164,7 +167,7 @@ struct Search<'m> {
 type Found = (Rule, String, Option<String>, bool);
 
 impl Search<'_> {
-    fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
+    fn check(&mut self, expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
         let source = SourceMap::new(&expression.text);
         let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
         for constant in bounds::constants(ast) {
@@ -172,15 +175,15 @@ impl Search<'_> {
                 "because of the comparisons of `{}`, this is always {}",
                 constant.path, constant.value
             );
-            let mend = if constant.value {
-                "was `&&` meant?"
+            let fix = if constant.value {
+                "did you mean `&&`?"
             } else {
-                "was `||` meant?"
+                "did you mean `||`?"
             };
             let finding = (
                 Rule::ConstantCondition,
                 message,
-                Some(mend.to_owned()),
+                Some(fix.to_owned()),
                 false,
             );
             at_nodes.push((constant.at, finding));
@@ -198,12 +201,12 @@ impl Search<'_> {
         }
         at_nodes.sort_by_key(|(id, _)| ast.offset(*id));
         let all = at_nodes.into_iter();
-        lints.extend(all.map(|(id, (rule, message, mend, is_harmless))| Lint {
+        lints.extend(all.map(|(id, (rule, message, fix, is_harmless))| Lint {
             rule,
             field_ref: expression.field_ref.clone(),
             location: Some(source.location(ast.offset(id))),
             message,
-            mend,
+            fix,
             is_harmless,
         }));
     }
@@ -272,12 +275,12 @@ impl Search<'_> {
             "so this is always false"
         };
         for text in &texts {
-            let (message, meant) = match path.as_str() {
+            let (message, intended) = match path.as_str() {
                 "request.operation" if !Operations::NAMES.contains(text) => {
                     let upper = text.to_uppercase();
-                    let meant = Operations::NAMES.contains(&upper.as_str()).then_some(upper);
+                    let intended = Operations::NAMES.contains(&upper.as_str()).then_some(upper);
                     let all = Operations::NAMES.join(", ");
-                    (format!("`{path}` is one of {all}"), meant)
+                    (format!("`{path}` is one of {all}"), intended)
                 }
                 "object.kind"
                 | "oldObject.kind"
@@ -285,28 +288,29 @@ impl Search<'_> {
                 | "request.requestKind.kind" => {
                     let mut served = self.mapper.resources.iter();
                     let is_served = served.any(|served| served.gvk.kind == **text);
-                    let Some(meant) = Names::meant(&self.names.kinds, text, is_served) else {
+                    let Some(intended) = Names::intended(&self.names.kinds, text, is_served) else {
                         continue;
                     };
-                    (format!("the rules match no kind `{text}`"), Some(meant))
+                    (format!("the rules match no kind `{text}`"), Some(intended))
                 }
                 "request.resource.resource" | "request.requestResource.resource" => {
                     let mut served = self.mapper.resources.iter();
                     let is_served = served.any(|served| served.gvr.resource == **text);
-                    let Some(meant) = Names::meant(&self.names.resources, text, is_served) else {
+                    let Some(intended) = Names::intended(&self.names.resources, text, is_served)
+                    else {
                         continue;
                     };
-                    (format!("the rules match no resource `{text}`"), Some(meant))
+                    (format!("the rules match no resource `{text}`"), Some(intended))
                 }
                 _ => match self.names.group_or_version(&path, text) {
                     // Policies for several resources share expressions that test for each, and the same exceptions for
                     // all.
-                    Some(NoSuch { meant })
+                    Some(UnmatchedName { intended })
                         if is_conjunct(ast, id)
-                            && (!is_not || meant.is_some() && !path.ends_with(".apiVersion")) =>
+                            && (!is_not || intended.is_some() && !path.ends_with(".apiVersion")) =>
                     {
                         let what = path.rsplit('.').next().unwrap_or_default();
-                        (format!("the rules match no {what} `{text}`"), meant)
+                        (format!("the rules match no {what} `{text}`"), intended)
                     }
                     _ => continue,
                 },
@@ -315,8 +319,8 @@ impl Search<'_> {
                 [_] => format!("{message}, {always}"),
                 _ => format!("{message}, so `{text}` never matches"),
             };
-            let mend = meant.map(|meant| format!("did you mean `{meant}`?"));
-            return Some((Rule::ImpossibleValue, message, mend, false));
+            let fix = intended.map(|intended| format!("did you mean `{intended}`?"));
+            return Some((Rule::ImpossibleValue, message, fix, false));
         }
         None
     }
@@ -445,8 +449,8 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     args.iter().any(is_deciding).then(|| {
         let operator = if deciding { "||" } else { "&&" };
         let message = format!("`{operator} {deciding}` makes this always {deciding}");
-        let mend = "remove the literal, or the operand that it overrides".to_owned();
-        (Rule::ConstantCondition, message, Some(mend), false)
+        let fix = "remove the literal, or the operand that it overrides".to_owned();
+        (Rule::ConstantCondition, message, Some(fix), false)
     })
 }
 
@@ -473,8 +477,8 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
         _ => return None,
     };
     let message = format!("a size is never below 0, so this is always {value}");
-    let mend = value.then(|| "to require at least one, write `> 0`".to_owned());
-    Some((Rule::ConstantCondition, message, mend, false))
+    let fix = value.then(|| "to require at least one, write `> 0`".to_owned());
+    Some((Rule::ConstantCondition, message, fix, false))
 }
 
 /// An ordering of strings that denote numbers.
@@ -486,7 +490,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     if !operator.is_ordering() {
         return None;
     }
-    let (what, mend) = if is_quantity(text) {
+    let (what, fix) = if is_quantity(text) {
         (
             "quantities",
             "compare quantities: `quantity(a).compareTo(quantity(b)) <= 0`, or `isLessThan()`",
@@ -500,7 +504,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         return None;
     };
     let message = format!("these are compared as strings, not as {what}: '9' sorts after '10'");
-    Some((Rule::TextOrder, message, Some(mend.to_owned()), false))
+    Some((Rule::TextOrder, message, Some(fix.to_owned()), false))
 }
 
 /// Returns true if `text` is a number, with or without the suffix of a quantity.

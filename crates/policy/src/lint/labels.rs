@@ -45,7 +45,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 "an UPDATE that removes these {field} is evaluated with the remaining ones, so one request can take \
                  the object out of the policy and change what the policy protects by `oldObject`"
             ),
-            mend: Some(format!(
+            fix: Some(format!(
                 "also read the {field} of `oldObject`, or use an objectSelector, which is evaluated for both objects"
             )),
             is_harmless: true,

@@ -5,7 +5,7 @@
 //! that are only sometimes right do not belong here.
 //!
 //! [`find`] reads the policy and its expressions. Comparisons of incomparable types come from the analysis
-//! ([`crate::analysis::TypeCheck::unlike`]), which knows the kinds.
+//! ([`crate::analysis::TypeCheck::incomparable`]), which knows the kinds.
 
 mod bindings;
 mod bounds;
@@ -37,7 +37,7 @@ pub struct Lint {
     /// The problem, in one line.
     pub message: String,
     /// The fix, in one line.
-    pub mend: Option<String>,
+    pub fix: Option<String>,
     /// True if the policy still works as intended.
     pub is_harmless: bool,
 }

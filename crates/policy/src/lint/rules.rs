@@ -90,7 +90,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
             gvk.api_version(),
             gvk.kind
         ),
-        mend: Some("exclude the CRD with an excludeResourceRule that has its name in resourceNames".to_owned()),
+        fix: Some("exclude the CRD with an excludeResourceRule that has its name in resourceNames".to_owned()),
         is_harmless: false,
     })
 }
@@ -121,7 +121,7 @@ fn groups<'a, 'm: 'a>(
 ) -> impl Iterator<Item = Lint> + 'a {
     let groups = rule.api_groups.iter().flatten().enumerate();
     groups.filter_map(move |(n, group)| {
-        let (why, mend) = match group.split_once('/') {
+        let (why, fix) = match group.split_once('/') {
             Some((group, version)) if is_version(version) => (
                 "a group does not include a version",
                 Some(format!("write `{group}`, and `{version}` in apiVersions")),
@@ -148,7 +148,7 @@ fn groups<'a, 'm: 'a>(
             field_ref: format!("{field_ref}.apiGroups[{n}]"),
             location: None,
             message: format!("no request has the API group `{group}`: {why}"),
-            mend,
+            fix,
             is_harmless: false,
         })
     })
@@ -190,7 +190,7 @@ fn names<'a>(
         message: format!(
             "resourceNames are not patterns: the rule only matches objects named `{name}`"
         ),
-        mend: Some(if name == "*" {
+        fix: Some(if name == "*" {
             "remove resourceNames: then the rule matches all names".to_owned()
         } else {
             "test the name in a match condition, for example with `object.metadata.name.startsWith(...)`"
@@ -218,7 +218,7 @@ fn operations<'a>(
             return None;
         }
         let names: Vec<&str> = possible.names().collect();
-        let (message, mend) = if names.is_empty() {
+        let (message, fix) = if names.is_empty() {
             let message = format!("{resource} can only be read, and policies are not evaluated for reads");
             (message, "remove it, and restrict read access with RBAC".to_owned())
         } else {
@@ -233,7 +233,7 @@ fn operations<'a>(
             field_ref: format!("{field_ref}.resources[{n}]"),
             location: None,
             message,
-            mend: Some(mend),
+            fix: Some(fix),
             is_harmless: false,
         })
     })
@@ -321,7 +321,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                         "{} change `{}` through {subresource_name}, which no rule matches",
                         bypass.how, bypass.field
                     ),
-                    mend: Some(if bypass.is_exclusive {
+                    fix: Some(if bypass.is_exclusive {
                         format!("add `{subresource_name}` with UPDATE to the rules")
                     } else {
                         format!(

@@ -13,16 +13,16 @@ use crate::rule::Rule;
 
 /// The requirements of a selector on one label.
 #[derive(Debug, Default)]
-struct Demands<'a> {
+struct LabelConstraints<'a> {
     /// The allowed values. `None` if any value is allowed.
     allowed: Option<BTreeSet<&'a str>>,
     /// The disallowed values.
-    refused: BTreeSet<&'a str>,
+    disallowed: BTreeSet<&'a str>,
     is_there: bool,
     is_absent: bool,
 }
 
-impl<'a> Demands<'a> {
+impl<'a> LabelConstraints<'a> {
     fn allow(&mut self, values: impl Iterator<Item = &'a str>) {
         let values: BTreeSet<&str> = values.collect();
         self.is_there = true;
@@ -32,11 +32,11 @@ impl<'a> Demands<'a> {
         });
     }
 
-    fn can_be_met(&self) -> bool {
+    fn is_satisfiable(&self) -> bool {
         let has_value = self
             .allowed
             .as_ref()
-            .is_none_or(|allowed| !allowed.is_subset(&self.refused));
+            .is_none_or(|allowed| !allowed.is_subset(&self.disallowed));
         has_value && !(self.is_there && self.is_absent)
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
             message: format!(
                 "no {noun} is selected: the requirements on the label `{label}` contradict each other"
             ),
-            mend: Some("remove one of them: an object must satisfy all requirements".to_owned()),
+            fix: Some("remove one of them: an object must satisfy all requirements".to_owned()),
             is_harmless: false,
         })
     });
@@ -109,7 +109,7 @@ pub(super) fn ineffective(
         location: None,
         message: "this selector has no effect: the rules only match cluster-scoped resources"
             .to_owned(),
-        mend: Some("use an objectSelector or a match condition".to_owned()),
+        fix: Some("use an objectSelector or a match condition".to_owned()),
         is_harmless: false,
     })
 }
@@ -117,7 +117,7 @@ pub(super) fn ineffective(
 /// Returns the namespaceSelector of a binding that selects no namespace together with that of its policy.
 ///
 /// objectSelectors are not compared: in an UPDATE, the object may match one selector and the old object the other.
-pub(super) fn apart(
+pub(super) fn disjoint_namespaces(
     policy: &ValidatingAdmissionPolicy,
     mapper: &RestMapper,
     of_binding: &MatchResources,
@@ -145,7 +145,7 @@ pub(super) fn apart(
             "no namespace is selected by both this and the policy's namespaceSelector, which contradict each other on \
              the label `{label}`"
         ),
-        mend: Some("remove one of them: the namespace must match both selectors".to_owned()),
+        fix: Some("remove one of them: the namespace must match both selectors".to_owned()),
         is_harmless: false,
     })
 }
@@ -154,7 +154,7 @@ pub(super) fn apart(
 fn contradiction<'a>(
     selectors: impl IntoIterator<Item = &'a LabelSelector> + Clone,
 ) -> Option<&'a str> {
-    let mut labels: BTreeMap<&str, Demands<'_>> = BTreeMap::new();
+    let mut labels: BTreeMap<&str, LabelConstraints<'_>> = BTreeMap::new();
     let of_all = selectors.clone().into_iter();
     for (key, value) in of_all.flat_map(|selector| selector.match_labels.iter().flatten()) {
         labels
@@ -164,20 +164,20 @@ fn contradiction<'a>(
     }
     let of_all = selectors.into_iter();
     for requirement in of_all.flat_map(|selector| selector.match_expressions.iter().flatten()) {
-        let demands = labels.entry(&requirement.key).or_default();
+        let constraints = labels.entry(&requirement.key).or_default();
         let values = requirement.values.iter().flatten().map(String::as_str);
         match requirement.operator.as_str() {
-            "In" => demands.allow(values),
+            "In" => constraints.allow(values),
             // An absent label has none of the values either.
-            "NotIn" => demands.refused.extend(values),
-            "Exists" => demands.is_there = true,
-            "DoesNotExist" => demands.is_absent = true,
+            "NotIn" => constraints.disallowed.extend(values),
+            "Exists" => constraints.is_there = true,
+            "DoesNotExist" => constraints.is_absent = true,
             _ => {}
         }
     }
     let mut labels = labels.into_iter();
     labels
-        .find(|(_, demands)| !demands.can_be_met())
+        .find(|(_, constraints)| !constraints.is_satisfiable())
         .map(|(key, _)| key)
 }
 

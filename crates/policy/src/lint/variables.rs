@@ -38,7 +38,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                     "{} has the same name, and `variables.{name}` always reads that one",
                     field(counts)
                 ),
-                mend: Some("give each variable a unique name".to_owned()),
+                fix: Some("give each variable a unique name".to_owned()),
                 is_harmless: false,
             });
         } else if policy.compiles(n) && policy.consequence(n) == Consequence::Unread {
@@ -49,7 +49,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 message: format!(
                     "no expression reads `variables.{name}`, so it is never evaluated"
                 ),
-                mend: Some("remove it, or read it".to_owned()),
+                fix: Some("remove it, or read it".to_owned()),
                 is_harmless: true,
             });
         }

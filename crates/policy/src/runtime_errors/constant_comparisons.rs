@@ -135,7 +135,7 @@ fn to_lint(
         field_ref: expression.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(offset)),
         message: finding.message,
-        mend: finding.fix,
+        fix: finding.fix,
         is_harmless: finding.is_harmless,
     })
 }

@@ -80,7 +80,7 @@ impl Interpreter<'_> {
                     return self.no_value(id);
                 }
                 let operator = if function == "_!=_" { "!=" } else { "==" };
-                self.note_likeness(id, operator, &sides.0, &sides.1);
+                self.record_comparison(id, operator, &sides.0, &sides.1);
                 let equal = equals(&sides.0, &sides.1);
                 let wanted = function == "_==_";
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
@@ -230,7 +230,7 @@ impl Interpreter<'_> {
     }
 
     /// Records whether the types of the operands of `id` can be equal.
-    fn note_likeness(
+    fn record_comparison(
         &mut self,
         id: ExprId,
         operator: &str,
@@ -238,11 +238,11 @@ impl Interpreter<'_> {
         right: &AbstractValue,
     ) {
         let (Some(first), Some(second)) = (category(left), category(right)) else {
-            self.outcome.alike.push(id);
+            self.outcome.comparable.push(id);
             return;
         };
         if first == second {
-            self.outcome.alike.push(id);
+            self.outcome.comparable.push(id);
             return;
         }
         let message = match operator {
@@ -250,7 +250,7 @@ impl Interpreter<'_> {
             "!=" => format!("a {first} is never equal to a {second}: this is always true"),
             _ => format!("a {first} is never equal to a {second}: this is always false"),
         };
-        self.outcome.unlike.push((id, message));
+        self.outcome.incomparable.push((id, message));
     }
 
     fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> AbstractValue {
@@ -269,11 +269,11 @@ impl Interpreter<'_> {
         match container.alternatives() {
             [only] if !container.is_top() => match &only.shape {
                 AbstractType::List(elem, _) if !elem.is_bottom() => {
-                    self.note_likeness(id, "in", &element, elem);
+                    self.record_comparison(id, "in", &element, elem);
                 }
-                _ => self.outcome.alike.push(id),
+                _ => self.outcome.comparable.push(id),
             },
-            _ => self.outcome.alike.push(id),
+            _ => self.outcome.comparable.push(id),
         }
         let answer = match (
             element.as_const(),
@@ -283,7 +283,7 @@ impl Interpreter<'_> {
             (Some(element), Some(Const::List(values)), _) => Some(values.contains(element)),
             (_, _, [only]) => match (&only.shape, element.as_const()) {
                 (AbstractType::List(elem, _), _)
-                    if elem.is_bottom() || are_unlike(&element, elem) =>
+                    if elem.is_bottom() || are_incomparable(&element, elem) =>
                 {
                     Some(false)
                 }
@@ -575,7 +575,7 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
 
 /// Returns true if values of these types are never equal. A value with a declared type may still be null, which is
 /// unequal too.
-fn are_unlike(left: &AbstractValue, right: &AbstractValue) -> bool {
+fn are_incomparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
@@ -659,7 +659,7 @@ fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     if let (Some(left), Some(right)) = (contents(left), contents(right)) {
         return Some(left == right);
     }
-    if are_unlike(left, right) {
+    if are_incomparable(left, right) {
         return Some(false);
     }
     let is_root = |value: &AbstractValue| matches!(value.alternatives(), [only] if matches!(&only.shape, AbstractType::Object(object) if object.known.is_some()));

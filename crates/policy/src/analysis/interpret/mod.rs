@@ -101,9 +101,9 @@ pub(super) struct Interpretation {
     /// Selections from null that every request reaches.
     pub(super) null: Vec<ExprId>,
     /// Comparisons of values that are never equal because of their types, with the reason.
-    pub(super) unlike: Vec<(ExprId, String)>,
+    pub(super) incomparable: Vec<(ExprId, String)>,
     /// Other comparisons.
-    pub(super) alike: Vec<ExprId>,
+    pub(super) comparable: Vec<ExprId>,
     /// True for each node that was reached, by node id.
     pub(super) visited: Vec<bool>,
     /// Subexpressions whose error is absorbed: another operand determines the result, or the value is a default for an

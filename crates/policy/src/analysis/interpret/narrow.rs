@@ -76,7 +76,7 @@ impl Interpreter<'_> {
     /// Assumes that `condition` is `holds`, until [`Self::forget`] is called with the result.
     pub(super) fn assume(&mut self, condition: ExprId, holds: bool) -> usize {
         let outer = self.narrowed.len();
-        self.look_at(condition, holds, MAX_DEPTH);
+        self.refine_by(condition, holds, MAX_DEPTH);
         outer
     }
 
@@ -90,7 +90,7 @@ impl Interpreter<'_> {
         self.narrowed.len() > outer
     }
 
-    fn look_at(&mut self, id: ExprId, holds: bool, depth: u8) {
+    fn refine_by(&mut self, id: ExprId, holds: bool, depth: u8) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
         };
@@ -105,25 +105,25 @@ impl Interpreter<'_> {
                 target,
                 args,
             } => match (&**function, *target, &**args) {
-                ("!_", None, &[operand]) => self.look_at(operand, !holds, depth),
+                ("!_", None, &[operand]) => self.refine_by(operand, !holds, depth),
                 ("_&&_", None, &[left, right]) if holds => {
-                    self.look_at(left, true, depth);
-                    self.look_at(right, true, depth);
+                    self.refine_by(left, true, depth);
+                    self.refine_by(right, true, depth);
                 }
                 ("_||_", None, &[left, right]) if !holds => {
-                    self.look_at(left, false, depth);
-                    self.look_at(right, false, depth);
+                    self.refine_by(left, false, depth);
+                    self.refine_by(right, false, depth);
                 }
                 ("@in", None, &[key, operand]) => {
                     if let Expr::Literal(Literal::String(key)) = self.ast.expr(key) {
                         self.narrow(operand, &Test::Has(key.to_string()), holds);
                     }
                 }
-                ("hasValue", Some(target), []) => self.look_at_optional(target, holds, depth),
+                ("hasValue", Some(target), []) => self.refine_by_optional(target, holds, depth),
                 ("_==_" | "_!=_", None, &[left, right]) => {
                     let holds = holds == (&**function == "_==_");
-                    self.look_at_equality(left, right, holds);
-                    self.look_at_equality(right, left, holds);
+                    self.refine_by_equality(left, right, holds);
+                    self.refine_by_equality(right, left, holds);
                 }
                 _ => {}
             },
@@ -133,7 +133,7 @@ impl Interpreter<'_> {
 
     /// Handles `operand.?field.hasValue()`. For a longer chain, the presence of the value implies that the first field
     /// is present.
-    fn look_at_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
+    fn refine_by_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
         };
@@ -146,19 +146,19 @@ impl Interpreter<'_> {
                 _ => return,
             },
             Expr::Select { operand, .. } if holds => {
-                return self.look_at_optional(*operand, true, depth);
+                return self.refine_by_optional(*operand, true, depth);
             }
             _ => return,
         };
         if self.path(operand).is_some() {
             self.narrow(operand, &Test::Has(field), holds);
         } else if holds {
-            self.look_at_optional(operand, true, depth);
+            self.refine_by_optional(operand, true, depth);
         }
     }
 
     /// Handles `path == constant` and `type(path) == type`.
-    fn look_at_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
+    fn refine_by_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
         let Some(constant) = self.quietly(|this| this.eval(other).as_const().cloned()) else {
             return;
         };

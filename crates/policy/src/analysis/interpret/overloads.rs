@@ -145,18 +145,18 @@ fn result_of_overload(
         return None;
     }
     let mut bindings = Bindings::new();
-    let takes = overload
+    let accepts = overload
         .args
         .iter()
         .zip(combination)
         .all(|(param, shape)| match shape {
-            Some(shape) => takes(param, shape, &mut bindings),
+            Some(shape) => accepts(param, shape, &mut bindings),
             None => {
                 bind_unknown(param, &mut bindings);
                 true
             }
         });
-    takes.then(|| instantiate(&overload.result, &bindings))
+    accepts.then(|| instantiate(&overload.result, &bindings))
 }
 
 fn bind(bindings: &mut Bindings, name: &'static str, value: AbstractValue) {
@@ -184,7 +184,7 @@ fn bind_unknown(param: &Type, bindings: &mut Bindings) {
 }
 
 /// Returns true if a parameter of type `param` accepts a value of the type.
-fn takes(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
+fn accepts(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
     match (param, shape) {
         (Type::Param(TypeParam::Declared(name)), shape) => {
             bind(bindings, name, AbstractValue::new(shape.clone()));
@@ -192,20 +192,20 @@ fn takes(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
         }
         (Type::Dyn | Type::Any | Type::Param(_), _)
         | (Type::Type(_), AbstractType::Plain(Type::Type(_))) => true,
-        (Type::List(elem), AbstractType::List(value, _)) => takes_value(elem, value, bindings),
+        (Type::List(elem), AbstractType::List(value, _)) => accepts_value(elem, value, bindings),
         (Type::Map(entry), AbstractType::Map(value, has_string_keys)) => {
-            (!has_string_keys || takes_strings(&entry.0, bindings))
-                && takes_value(&entry.1, value, bindings)
+            (!has_string_keys || accepts_strings(&entry.0, bindings))
+                && accepts_value(&entry.1, value, bindings)
         }
         (Type::Map(entry), AbstractType::Record(entries)) => {
-            takes_strings(&entry.0, bindings)
+            accepts_strings(&entry.0, bindings)
                 && entries
                     .iter()
-                    .all(|(_, value)| takes_value(&entry.1, value, bindings))
+                    .all(|(_, value)| accepts_value(&entry.1, value, bindings))
         }
         (Type::Map(entry), AbstractType::Object(_)) => {
-            takes_strings(&entry.0, bindings)
-                && takes_value(&entry.1, &AbstractValue::top(), bindings)
+            accepts_strings(&entry.0, bindings)
+                && accepts_value(&entry.1, &AbstractValue::top(), bindings)
         }
         (Type::Wrapper(primitive), shape) => {
             shape.is_null() || *shape == AbstractType::Plain(primitive.unwrapped())
@@ -215,19 +215,19 @@ fn takes(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
         }
         (param, AbstractType::Optional(value)) => param
             .optional_value()
-            .is_some_and(|param| takes_value(param, value, bindings)),
+            .is_some_and(|param| accepts_value(param, value, bindings)),
         (param, AbstractType::Plain(type_)) => param == type_,
         (Type::Struct(wanted), AbstractType::Object(object)) => *wanted == object.type_,
         _ => false,
     }
 }
 
-fn takes_strings(key: &Type, bindings: &mut Bindings) -> bool {
-    takes(key, &AbstractType::Plain(Type::String), bindings)
+fn accepts_strings(key: &Type, bindings: &mut Bindings) -> bool {
+    accepts(key, &AbstractType::Plain(Type::String), bindings)
 }
 
 /// Returns true if an element type `param` accepts every alternative of the value.
-fn takes_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> bool {
+fn accepts_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> bool {
     if let Type::Param(TypeParam::Declared(name)) = param {
         bind(bindings, name, value.clone());
         return true;
@@ -237,7 +237,7 @@ fn takes_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> 
     }
     let (mut n_taken, mut fails) = (0, false);
     for alternative in value.alternatives() {
-        if takes(param, &alternative.shape, bindings) {
+        if accepts(param, &alternative.shape, bindings) {
             n_taken += 1;
         } else {
             fails |= !alternative.is_default && !alternative.shape.is_null();

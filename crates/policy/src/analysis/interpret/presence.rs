@@ -18,10 +18,15 @@ pub(crate) fn presence(
     id: ExprId,
     variables: &HashMap<String, Variable>,
 ) -> Option<bool> {
-    look(ast, id, variables, MAX_DEPTH)
+    presence_at(ast, id, variables, MAX_DEPTH)
 }
 
-fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8) -> Option<bool> {
+fn presence_at(
+    ast: &Ast,
+    id: ExprId,
+    variables: &HashMap<String, Variable>,
+    depth: u8,
+) -> Option<bool> {
     let depth = depth.checked_sub(1)?;
     match ast.expr(id) {
         Expr::Select {
@@ -38,12 +43,14 @@ fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8)
                 Expr::Literal(Literal::Bool(default)) => Some(!default),
                 _ => None,
             },
-            ("!_", None, &[operand]) => look(ast, operand, variables, depth).map(|there| !there),
+            ("!_", None, &[operand]) => {
+                presence_at(ast, operand, variables, depth).map(|there| !there)
+            }
             ("_&&_" | "_||_", None, &[left, right]) => {
                 let wanted = &**function == "_&&_";
                 [left, right]
                     .into_iter()
-                    .any(|side| look(ast, side, variables, depth) == Some(wanted))
+                    .any(|side| presence_at(ast, side, variables, depth) == Some(wanted))
                     .then_some(wanted)
             }
             ("_!=_" | "_==_", None, &[left, right]) => [left, right]

@@ -116,7 +116,7 @@ impl<'a> Memo<'a> {
         let key = self.key(gvk, schema, targets);
         let cached_steps = key.as_ref().and_then(|key| self.steps.get(key));
         if let Some(n_steps) = cached_steps
-            && driver.takes(*n_steps)
+            && driver.try_take(*n_steps)
         {
             return KindAnalysis::default();
         }
@@ -141,11 +141,11 @@ impl<'a> Memo<'a> {
         object: &Type,
         targets: &[&Target<'_>],
     ) -> KindAnalysis {
-        let is_alike = self.fields.is_some() && !self.is_apart(gvk);
-        let key = is_alike.then(|| variants(self.features, gvk, targets));
+        let is_reusable = self.fields.is_some() && !self.depends_on_name(gvk);
+        let key = is_reusable.then(|| variants(self.features, gvk, targets));
         let cached_steps = key.as_ref().and_then(|key| self.unseen.get(key));
         if let Some(n_steps) = cached_steps
-            && driver.takes(*n_steps)
+            && driver.try_take(*n_steps)
         {
             return KindAnalysis::default();
         }
@@ -160,7 +160,7 @@ impl<'a> Memo<'a> {
     }
 
     /// Returns true if the analysis may depend on the name of the kind.
-    fn is_apart(&self, gvk: &Gvk) -> bool {
+    fn depends_on_name(&self, gvk: &Gvk) -> bool {
         let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
         is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params)
     }
@@ -168,7 +168,7 @@ impl<'a> Memo<'a> {
     fn key(&self, gvk: &Gvk, schema: &DeclType, targets: &[&Target<'_>]) -> Option<Key> {
         let fields = self.fields.as_ref()?;
         let object = schema.as_object()?;
-        if self.is_apart(gvk) {
+        if self.depends_on_name(gvk) {
             return None;
         }
         let fields = fields.iter().map(|name| match schema.property(name) {
