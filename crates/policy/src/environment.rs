@@ -150,9 +150,9 @@ impl NamedTypes {
 
 /// An object type with the types of JSON values: times are strings.
 #[derive(Debug)]
-struct InJson(Arc<dyn FieldTypes>);
+struct JsonFields(Arc<dyn FieldTypes>);
 
-impl FieldTypes for InJson {
+impl FieldTypes for JsonFields {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
         // The declaration has `UID`, the value has `uid`.
         let declared = self.0.field_type(owner, field).filter(|_| field != "UID")?;
@@ -175,7 +175,7 @@ fn in_json(type_: &Type) -> Type {
             fields: object
                 .fields
                 .as_ref()
-                .map(|fields| Arc::new(InJson(Arc::clone(fields))) as Arc<dyn FieldTypes>),
+                .map(|fields| Arc::new(JsonFields(Arc::clone(fields))) as Arc<dyn FieldTypes>),
         }),
         _ => type_.clone(),
     }

@@ -20,12 +20,12 @@ pub(super) struct Expression {
     /// The text, as in the policy.
     pub(super) text: String,
     /// The program, or the API server's message.
-    pub(super) program: Result<Planned, String>,
+    pub(super) program: Result<PlannedExpression, String>,
 }
 
 /// A program with its nesting depth.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedExpression {
     pub(super) program: Arc<Program>,
     pub(super) depth: u32,
     /// The inputs that the expression itself reads.
@@ -85,7 +85,7 @@ impl Programs {
                     };
                     programs.inputs.request |= inputs.request;
                     programs.inputs.authorizer |= inputs.authorizer;
-                    Ok(Planned {
+                    Ok(PlannedExpression {
                         program: Arc::clone(program),
                         depth: ast.depth(),
                         inputs,

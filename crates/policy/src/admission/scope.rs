@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::program::{Planned, Programs};
+use super::program::{PlannedExpression, Programs};
 use super::recorder::Recorder;
 use super::text::go_quote;
 use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
@@ -93,7 +93,7 @@ impl Scope {
     }
 
     /// Evaluates `planned`. The cost excludes that of the variables that it reads.
-    pub(super) fn evaluate(&self, planned: &Planned) -> (Result<Value, EvalError>, u64) {
+    pub(super) fn evaluate(&self, planned: &PlannedExpression) -> (Result<Value, EvalError>, u64) {
         let around = self.depth.load(Ordering::Relaxed);
         let depth = around.saturating_add(planned.depth);
         if depth > MAX_DEPTH {

@@ -34,7 +34,7 @@ use cel::source::Location;
 use cel::stack::run_on_deep_stack;
 use cel::types::{StructType, Type};
 use driver::Driver;
-pub(crate) use interpret::constants::{Closed, evaluate_closed};
+pub(crate) use interpret::constants::{ConstantResult, evaluate_closed};
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
@@ -152,7 +152,7 @@ pub fn type_check(
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
-    type_check_here(policy, Matched::Anew(mapper), schemas, profile)
+    type_check_here(policy, RuleSource::Unmatched(mapper), schemas, profile)
 }
 
 /// Type-checks a policy whose rules are matched already.
@@ -163,30 +163,30 @@ pub fn type_check_matched(
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
-    type_check_here(policy, Matched::Already(matches), schemas, profile)
+    type_check_here(policy, RuleSource::Matched(matches), schemas, profile)
 }
 
 /// The resources that the rules of a policy match.
 #[derive(Clone, Copy)]
-enum Matched<'a> {
-    /// Matched before.
-    Already(&'a RuleMatches),
+enum RuleSource<'a> {
+    /// RuleSource before.
+    Matched(&'a RuleMatches),
     /// To be matched against the served resources.
-    Anew(&'a RestMapper),
+    Unmatched(&'a RestMapper),
 }
 
-impl<'a> Matched<'a> {
+impl<'a> RuleSource<'a> {
     fn mapper(self) -> &'a RestMapper {
         match self {
-            Self::Already(matches) => matches.mapper(),
-            Self::Anew(mapper) => mapper,
+            Self::Matched(matches) => matches.mapper(),
+            Self::Unmatched(mapper) => mapper,
         }
     }
 
     fn targets(self, policy: &CompiledPolicy) -> (Vec<Target<'a>>, Cow<'a, Kinds>) {
         match self {
-            Self::Already(matches) => (matches.targets(), Cow::Borrowed(matches.kinds_by_role())),
-            Self::Anew(mapper) => {
+            Self::Matched(matches) => (matches.targets(), Cow::Borrowed(matches.kinds_by_role())),
+            Self::Unmatched(mapper) => {
                 let targets = matching::targets(policy.policy(), mapper);
                 let kinds = Kinds::new(&targets);
                 (targets, Cow::Owned(kinds))
@@ -197,7 +197,7 @@ impl<'a> Matched<'a> {
 
 fn type_check_here(
     policy: &CompiledPolicy,
-    matched: Matched<'_>,
+    matched: RuleSource<'_>,
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
@@ -207,7 +207,7 @@ fn type_check_here(
 
 fn check(
     policy: &CompiledPolicy,
-    matched: Matched<'_>,
+    matched: RuleSource<'_>,
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
@@ -273,7 +273,7 @@ fn resolve(
 fn check_truthfully(
     policy: &CompiledPolicy,
     params: Option<&Type>,
-    matched: Matched<'_>,
+    matched: RuleSource<'_>,
     schemas: &dyn SchemaResolver,
     mut memo: Memo<'_>,
     outcome: &mut TypeCheck,

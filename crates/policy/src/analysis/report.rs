@@ -235,7 +235,7 @@ impl Report {
         scope: Scope,
         text_left: &TextLeft,
     ) -> (Vec<KindFindings>, Vec<Note>) {
-        let mut shown = Shown::default();
+        let mut shown = ShownFindings::default();
         let mut kind_findings: Vec<KindFindings> = Vec::new();
         let mut n_left_out = 0;
         for kind in &self.kinds {
@@ -348,14 +348,14 @@ impl Kind {
 
 /// The findings shown for one expression and the kinds of wildcards.
 #[derive(Default)]
-struct Shown {
+struct ShownFindings {
     n_failing: usize,
     n_bytes: usize,
     /// The source excerpts that were shown.
     places: Vec<String>,
 }
 
-impl Shown {
+impl ShownFindings {
     /// Returns true if the limit is reached.
     fn is_full(&self) -> bool {
         self.n_bytes > MAX_SHOWN_BYTES

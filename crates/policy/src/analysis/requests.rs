@@ -136,7 +136,7 @@ fn is_namespace(gvk: &Gvk) -> bool {
 pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     Type::Struct(StructType::new(
         "object",
-        Arc::new(Schemaless {
+        Arc::new(SchemalessFields {
             metadata: metadata.unwrap_or(Type::Dyn),
         }),
     ))
@@ -155,11 +155,11 @@ pub(super) fn metadata_type(object: &Type) -> Option<Type> {
 
 /// The fields of an object without a schema.
 #[derive(Debug)]
-struct Schemaless {
+struct SchemalessFields {
     metadata: Type,
 }
 
-impl FieldTypes for Schemaless {
+impl FieldTypes for SchemalessFields {
     fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
         Some(match field {
             "metadata" => self.metadata.clone(),

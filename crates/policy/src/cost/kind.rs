@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::shared::{Estimated, Parts, SharedCosts, parts};
+use super::shared::{ExpressionEstimate, Parts, SharedCosts, parts};
 use super::{Costs, N_SIZES, object_sizes};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
@@ -53,7 +53,8 @@ pub(super) fn kind_costs(
         .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
         .collect();
     // Expressions without a shared estimate are checked, which needs the types of variables.
-    let mut checking = (cached.iter().any(Option::is_none)).then(|| Checking::new(policy, types));
+    let mut checker =
+        (cached.iter().any(Option::is_none)).then(|| ExpressionChecker::new(policy, types));
     let mut costs = vec![None; policy.n_expressions()];
     for (expression, n) in in_order(policy) {
         let Some(left) = visits_left.checked_sub(expression.n_nodes()) else {
@@ -63,16 +64,16 @@ pub(super) fn kind_costs(
         *visits_left = left;
         let cached_estimate = cached.get(n).copied().flatten();
         let mut checked = None;
-        if let Some(checking) = &mut checking
+        if let Some(checker) = &mut checker
             && (cached_estimate.is_none() || expression.role == Role::Variable)
         {
-            checked = checking.check(expression);
+            checked = checker.check(expression);
         }
         let estimated = cached_estimate.or_else(|| {
-            let types = &checking.as_ref()?.types;
+            let types = &checker.as_ref()?.types;
             let estimated = match &checked {
                 Some(checked) => estimated(checked, types, *visits_left)?,
-                None => Estimated {
+                None => ExpressionEstimate {
                     costs: None,
                     n_visits: 0,
                 },
@@ -89,10 +90,10 @@ pub(super) fn kind_costs(
             *visits_left = left;
             *slot = estimated.costs;
         }
-        if let Some(checking) = &mut checking
+        if let Some(checker) = &mut checker
             && expression.role == Role::Variable
         {
-            checking.add_variable(expression, checked);
+            checker.add_variable(expression, checked);
         }
     }
     costs
@@ -131,13 +132,13 @@ fn all_parts(
 }
 
 /// Checks the expressions of a policy for one kind.
-struct Checking {
+struct ExpressionChecker {
     env: Env,
     variables: VariableTypes,
     types: DeclaredTypes,
 }
 
-impl Checking {
+impl ExpressionChecker {
     fn new(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Self {
         let object = evaluated(types.object);
         let has_params = crate::param_kind(policy.policy()).is_some();
@@ -181,14 +182,18 @@ impl Checking {
 
 /// Returns the costs of an expression that compiles, for the largest request and for smaller objects. `None` if the
 /// limit of visited nodes is exceeded.
-fn estimated(checked: &CheckedAst, types: &DeclaredTypes, visits_left: usize) -> Option<Estimated> {
+fn estimated(
+    checked: &CheckedAst,
+    types: &DeclaredTypes,
+    visits_left: usize,
+) -> Option<ExpressionEstimate> {
     let sizes = types.sizes();
     let estimate = estimate::estimate(checked, &sizes);
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
     if estimate.max < MIN_COST {
-        return Some(Estimated {
+        return Some(ExpressionEstimate {
             costs: Some(costs),
             n_visits: 0,
         });
@@ -223,7 +228,7 @@ fn estimated(checked: &CheckedAst, types: &DeclaredTypes, visits_left: usize) ->
         add(2..=MAX_FILLED_FROM);
     }
     costs.by_size = by_size.map(|cost| cost.min(estimate.max));
-    Some(Estimated {
+    Some(ExpressionEstimate {
         costs: Some(costs),
         n_visits,
     })

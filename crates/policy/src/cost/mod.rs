@@ -404,11 +404,11 @@ mod tests {
     }
 
     /// Kinds with the same type of the field `shared`, and a list `own` of different lengths.
-    struct Several {
+    struct KindsWithSharedType {
         shared: Arc<DeclType>,
     }
 
-    impl SchemaResolver for Several {
+    impl SchemaResolver for KindsWithSharedType {
         fn resolve(&self, gvk: &Gvk) -> Resolution {
             let bound = match &*gvk.kind {
                 "A" => 3,
@@ -453,7 +453,7 @@ mod tests {
             let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
             let compiled = CompiledPolicy::new(&policy);
             let kinds = ["A", "B", "C"].map(|kind| Gvk::new("g", "v1", kind));
-            let schemas = Several { shared };
+            let schemas = KindsWithSharedType { shared };
             let together = PolicyCosts::new(&compiled, &kinds.each_ref()[..], &schemas);
             let mut expected: Option<PolicyCosts> = None;
             for gvk in &kinds {

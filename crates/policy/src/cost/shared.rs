@@ -44,7 +44,7 @@ pub(super) struct Parts(Vec<Part>);
 
 /// The costs of an expression, and the number of nodes visited to estimate them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Estimated {
+pub(super) struct ExpressionEstimate {
     /// `None` if the expression does not compile.
     pub(super) costs: Option<Costs>,
     pub(super) n_visits: usize,
@@ -53,18 +53,18 @@ pub(super) struct Estimated {
 /// The costs of the expressions of a policy for the kinds so far, by the index of the expression.
 #[derive(Debug, Default)]
 pub(super) struct SharedCosts {
-    estimates: HashMap<(usize, Parts), Estimated>,
+    estimates: HashMap<(usize, Parts), ExpressionEstimate>,
     /// The numbers of the variables, by index.
     variables: HashMap<(usize, Parts), usize>,
     n_variables: usize,
 }
 
 impl SharedCosts {
-    pub(super) fn get(&self, n: usize, parts: Option<&Parts>) -> Option<Estimated> {
+    pub(super) fn get(&self, n: usize, parts: Option<&Parts>) -> Option<ExpressionEstimate> {
         self.estimates.get(&(n, parts?.clone())).copied()
     }
 
-    pub(super) fn add(&mut self, n: usize, parts: Option<Parts>, estimated: Estimated) {
+    pub(super) fn add(&mut self, n: usize, parts: Option<Parts>, estimated: ExpressionEstimate) {
         if let Some(parts) = parts {
             self.estimates.insert((n, parts), estimated);
         }

@@ -10,7 +10,7 @@ use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::path::{self, Operator};
 use super::{Lint, bounds};
-use crate::analysis::{Closed, evaluate_closed};
+use crate::analysis::{ConstantResult, evaluate_closed};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, policy_env};
 use crate::expressions::{PolicyExpression, Role};
@@ -300,14 +300,18 @@ impl Search<'_> {
                     else {
                         continue;
                     };
-                    (format!("the rules match no resource `{text}`"), Some(intended))
+                    (
+                        format!("the rules match no resource `{text}`"),
+                        Some(intended),
+                    )
                 }
                 _ => match self.names.group_or_version(&path, text) {
                     // Policies for several resources share expressions that test for each, and the same exceptions for
                     // all.
                     Some(UnmatchedName { intended })
                         if is_conjunct(ast, id)
-                            && (!is_not || intended.is_some() && !path.ends_with(".apiVersion")) =>
+                            && (!is_not
+                                || intended.is_some() && !path.ends_with(".apiVersion")) =>
                     {
                         let what = path.rsplit('.').next().unwrap_or_default();
                         (format!("the rules match no {what} `{text}`"), intended)
@@ -351,11 +355,11 @@ impl Search<'_> {
         }
         self.calls_left -= 1;
         match evaluate_closed(&self.env, ast, id) {
-            Closed::Failed(error) => {
+            ConstantResult::Failed(error) => {
                 let message = format!("this fails whenever it is evaluated: {error}");
                 Some((Rule::FailingCall, message, None, false))
             }
-            Closed::Bool(_) | Closed::Other => None,
+            ConstantResult::Bool(_) | ConstantResult::Other => None,
         }
     }
 
@@ -368,7 +372,7 @@ impl Search<'_> {
         let root = ast.root();
         let value = match ast.expr(root) {
             // A literal is intentional: `true` if only the annotations matter, `false` to deny all requests.
-            Expr::Literal(Literal::Bool(false)) if is_condition => Closed::Bool(false),
+            Expr::Literal(Literal::Bool(false)) if is_condition => ConstantResult::Bool(false),
             Expr::Call { .. } if self.calls_left > 0 => {
                 self.calls_left -= 1;
                 evaluate_closed(&self.env, ast, root)
@@ -376,11 +380,11 @@ impl Search<'_> {
             _ => return None,
         };
         let (message, consequence) = match (value, is_condition) {
-            (Closed::Bool(true), false) => (
+            (ConstantResult::Bool(true), false) => (
                 "this is true for every request: the validation denies nothing",
                 None,
             ),
-            (Closed::Bool(false), true) => (
+            (ConstantResult::Bool(false), true) => (
                 "this is false for every request",
                 Some("no request passes the match conditions".to_owned()),
             ),

@@ -22,7 +22,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         return Vec::new();
     };
     let rules = constraints.resource_rules.as_deref().unwrap_or_default();
-    let served = Served {
+    let served = ServedGroups {
         mapper,
         groups: OnceCell::new(),
     };
@@ -96,12 +96,12 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
 }
 
 /// The served groups, collected only if a rule names an unusual group.
-struct Served<'m> {
+struct ServedGroups<'m> {
     mapper: &'m RestMapper,
     groups: OnceCell<HashSet<&'m str>>,
 }
 
-impl<'m> Served<'m> {
+impl<'m> ServedGroups<'m> {
     fn groups(&self) -> &HashSet<&'m str> {
         self.groups.get_or_init(|| {
             let served = self.mapper.resources.iter();
@@ -117,7 +117,7 @@ impl<'m> Served<'m> {
 fn groups<'a, 'm: 'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
-    served: &'a Served<'m>,
+    served: &'a ServedGroups<'m>,
 ) -> impl Iterator<Item = Lint> + 'a {
     let groups = rule.api_groups.iter().flatten().enumerate();
     groups.filter_map(move |(n, group)| {

@@ -275,7 +275,7 @@ struct PolicyError<'a> {
 }
 
 /// The object in a version that policies request.
-struct Versioned {
+struct VersionedObject {
     json: Json,
     object: Object,
     is_changed: bool,
@@ -456,7 +456,7 @@ impl<'a> Run<'a> {
         errors: &mut Vec<PolicyError<'p>>,
     ) -> Result<bool, Status> {
         let namespace = self.namespace()?;
-        let mut versions: BTreeMap<Gvk, Versioned> = BTreeMap::new();
+        let mut versions: BTreeMap<Gvk, VersionedObject> = BTreeMap::new();
         let mut last: Option<&Gvk> = None;
         let is_only_pass = !invocations.iter().any(|of| of.policy.reinvokes);
         for (nth, invocation) in invocations.iter().enumerate() {
@@ -557,12 +557,12 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the object in the version `gvk`.
-    fn version(&self, json: &Json, gvk: &Gvk) -> Versioned {
+    fn version(&self, json: &Json, gvk: &Gvk) -> VersionedObject {
         let is_same = json.get("kind").and_then(Json::as_str) == Some(&*gvk.kind)
             && json.get("apiVersion").and_then(Json::as_str) == Some(&*gvk.api_version());
         let json = with_kind(json.clone(), gvk);
         let unchanged = self.request.object.as_ref().filter(|_| is_same);
-        Versioned {
+        VersionedObject {
             object: unchanged.cloned().unwrap_or_else(|| Object::new(&json)),
             json,
             is_changed: false,

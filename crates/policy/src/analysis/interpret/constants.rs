@@ -79,7 +79,7 @@ fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
 
 /// The result of evaluating an expression of calls and literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Closed {
+pub(crate) enum ConstantResult {
     /// A boolean.
     Bool(bool),
     /// The error.
@@ -89,19 +89,19 @@ pub(crate) enum Closed {
 }
 
 /// Evaluates the subtree `id` if it consists of calls and literals only.
-pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> Closed {
+pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> ConstantResult {
     let Some(tree) = closed(ast, id) else {
-        return Closed::Other;
+        return ConstantResult::Other;
     };
     let Some(result) = run(env, tree) else {
-        return Closed::Other;
+        return ConstantResult::Other;
     };
     match result {
-        Ok(Value::Bool(value)) => Closed::Bool(value),
+        Ok(Value::Bool(value)) => ConstantResult::Bool(value),
         Err(error) if error.kind() == ErrorKind::Value => {
-            Closed::Failed(error.message().to_owned())
+            ConstantResult::Failed(error.message().to_owned())
         }
-        Ok(_) | Err(_) => Closed::Other,
+        Ok(_) | Err(_) => ConstantResult::Other,
     }
 }
 

@@ -16,7 +16,7 @@ use super::value::{AbstractType, AbstractValue};
 
 /// Kinds of values that an object schema distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum ValueKind {
     Bool,
     Number,
     Text,
@@ -79,7 +79,7 @@ impl Interpreter<'_> {
             self.report(field.id, DiagnosticKind::UndefinedField(undefined));
             return;
         };
-        let Some(wanted) = sort_of_type(&declared) else {
+        let Some(wanted) = kind_of_type(&declared) else {
             return;
         };
         let mut actual = None;
@@ -87,11 +87,11 @@ impl Interpreter<'_> {
             !value.is_top()
                 && !value.alternatives().is_empty()
                 && value.alternatives().iter().all(|alternative| {
-                    let sort = sort_of_shape(&alternative.shape);
+                    let kind = kind_of_abstract_type(&alternative.shape);
                     actual.get_or_insert_with(|| alternative.shape.to_type());
                     // Quantities are declared as strings and may be numbers.
-                    let is_quantity = wanted == Sort::Text && sort == Some(Sort::Number);
-                    sort.is_some_and(|sort| sort != wanted) && !is_quantity
+                    let is_quantity = wanted == ValueKind::Text && kind == Some(ValueKind::Number);
+                    kind.is_some_and(|kind| kind != wanted) && !is_quantity
                 })
         };
         let is_wrong = if field.optional {
@@ -154,25 +154,25 @@ fn shown(type_: &Type) -> String {
     }
 }
 
-fn sort_of_type(type_: &Type) -> Option<Sort> {
+fn kind_of_type(type_: &Type) -> Option<ValueKind> {
     Some(match type_ {
-        Type::Bool => Sort::Bool,
-        Type::Int | Type::Uint | Type::Double => Sort::Number,
-        Type::String => Sort::Text,
-        Type::List(_) => Sort::List,
-        Type::Map(_) | Type::Struct(_) => Sort::Map,
+        Type::Bool => ValueKind::Bool,
+        Type::Int | Type::Uint | Type::Double => ValueKind::Number,
+        Type::String => ValueKind::Text,
+        Type::List(_) => ValueKind::List,
+        Type::Map(_) | Type::Struct(_) => ValueKind::Map,
         _ => return None,
     })
 }
 
 /// Returns the kind of values of the type. `None` if it is not certain, or if the value is null.
-fn sort_of_shape(shape: &AbstractType) -> Option<Sort> {
+fn kind_of_abstract_type(shape: &AbstractType) -> Option<ValueKind> {
     match shape {
         AbstractType::Plain(Type::Struct(_)) | AbstractType::Optional(_) => None,
-        AbstractType::Plain(type_) => sort_of_type(type_),
-        AbstractType::List(..) => Some(Sort::List),
+        AbstractType::Plain(type_) => kind_of_type(type_),
+        AbstractType::List(..) => Some(ValueKind::List),
         AbstractType::Map(..) | AbstractType::Record(_) | AbstractType::Object(_) => {
-            Some(Sort::Map)
+            Some(ValueKind::Map)
         }
     }
 }

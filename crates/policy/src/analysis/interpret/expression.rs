@@ -8,7 +8,7 @@ use cel::env::Ident;
 use cel::interrupt::{checkpoint, checkpoint_of};
 use cel::types::Type;
 
-use super::narrow::Narrowed;
+use super::narrow::Refinement;
 use super::value::{AbstractType, AbstractValue, Const};
 use super::{Facts, Interpretation, Issue};
 use crate::reads::{Input, is_input};
@@ -23,7 +23,7 @@ pub(super) struct Interpreter<'a> {
     /// The number of enclosing conditions.
     pub(super) n_conditions: u32,
     /// Refinements of values by the enclosing conditions, the latest last.
-    pub(super) narrowed: Vec<Narrowed>,
+    pub(super) refinements: Vec<Refinement>,
     /// The selections that fail in every request that reaches them, according to their latest evaluation.
     failed: Vec<ExprId>,
     pub(super) outcome: Interpretation,
@@ -60,7 +60,7 @@ impl<'a> Interpreter<'a> {
             scopes: Vec::new(),
             steps_left: steps,
             n_conditions: 0,
-            narrowed: Vec::new(),
+            refinements: Vec::new(),
             failed: Vec::new(),
             outcome: Interpretation {
                 value: AbstractValue::top(),
@@ -183,7 +183,7 @@ impl<'a> Interpreter<'a> {
             Expr::Literal(literal) => literal_value(literal),
             Expr::Ident(name) => {
                 let value = self.eval_ident(name);
-                self.narrowed_value(id).unwrap_or(value)
+                self.refined_value(id).unwrap_or(value)
             }
             Expr::Select {
                 operand,
@@ -192,7 +192,7 @@ impl<'a> Interpreter<'a> {
             } => self.eval_test(id, *operand, field),
             Expr::Select { operand, field, .. } => {
                 let value = self.eval_select(id, *operand, field);
-                self.narrowed_value(id).unwrap_or(value)
+                self.refined_value(id).unwrap_or(value)
             }
             Expr::Call {
                 function,

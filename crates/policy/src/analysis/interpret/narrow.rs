@@ -28,7 +28,7 @@ pub(super) struct Path {
 
 /// A value refined by a condition.
 #[derive(Clone, Debug)]
-pub(super) struct Narrowed {
+pub(super) struct Refinement {
     path: Path,
     value: AbstractValue,
 }
@@ -63,31 +63,31 @@ impl Test {
 
 impl Interpreter<'_> {
     /// Returns the value at `id`, refined by the enclosing conditions. `None` without refinements.
-    pub(super) fn narrowed_value(&self, id: ExprId) -> Option<AbstractValue> {
-        if self.narrowed.is_empty() {
+    pub(super) fn refined_value(&self, id: ExprId) -> Option<AbstractValue> {
+        if self.refinements.is_empty() {
             return None;
         }
         let path = self.path(id)?;
-        let mut refinements = self.narrowed.iter().rev();
-        let refinement = refinements.find(|narrowed| narrowed.path == path)?;
+        let mut refinements = self.refinements.iter().rev();
+        let refinement = refinements.find(|refinements| refinements.path == path)?;
         Some(refinement.value.clone())
     }
 
     /// Assumes that `condition` is `holds`, until [`Self::forget`] is called with the result.
     pub(super) fn assume(&mut self, condition: ExprId, holds: bool) -> usize {
-        let outer = self.narrowed.len();
+        let outer = self.refinements.len();
         self.refine_by(condition, holds, MAX_DEPTH);
         outer
     }
 
     /// Ends an assumption.
     pub(super) fn forget(&mut self, outer: usize) {
-        self.narrowed.truncate(outer);
+        self.refinements.truncate(outer);
     }
 
     /// Returns true if the last assumption refined a value.
     pub(super) fn knows_more_than(&self, outer: usize) -> bool {
-        self.narrowed.len() > outer
+        self.refinements.len() > outer
     }
 
     fn refine_by(&mut self, id: ExprId, holds: bool, depth: u8) {
@@ -180,7 +180,7 @@ impl Interpreter<'_> {
     }
 
     fn narrow(&mut self, id: ExprId, test: &Test, holds: bool) {
-        if self.narrowed.len() >= MAX_NARROWED {
+        if self.refinements.len() >= MAX_NARROWED {
             return;
         }
         let Some(path) = self.path(id) else { return };
@@ -188,7 +188,7 @@ impl Interpreter<'_> {
             // An absent field is bottom. Reading it anyway is not a type error.
             let mut path = path.clone();
             path.names.insert(0, field.clone());
-            self.narrowed.push(Narrowed {
+            self.refinements.push(Refinement {
                 path,
                 value: AbstractValue::bottom(),
             });
@@ -196,7 +196,7 @@ impl Interpreter<'_> {
         let value = self.quietly(|this| this.eval(id));
         let keep = |shape: &AbstractType| test.passes(shape) != Some(!holds);
         if let Some(value) = value.refine(keep) {
-            self.narrowed.push(Narrowed { path, value });
+            self.refinements.push(Refinement { path, value });
         }
     }
 

@@ -61,24 +61,24 @@ struct Key {
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Field {
     /// Declared with this type. `is_given` is true if every object has it.
-    Declared { type_: Same, is_given: bool },
+    Declared { type_: TypeIdentity, is_given: bool },
     /// Not declared. `is_open` is true if objects may have it anyway.
     Undeclared { is_open: bool },
 }
 
 /// A type compared by identity. Equal types of schemas are mostly shared.
 #[derive(Debug)]
-struct Same(Arc<DeclType>);
+struct TypeIdentity(Arc<DeclType>);
 
-impl PartialEq for Same {
+impl PartialEq for TypeIdentity {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Same {}
+impl Eq for TypeIdentity {}
 
-impl Hash for Same {
+impl Hash for TypeIdentity {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.0).hash(state);
     }
@@ -173,7 +173,7 @@ impl<'a> Memo<'a> {
         }
         let fields = fields.iter().map(|name| match schema.property(name) {
             Some(field) => Field::Declared {
-                type_: Same(Arc::clone(&field.type_)),
+                type_: TypeIdentity(Arc::clone(&field.type_)),
                 is_given: field.required || field.has_default,
             },
             None => Field::Undeclared {
