@@ -208,7 +208,7 @@ fn scale_selector_is_used_if_given() {
         scales,
         expression,
         &scale(json!({"replicas": 1})),
-        "a Scale is made of what is scaled",
+        "a Scale is created from the status of the scaled object",
     );
     allowed(
         scales,
