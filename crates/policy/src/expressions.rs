@@ -97,7 +97,8 @@ impl TextLeft {
         self.0.get() == 0
     }
 
-    /// Drops the findings in `found`, for the expression `text`, that exceed the limit. Returns the bytes of the rest.
+    /// Drops the findings in `diagnostics`, for the expression `text`, that exceed the limit. Returns the length of the
+    /// rest in bytes.
     pub(super) fn cut(&self, diagnostics: &mut Diagnostics, text: &str) -> usize {
         let left = self.0.get();
         let n_bytes = diagnostics.cut(text, left);
@@ -150,7 +151,7 @@ impl PolicyExpression {
         self.parsed.as_ref()
     }
 
-    /// Returns `found`, the findings of the parser, in the wording `words`.
+    /// Returns `diagnostics`, the findings of the parser, in the wording `words`.
     pub(super) fn in_words<'a>(
         &'a self,
         diagnostics: &'a Diagnostics,

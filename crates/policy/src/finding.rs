@@ -1,6 +1,6 @@
 //! Findings of type checking for the expressions of a policy, as data.
 //!
-//! Only the messages are text. The renderers for statuses, terminals and files format the rest.
+//! Only the messages are text. The renderers of statuses, terminals and files format the rest.
 
 use std::sync::Arc;
 

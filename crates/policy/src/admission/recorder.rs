@@ -9,7 +9,7 @@ use cel::eval::Observer;
 use cel::value::{EvalError, Map, Value};
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
-/// The text of a value that has none.
+/// The placeholder for a value without a text.
 const NO_TEXT: &str = "…";
 
 /// Maximum number of values recorded for one subexpression. Within a macro, it has several.

@@ -361,7 +361,7 @@ impl ShownFindings {
         self.n_bytes > MAX_SHOWN_BYTES
     }
 
-    /// Counts `found`, the findings for the expression `text`, against the limit. Returns true if they fit. The source
+    /// Counts `findings`, those for the expression `text`, against the limit. Returns true if they fit. The source
     /// excerpt is shown for the first kind only.
     fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);

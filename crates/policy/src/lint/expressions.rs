@@ -100,7 +100,7 @@ impl Names {
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// Returns a finding if no request has `text` in `field`, a group or version of its kind or resource.
+    /// Returns the unmatched name if no request has `text` in `field`, a group or version of its kind or resource.
     fn group_or_version(&self, field: &str, text: &str) -> Option<UnmatchedName> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let intended = match field {

@@ -206,7 +206,7 @@ fn operations<'a>(
     field_ref: &'a str,
 ) -> impl Iterator<Item = Lint> + 'a {
     let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
-    // The operations are only known for Kubernetes' own subresources, and a wildcard may match others.
+    // The operations are known for built-in subresources. A wildcard may match others.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
     let resources = rule.resources.iter().flatten().enumerate();
