@@ -308,13 +308,13 @@ async fn restarts_are_quiet() {
         wait_for_condition(&api, name, "Ready", "True/Ready").await;
     }
     let before = settle(&api, "one").await;
-    assert_eq!(in_step(&controller).await, 1);
+    assert_eq!(in_sync(&controller).await, 1);
 
     controller.kill().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     assert_rests(&api, "one", Duration::from_secs(5)).await;
     assert_eq!(n_writes(&controller).await, 0, "after its restart");
-    assert_eq!(in_step(&controller).await, 1, "after its restart");
+    assert_eq!(in_sync(&controller).await, 1, "after its restart");
     assert_eq!(
         api.get("one").await.unwrap().metadata.resource_version,
         before
@@ -336,7 +336,7 @@ async fn restarts_are_quiet() {
         "after the API server's restart"
     );
     assert_eq!(
-        in_step(&controller).await,
+        in_sync(&controller).await,
         1,
         "after the API server's restart"
     );
@@ -397,8 +397,8 @@ async fn kcm_and_the_controller_come_to_rest() {
 }
 
 /// The value that the alert on a controller that is not in step looks at, at rest.
-async fn in_step(controller: &Controller) -> u64 {
-    controller.total("vap_in_step").await.unwrap()
+async fn in_sync(controller: &Controller) -> u64 {
+    controller.total("vap_in_sync").await.unwrap()
 }
 
 /// The number of status writes that the controller has counted.

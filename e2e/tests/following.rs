@@ -554,7 +554,7 @@ async fn not_ready(controller: &Controller, source: &str) {
     let role = "ClusterRole vap-status-controller-mutatingadmissionpolicies";
     assert!(text.contains(role), "{text}");
     let (_, metrics) = controller.get("/metrics").await.unwrap();
-    assert!(metrics.contains("\nvap_in_step 0\n"), "{metrics}");
+    assert!(metrics.contains("\nvap_in_sync 0\n"), "{metrics}");
 }
 
 /// Bindings that were read before say nothing of today.
@@ -625,7 +625,7 @@ async fn what_is_served_decides() {
     )
     .certain()]);
     let followed = async |wanted: &str| {
-        let sample = format!("vap_followed{{kind=\"MutatingAdmissionPolicy\"}} {wanted}");
+        let sample = format!("vap_kind_watched{{kind=\"MutatingAdmissionPolicy\"}} {wanted}");
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let (_, metrics) = controller.get("/metrics").await.unwrap();

@@ -527,7 +527,7 @@ async fn conditions_have_a_place_first() {
         "{text}"
     );
     let (_, metrics) = controller.get("/metrics").await.unwrap();
-    let followed = "vap_followed{kind=\"CustomResourceDefinition\"} 0";
+    let followed = "vap_kind_watched{kind=\"CustomResourceDefinition\"} 0";
     assert!(metrics.contains(followed), "{metrics}");
 
     controller.announce(new_kind("definitionstatuses"));

@@ -194,7 +194,7 @@ kind: Lease
 metadata:
   name: vap-status-controller
   namespace: vap-status-system
-  annotations: {vap-status.dev/in-step-at: '2026-01-01T00:00:00Z'}
+  annotations: {vap-status.dev/in-sync-at: '2026-01-01T00:00:00Z'}
 spec: {holderIdentity: vap-status-controller-0-abcde}
 ";
 

@@ -104,7 +104,7 @@ async fn check_takes_what_else_a_cluster_has() {
     };
     assert_eq!(report.status.code(), Some(1), "{report:?}");
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
-    let unread = format!("note unread-cluster {}", bench.control_plane.url());
+    let unread = format!("note cluster-read-failed {}", bench.control_plane.url());
     let n_unread = rules(&report).iter().filter(|it| **it == unread).count();
     assert_eq!(n_unread, 4, "{report}");
     for kind in [

@@ -177,7 +177,7 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     let server = bench.control_plane.url();
     assert!(
-        rules(&report).contains(&format!("error unread-cluster {server}")),
+        rules(&report).contains(&format!("error cluster-read-failed {server}")),
         "{report}"
     );
     assert!(
@@ -258,12 +258,12 @@ async fn status_judges_where_no_controller_has() {
     );
     let rows = bench.check(&["status", "--no-headers"], 1);
     assert_eq!(rows.lines().count(), 2, "{rows}");
-    let written = bench.check(&["status", "--no-judge", "-o", "json"], 1);
+    let written = bench.check(&["status", "--no-check", "-o", "json"], 1);
     assert!(written.contains("\"state\": \"NoStatus\""), "{written}");
     let json: Value = serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
-    assert_eq!(json["policies"][0]["judgedBy"], "kubectl-vap");
+    assert_eq!(json["policies"][0]["checkedBy"], "kubectl-vap");
     assert_eq!(json["policies"][0]["writtenState"], "NoStatus");
-    assert_eq!(json["summary"]["judgedByPlugin"], 2);
+    assert_eq!(json["summary"]["checkedByPlugin"], 2);
     let bound = json["policies"][1]["conditions"].as_array().unwrap().iter();
     let bound = bound
         .into_iter()
@@ -329,7 +329,7 @@ async fn the_judgements_of_plugin_and_controller_are_one() {
         let report: Value =
             serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
         let by_controller = report["policies"].as_array().unwrap().iter();
-        if { by_controller }.all(|policy| policy["judgedBy"] == "controller") {
+        if { by_controller }.all(|policy| policy["checkedBy"] == "controller") {
             assert_eq!(conditions(&report), by_plugin);
             break;
         }
@@ -405,7 +405,7 @@ async fn flags_of_kubectl_name_the_server_and_the_user() {
     let by_name = format!("https://localhost:{port}");
     let given = |arguments: &[&str]| {
         let arguments = [
-            &["status", "--no-judge", "--request-timeout", "20s"],
+            &["status", "--no-check", "--request-timeout", "20s"],
             arguments,
         ]
         .concat();

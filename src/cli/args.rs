@@ -24,7 +24,7 @@ Examples:
 
 If vap-status-controller has written no status for a policy, or only for an older spec,
 the plugin evaluates the policy against the cluster's schemas; the column BY shows the
-source. With --no-judge, such policies are listed as NoStatus and Stale.
+source. With --no-check, such policies are listed as NoStatus and Stale.
 
 Exit status:
   0  every policy listed is Ready (or --exit-zero)
@@ -211,7 +211,7 @@ pub struct StatusArgs {
     pub no_headers: bool,
     /// Show only what the controller has written; evaluate nothing
     #[arg(long)]
-    pub no_judge: bool,
+    pub no_check: bool,
     /// Exit 0 even if a policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,

@@ -27,7 +27,7 @@ pub enum Seen {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseFacts {
     /// When the controller last said that it was in step.
-    pub in_step_at: Option<Timestamp>,
+    pub in_sync_at: Option<Timestamp>,
     /// When a controller last renewed it, or gave it up.
     pub renewed_at: Option<Timestamp>,
     /// True if a controller holds it.
@@ -70,7 +70,7 @@ impl LeaseFacts {
 
     /// Why statuses may not be current, where they may not.
     fn trouble(&self, now: Timestamp) -> Option<String> {
-        let in_step = match self.in_step_at {
+        let in_sync = match self.in_sync_at {
             None => Some("the controller has not been in step yet".to_owned()),
             Some(then) if seconds_since(then, now) > MAX_AGE => Some(format!(
                 "the controller was last in step {} ago",
@@ -78,13 +78,13 @@ impl LeaseFacts {
             )),
             Some(_) => None,
         };
-        match (self.no_leader(now), in_step) {
-            (Some(why), Some(in_step)) => {
-                Some(format!("{in_step}; no controller leads now: {why}"))
+        match (self.no_leader(now), in_sync) {
+            (Some(why), Some(in_sync)) => {
+                Some(format!("{in_sync}; no controller leads now: {why}"))
             }
             (Some(why), None) => Some(format!("no controller leads now: {why}")),
-            (None, Some(in_step)) => Some(format!(
-                "{in_step}; it is running, and its log says what it waits for"
+            (None, Some(in_sync)) => Some(format!(
+                "{in_sync}; it is running, and its log says what it waits for"
             )),
             (None, None) => None,
         }
@@ -102,7 +102,7 @@ pub struct ControllerReport {
     /// Its Lease, `<namespace>/<name>`.
     pub lease: String,
     /// When it was last in step with the cluster; null where that is not known.
-    pub last_in_step: Option<Timestamp>,
+    pub last_in_sync: Option<Timestamp>,
     /// When it last renewed its Lease; null where that is not known.
     pub last_renewed: Option<Timestamp>,
     /// True if statuses are known to be kept current: false where no controller leads, or it has not
@@ -145,7 +145,7 @@ impl ControllerReport {
         };
         Self {
             lease: lease.to_owned(),
-            last_in_step: facts.in_step_at,
+            last_in_sync: facts.in_sync_at,
             last_renewed: facts.renewed_at,
             current,
             note,
@@ -169,9 +169,9 @@ mod tests {
         assert_eq!(report.note.as_deref(), note);
     }
 
-    fn facts(in_step: Option<i64>, renewed: Option<i64>) -> LeaseFacts {
+    fn facts(in_sync: Option<i64>, renewed: Option<i64>) -> LeaseFacts {
         LeaseFacts {
-            in_step_at: in_step.map(at),
+            in_sync_at: in_sync.map(at),
             renewed_at: renewed.map(at),
             is_held: true,
             holds_for: 15,
@@ -179,8 +179,8 @@ mod tests {
         }
     }
 
-    fn lease(in_step: Option<i64>, renewed: Option<i64>) -> Seen {
-        Seen::Lease(facts(in_step, renewed))
+    fn lease(in_sync: Option<i64>, renewed: Option<i64>) -> Seen {
+        Seen::Lease(facts(in_sync, renewed))
     }
 
     #[test]

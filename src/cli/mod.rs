@@ -121,7 +121,7 @@ fn run_check(
     for told in told {
         let _ = writeln!(err, "{told}");
     }
-    let is_told = |found: &Finding| found.rule != Rule::PassedOver;
+    let is_told = |found: &Finding| found.rule != Rule::SkippedObject;
     let n_checked = report.summary.policies + report.summary.webhooks + report.summary.crds;
     if n_checked == 0 && !report.findings.iter().any(is_told) {
         let place = if subjects.selection.is_some() {

@@ -85,7 +85,7 @@ pub struct Summary {
     /// Those of [`State::Excluded`].
     pub excluded: usize,
     /// Those that were judged by the plugin.
-    pub judged_by_plugin: usize,
+    pub checked_by_plugin: usize,
 }
 
 /// Who has judged a policy.
@@ -110,7 +110,7 @@ pub struct PolicyReport {
     /// State that the status reports, unless it is outdated, or that the plugin has found.
     pub state: State,
     /// Who has found the state; null where nobody has.
-    pub judged_by: Option<Judge>,
+    pub checked_by: Option<Judge>,
     /// State by what the controller has written.
     pub written_state: State,
     /// `metadata.generation`.
@@ -268,7 +268,7 @@ impl StatusReport {
             ..Summary::default()
         };
         for policy in &policies {
-            summary.judged_by_plugin += usize::from(policy.judged_by == Some(Judge::Plugin));
+            summary.checked_by_plugin += usize::from(policy.checked_by == Some(Judge::Plugin));
             *match policy.state {
                 State::Ready => &mut summary.ready,
                 State::NotReady => &mut summary.not_ready,
@@ -351,7 +351,7 @@ impl PolicyReport {
             kind: VALIDATING,
             name: metadata.name.clone().unwrap_or_default(),
             state,
-            judged_by: is_judged.then_some(Judge::Controller),
+            checked_by: is_judged.then_some(Judge::Controller),
             written_state: state,
             generation,
             observed_generation,
@@ -400,7 +400,7 @@ impl PolicyReport {
         self.conditions
             .sort_by(|left, right| left.place().cmp(&right.place()));
         self.observed_generation = Some(self.generation);
-        self.judged_by = Some(Judge::Plugin);
+        self.checked_by = Some(Judge::Plugin);
         self.state = self.ready().map_or(State::Unknown, State::of);
         self.type_checking_completed = true;
         let warnings = status.expression_warnings.iter();

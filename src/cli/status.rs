@@ -226,7 +226,7 @@ async fn judged(
         .collect::<Result<_, _>>()?;
     let mut report = StatusReport::beside(&decoded, exclusion);
     let unjudged: Vec<String> = report.unjudged().map(str::to_owned).collect();
-    if args.no_judge || unjudged.is_empty() {
+    if args.no_check || unjudged.is_empty() {
         return Ok(report);
     }
     let mut policies = policies;
@@ -366,10 +366,10 @@ async fn lease(connected: &Connected, args: &StatusArgs) -> Seen {
     match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
         Ok(Ok(Some(lease))) => {
             let annotations = lease.metadata.annotations.unwrap_or_default();
-            let in_step_at = annotations.get(lease::IN_STEP_AT);
+            let in_sync_at = annotations.get(lease::IN_SYNC_AT);
             let spec = lease.spec.unwrap_or_default();
             Seen::Lease(LeaseFacts {
-                in_step_at: in_step_at.and_then(|text| text.parse().ok()),
+                in_sync_at: in_sync_at.and_then(|text| text.parse().ok()),
                 renewed_at: spec.renew_time.map(|time| time.0),
                 is_held: spec
                     .holder_identity

@@ -94,8 +94,8 @@ impl Controller {
     pub fn measure(&self) -> impl Fn() + use<> {
         let context = Arc::clone(&self.context);
         move || {
-            let is_in_step = context.readiness.is_all_in_step();
-            context.metrics.set_in_step(is_in_step);
+            let is_in_sync = context.readiness.is_all_in_sync();
+            context.metrics.set_in_sync(is_in_sync);
             context.metrics.set_stuck_check_threads(blocking::n_stuck());
         }
     }

@@ -2,7 +2,7 @@
 //! plugin reads from it how current the statuses are.
 
 /// The annotation with the time when all needed sources were last in sync with the cluster.
-pub const IN_STEP_AT: &str = "vap-status.dev/in-step-at";
+pub const IN_SYNC_AT: &str = "vap-status.dev/in-sync-at";
 
 /// The name of the Lease.
 pub const DEFAULT_NAME: &str = "vap-status-controller";

@@ -548,7 +548,7 @@ fn plugin_checks_policies_without_status() {
         has_retained: false,
     };
     let report = report.judged(&[("stale.example.com".to_owned(), status)].into());
-    assert_eq!(report.summary.judged_by_plugin, 1);
+    assert_eq!(report.summary.checked_by_plugin, 1);
     assert_eq!((report.summary.ready, report.summary.not_ready), (1, 1));
     let judged = &report.policies[1];
     assert_eq!(
@@ -586,12 +586,12 @@ fn json_has_stable_structure() {
         "kind": "StatusReport", "controller": null,
         "summary": {
             "total": 2, "ready": 0, "notReady": 1, "unknown": 0, "stale": 0, "noStatus": 1,
-            "excluded": 0, "judgedByPlugin": 0,
+            "excluded": 0, "checkedByPlugin": 0,
         },
         "policies": [
             {
                 "kind": "ValidatingAdmissionPolicy", "name": "misspelt-field.example.com", "state": "NotReady",
-                "judgedBy": "controller", "writtenState": "NotReady",
+                "checkedBy": "controller", "writtenState": "NotReady",
                 "generation": 1, "observedGeneration": 1, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": true,
                 "conditions": [condition("Ready"), condition("TypeChecked")],
@@ -601,7 +601,7 @@ fn json_has_stable_structure() {
             },
             {
                 "kind": "ValidatingAdmissionPolicy", "name": "untouched.example.com", "state": "NoStatus",
-                "judgedBy": null, "writtenState": "NoStatus",
+                "checkedBy": null, "writtenState": "NoStatus",
                 "generation": 1, "observedGeneration": null, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": false,
                 "conditions": [], "expressionWarnings": [],

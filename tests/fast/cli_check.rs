@@ -403,7 +403,7 @@ fn damaged_input_terminates() {
             };
             let report = check::run(&options, &mut bytes.as_slice()).unwrap();
             for found in &report.findings {
-                assert_ne!(found.rule, Rule::BrokenCheck);
+                assert_ne!(found.rule, Rule::CheckFailed);
                 if let (Some(place), Some(source)) = (found.location.place, &found.location.source)
                 {
                     let n_columns = source.line(place.line).chars().count();

@@ -33,7 +33,7 @@ fn lockouts(manifest: &str) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     actual
         .into_iter()
-        .filter(|finding| finding["rule"] == "lock-out")
+        .filter(|finding| finding["rule"] == "lockout")
         .map(|finding| (text(&finding["severity"]), text(&finding["message"])))
         .collect()
 }

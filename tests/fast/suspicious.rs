@@ -24,11 +24,11 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
         Rule::ImpossibleOperation,
         Rule::ImpossibleValue,
         Rule::IneffectiveSelector,
-        Rule::LockOut,
+        Rule::Lockout,
         Rule::RemovableLabel,
         Rule::ShadowedVariable,
-        Rule::TextOrder,
-        Rule::UnlikeTypes,
+        Rule::StringOrder,
+        Rule::IncomparableTypes,
         Rule::UnusedVariable,
         Rule::UnwatchedSubresource,
     ];
@@ -86,18 +86,18 @@ fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) 
 
 #[test]
 fn expressions() {
-    let unlike: &[&str] = &["warning unlike-types at =="];
+    let unlike: &[&str] = &["warning incomparable-types at =="];
     let cases: &[(&str, &[&str])] = &[
         // Types.
         ("object.spec.replicas == '50'", unlike),
         ("object.metadata.name == 5", unlike),
         (
             "object.spec.replicas != '50'",
-            &["warning unlike-types at !="],
+            &["warning incomparable-types at !="],
         ),
         (
             "object.spec.replicas in ['1', '2']",
-            &["warning unlike-types at in"],
+            &["warning incomparable-types at in"],
         ),
         (
             "object.spec.template.spec.containers.exists(c, c.name == 1)",
@@ -200,14 +200,14 @@ fn conditions_and_calls() {
         ("true", &[]),
         ("false", &[]),
         // Strings with numbers.
-        ("object.metadata.name < '10'", &["warning text-order at <"]),
+        ("object.metadata.name < '10'", &["warning string-order at <"]),
         (
             "'512Mi' >= object.metadata.name",
-            &["warning text-order at >="],
+            &["warning string-order at >="],
         ),
         (
             "object.metadata.name >= 'v1.29.0'",
-            &["warning text-order at >="],
+            &["warning string-order at >="],
         ),
         ("object.metadata.name >= 'm'", &[]),
         ("object.metadata.name == '10'", &[]),
@@ -243,7 +243,7 @@ fn incomparable_types_need_all_kinds() {
     let cases: &[(&str, &[&str])] = &[
         (
             "object.kind == 'Deployment' ? object.spec.replicas == '1' : true",
-            &["warning unlike-types at =="],
+            &["warning incomparable-types at =="],
         ),
         // The host of a Pod is a string, `template` an object.
         ("object.spec.?hostname.orValue('') == ''", &[]),
@@ -504,7 +504,7 @@ fn params_with_own_crd_are_reported() {
         }
         found(&spec)
             .iter()
-            .filter(|finding| finding.contains("lock-out"))
+            .filter(|finding| finding.contains("lockout"))
             .count()
     };
     assert_eq!(of("ex.io/v1", &["CREATE"], json!({})), 1);

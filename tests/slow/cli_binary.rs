@@ -287,7 +287,7 @@ fn lease(seconds_ago: i64) -> Value {
     let then = jiff::Timestamp::from_second(now.as_second() - seconds_ago).unwrap();
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
            "metadata": {"name": "vap-status-controller",
-                        "annotations": {"vap-status.dev/in-step-at": then.to_string()}},
+                        "annotations": {"vap-status.dev/in-sync-at": then.to_string()}},
            "spec": {"renewTime": format!("{now:.6}"), "holderIdentity": "a",
                     "leaseDurationSeconds": 15}})
 }
@@ -328,7 +328,7 @@ fn possibly_stale_statuses_are_labeled() {
          what it waits for\n\n"
     );
     assert_eq!(controller["current"], false);
-    assert!(controller["lastInStep"].is_string(), "{controller}");
+    assert!(controller["lastInSync"].is_string(), "{controller}");
 
     let missing = failure(404, "NotFound", "leases not found", None);
     let (above, controller) = told_of("no-lease", (404, missing), &["status"]);

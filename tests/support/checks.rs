@@ -70,7 +70,7 @@ pub(crate) fn warnings_match_the_type_checker(
             }
         }
         for found in &report.findings {
-            assert_ne!(found.rule, Rule::BrokenCheck, "{}", found.location.file);
+            assert_ne!(found.rule, Rule::CheckFailed, "{}", found.location.file);
             let (Some(place), Some(source)) = (found.location.place, &found.location.source) else {
                 panic!("no place: {found:?}")
             };

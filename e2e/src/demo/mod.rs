@@ -97,7 +97,7 @@ impl Demo {
             "all {n_policies} statuses are what the samples say, {} after its start",
             time(start)
         );
-        demo.await_in_step().await?;
+        demo.await_in_sync().await?;
         demo.tables()?;
         demo.plugin(&["status", "sample-misspelt-field"])?;
 
@@ -197,7 +197,7 @@ impl Demo {
 
     /// Waits until the controller has told by its Lease that it is in step, so that the plugin's table is free of the
     /// warning that statuses may be old.
-    async fn await_in_step(&mut self) -> Result<()> {
+    async fn await_in_sync(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut command = self.programs.plugin(&self.control_plane)?;

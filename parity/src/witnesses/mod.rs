@@ -81,14 +81,14 @@ const DECIDED: [Rule; 26] = [
     Rule::ImpossibleValue,
     Rule::IneffectiveSelector,
     Rule::InvalidLiteral,
-    Rule::LockOut,
+    Rule::Lockout,
     Rule::OldVersion,
     Rule::ParamKindNotFound,
     Rule::ParamScope,
     Rule::ParamsNotFound,
     Rule::RemovableLabel,
     Rule::UnknownPolicy,
-    Rule::UnlikeTypes,
+    Rule::IncomparableTypes,
     Rule::UnservedResource,
     Rule::UnusedVariable,
     Rule::UnwatchedSubresource,
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_warning_without_proof_is_an_alarm() {
         let finding = |rule: Rule| json!({"rule": rule, "consequence": {"id": "denied"}});
-        assert!(is_decided(&finding(Rule::UnlikeTypes)));
+        assert!(is_decided(&finding(Rule::IncomparableTypes)));
         assert!(!is_decided(&finding(Rule::AbsentField)));
         assert!(!is_decided(&finding(Rule::UndefinedField)));
         assert!(is_decided(&json!({"rule": Rule::UndefinedField})));

@@ -125,7 +125,7 @@ pub(super) fn is_fixed(finding: &Finding) -> bool {
     finding.refused
         || matches!(
             finding.rule,
-            Rule::Unreadable | Rule::EmptyInput | Rule::BrokenCheck | Rule::UnreadCluster
+            Rule::Unreadable | Rule::EmptyInput | Rule::CheckFailed | Rule::ClusterReadFailed
         )
 }
 

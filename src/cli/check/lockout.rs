@@ -72,7 +72,7 @@ pub(super) fn check(
     let mut finding = object_finding(
         policy,
         severity,
-        Rule::LockOut,
+        Rule::Lockout,
         &message,
         policy.place_of(node),
     );

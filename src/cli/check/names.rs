@@ -89,7 +89,7 @@ fn note(first: &SkippedKind, message: String, help: &str) -> Finding {
     let location = Location::from_place(&first.source, first.place);
     Finding {
         help: Some(help.to_owned()),
-        ..Finding::new(Severity::Note, Rule::PassedOver, message, location)
+        ..Finding::new(Severity::Note, Rule::SkippedObject, message, location)
     }
 }
 

@@ -279,7 +279,7 @@ impl CheckReport {
             let location = Location::from_file(server.as_str());
             self.findings.push(Finding {
                 help: Some(gap.help),
-                ..Finding::new(severity, Rule::UnreadCluster, gap.message, location)
+                ..Finding::new(severity, Rule::ClusterReadFailed, gap.message, location)
             });
         }
         self.cluster = Some(server);
@@ -453,7 +453,7 @@ pub const NOT_CHECKED: [Rule; 5] = [
     Rule::NotChecked,
     Rule::UnknownParamKind,
     Rule::UnknownResource,
-    Rule::UnreadCluster,
+    Rule::ClusterReadFailed,
     Rule::UnsupportedExpression,
 ];
 

@@ -27,7 +27,7 @@ pub(super) fn check(
     findings: &mut Vec<Finding>,
 ) {
     let unlike = analysis.typed.incomparable.iter().map(|unlike| Lint {
-        rule: Rule::UnlikeTypes,
+        rule: Rule::IncomparableTypes,
         field_ref: unlike.field_ref.clone(),
         location: Some(unlike.location),
         message: unlike.message.clone(),

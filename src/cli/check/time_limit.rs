@@ -55,7 +55,7 @@ fn run<T, U>(
             (object.place(), message)
         }
     };
-    let error = object_finding(object, Severity::Error, Rule::BrokenCheck, &message, place);
+    let error = object_finding(object, Severity::Error, Rule::CheckFailed, &message, place);
     Err(Box::new(error))
 }
 
@@ -90,7 +90,7 @@ mod tests {
         );
         assert_eq!(
             (error.severity, error.rule),
-            (Severity::Error, Rule::BrokenCheck)
+            (Severity::Error, Rule::CheckFailed)
         );
         assert_eq!(error.location.place.unwrap().line, 6);
     }

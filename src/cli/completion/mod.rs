@@ -321,7 +321,7 @@ mod tests {
         check("st", "status :4");
         check("ex", "explain :4");
         check("__", ":4");
-        check("status --no", "--no-headers --no-judge :4");
+        check("status --no", "--no-headers --no-check :4");
         check("status --output ", "wide json yaml :4");
         check("status -o j", "json :4");
         check("status --output=y", "--output=yaml :4");

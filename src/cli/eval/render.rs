@@ -19,7 +19,7 @@ const INDENT: &str = "           ";
 pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        let is_hint = found.severity == Severity::Warning || found.rule == Rule::UnreadCluster;
+        let is_hint = found.severity == Severity::Warning || found.rule == Rule::ClusterReadFailed;
         if found.severity == Severity::Error || is_hint || is_verbose {
             write_finding(&mut out, found, terminal);
             out.push('\n');

@@ -112,7 +112,7 @@ pub(in crate::cli) fn of_gap(gap: Gap, server: &str) -> Finding {
         help: Some(gap.help),
         ..Finding::new(
             severity,
-            Rule::UnreadCluster,
+            Rule::ClusterReadFailed,
             gap.message,
             Location::from_file(server),
         )

@@ -49,7 +49,7 @@ pub(super) fn columns(
         .max()
         .unwrap_or(0);
     // Omits the column if the controller has evaluated all policies.
-    let shows_judge = report.summary.judged_by_plugin > 0;
+    let shows_judge = report.summary.checked_by_plugin > 0;
     let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
         .into_iter()
@@ -113,7 +113,7 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
 
 /// Returns the name of the component that evaluated the policy.
 fn judge(policy: &PolicyReport) -> &'static str {
-    match policy.judged_by {
+    match policy.checked_by {
         Some(Judge::Controller) => "controller",
         Some(Judge::Plugin) => "kubectl-vap",
         None => "-",

@@ -27,14 +27,14 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
         .param_kind
         .as_deref()
         .map_or_else(|| "-".to_owned(), clean);
-    let judged_by = match policy.judged_by {
+    let checked_by = match policy.checked_by {
         Some(Judge::Plugin) => "kubectl vap, with the schemas of the cluster".to_owned(),
         Some(Judge::Controller) | None => String::new(),
     };
     let fields = [
         ("Name", clean(&policy.shown_name())),
         ("Ready", state),
-        ("Evaluated by", judged_by),
+        ("Evaluated by", checked_by),
         ("Age", age(policy.created, now)),
         ("Generation", format!("{}{observed}", policy.generation)),
         ("Failure policy", clean(&policy.failure_policy)),

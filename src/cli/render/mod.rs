@@ -127,7 +127,7 @@ impl Parts<'_> {
 
 /// Returns a note if the plugin has evaluated policies.
 fn judged_note(summary: &Summary) -> Option<String> {
-    let n = summary.judged_by_plugin;
+    let n = summary.checked_by_plugin;
     (n > 0).then(|| {
         format!(
             "{} evaluated by kubectl vap, with the schemas of the cluster: vap-status-controller has written no status \
@@ -145,7 +145,7 @@ fn judged_note(summary: &Summary) -> Option<String> {
 pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
     let controller = report.controller.as_ref();
     // If the plugin has evaluated all policies, no status is outdated.
-    let by_plugin = |policy: &PolicyReport| policy.judged_by == Some(Judge::Plugin);
+    let by_plugin = |policy: &PolicyReport| policy.checked_by == Some(Judge::Plugin);
     let needs_lease = report.policies.is_empty() || !report.policies.iter().all(by_plugin);
     let shown = controller.filter(|controller| {
         controller.current == Some(false) || !controller.is_lease_there && needs_lease || is_wide

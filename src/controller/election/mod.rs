@@ -14,7 +14,7 @@ use crate::controller::context::Context;
 use crate::controller::leadership::Leadership;
 use crate::controller::leadership::lease::{Decision, ElectionRecord, Observed, Timing, decide};
 use crate::controller::process::supervisor::Heartbeat;
-use crate::status::lease::IN_STEP_AT;
+use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
 /// How much longer than the Lease holds the election may make no attempt before it is taken for hung.
@@ -262,9 +262,9 @@ impl Elector {
         record.write_to(lease.spec.get_or_insert_default());
         let mut annotations = lease.metadata.annotations.take().unwrap_or_default();
         self.context.settings.exclusion.annotate(&mut annotations);
-        if self.context.readiness.is_all_in_step() {
+        if self.context.readiness.is_all_in_sync() {
             let wall = wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-            annotations.insert(IN_STEP_AT.to_owned(), wall);
+            annotations.insert(IN_SYNC_AT.to_owned(), wall);
         }
         lease.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
         self.write(&lease, exists).await?;

@@ -428,7 +428,7 @@ async fn standby_outlasts_an_outage_of_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_says_when_the_leader_was_in_step() {
+async fn the_lease_says_when_the_leader_was_in_sync() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     context.now = || Timestamp::from_second(1_790_000_000).unwrap();
@@ -446,7 +446,7 @@ async fn the_lease_says_when_the_leader_was_in_step() {
     let metadata = annotations(&server);
     assert_eq!(
         metadata["annotations"],
-        json!({"vap-status.dev/in-step-at": "2026-09-21T14:13:20Z"})
+        json!({"vap-status.dev/in-sync-at": "2026-09-21T14:13:20Z"})
     );
 }
 

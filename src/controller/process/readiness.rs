@@ -77,7 +77,7 @@ fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
 
 impl State {
     /// Reports whether it was read and has not failed since.
-    const fn is_in_step(&self) -> bool {
+    const fn is_in_sync(&self) -> bool {
         self.is_synced && self.refusal.is_none() && self.failure.is_none()
     }
 
@@ -148,15 +148,15 @@ impl Readiness {
 
     /// Reports whether `source` was read and has not failed since.
     #[cfg(test)]
-    pub(crate) fn is_in_step(&self, source: Source) -> bool {
-        self.lock().get(&source).is_some_and(State::is_in_step)
+    pub(crate) fn is_in_sync(&self, source: Source) -> bool {
+        self.lock().get(&source).is_some_and(State::is_in_sync)
     }
 
     /// Reports whether all sources that a verdict depends on are in sync with the cluster now.
     #[must_use]
-    pub fn is_all_in_step(&self) -> bool {
+    pub fn is_all_in_sync(&self) -> bool {
         let states = self.lock();
-        watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_step))
+        watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_sync))
     }
 
     /// Returns the permission that `source` lacks, if it is certain that it does.
@@ -222,13 +222,13 @@ mod tests {
         assert_eq!(problem(&readiness).as_deref(), Some("not read yet"));
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness).as_deref(), Some("connection refused"));
-        assert!(!readiness.is_in_step(Source::Crds));
+        assert!(!readiness.is_in_sync(Source::Crds));
         readiness.synced(Source::Crds);
-        assert!(readiness.is_in_step(Source::Crds));
+        assert!(readiness.is_in_sync(Source::Crds));
         assert_eq!(problem(&readiness), None);
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness), None);
-        assert!(!readiness.is_in_step(Source::Crds));
+        assert!(!readiness.is_in_sync(Source::Crds));
     }
 
     #[tokio::test(start_paused = true)]
@@ -251,7 +251,7 @@ mod tests {
         let readiness = Readiness::default();
         readiness.synced(Source::Crds);
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
-        assert!(!readiness.is_in_step(Source::Crds));
+        assert!(!readiness.is_in_sync(Source::Crds));
         tokio::time::advance(REVOKED_AFTER / 2).await;
         assert_eq!(problem(&readiness), None);
         // It goes away and comes back: the time begins anew.
@@ -276,7 +276,7 @@ mod tests {
         for source in NEEDED {
             readiness.synced(source);
         }
-        assert!(readiness.is_all_in_step());
+        assert!(readiness.is_all_in_sync());
         for source in [
             Source::Probes,
             Source::MutatingPolicies,
@@ -292,15 +292,15 @@ mod tests {
             assert_eq!(problem(), None);
             readiness.synced(source);
             assert_eq!(problem(), Some(None));
-            assert!(readiness.is_all_in_step());
+            assert!(readiness.is_all_in_sync());
             readiness.refused(source, "grant list".into());
-            assert!(!readiness.is_all_in_step());
+            assert!(!readiness.is_all_in_sync());
             assert_eq!(problem(), Some(None));
             tokio::time::advance(REVOKED_AFTER).await;
             assert_eq!(problem(), Some(Some("grant list".into())));
             readiness.forget(source);
             assert_eq!(problem(), None);
-            assert!(readiness.is_all_in_step());
+            assert!(readiness.is_all_in_sync());
         }
     }
 

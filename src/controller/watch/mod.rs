@@ -334,7 +334,7 @@ where
     }
 
     fn on_progress(&mut self) {
-        in_step(self.context, self.source);
+        in_sync(self.context, self.source);
     }
 
     fn on_error(&mut self, error: &Error) {
@@ -346,7 +346,7 @@ where
     }
 }
 
-fn in_step(context: &Context, source: Source) {
+fn in_sync(context: &Context, source: Source) {
     let was_refused = context.readiness.refusal(source).is_some();
     let is_back = context.readiness.synced(source);
     context.metrics.synced(source);

@@ -348,7 +348,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(15)).await;
         assert_eq!(of_a().unwrap().len(), 0);
         assert_eq!(queued(&context).await, std::slice::from_ref(&key));
-        assert!(!context.readiness.is_in_step(Source::MutatingBindings));
+        assert!(!context.readiness.is_in_sync(Source::MutatingBindings));
 
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
@@ -366,7 +366,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(25)).await;
         assert_eq!(of_a().unwrap().len(), 0);
         assert_eq!(queued(&context).await, std::slice::from_ref(&key));
-        assert!(context.readiness.is_in_step(Source::MutatingBindings));
+        assert!(context.readiness.is_in_sync(Source::MutatingBindings));
     }
 
     /// Bindings that were never read hold up no policy for ever, whatever it is that fails.

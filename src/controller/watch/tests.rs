@@ -174,7 +174,7 @@ async fn an_object_that_cannot_be_read_does_not_end_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_watch_that_works_is_in_step() {
+async fn only_a_watch_that_works_is_in_sync() {
     let (context, _) = watching(|_, n| match n {
         0 => Some(stream(&[bookmark("1"), bookmark("2")])),
         // A connection that nobody answers on, and then an API server that fails.
@@ -183,11 +183,11 @@ async fn only_a_watch_that_works_is_in_step() {
         _ => Some(Reply::watch(&[])),
     });
     tokio::time::sleep(Duration::from_millis(900)).await;
-    assert!(context.readiness.is_in_step(Source::Policies));
+    assert!(context.readiness.is_in_sync(Source::Policies));
     tokio::time::sleep(Duration::from_millis(14_400)).await;
-    assert!(!context.readiness.is_in_step(Source::Policies));
+    assert!(!context.readiness.is_in_sync(Source::Policies));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(context.readiness.is_in_step(Source::Policies));
+    assert!(context.readiness.is_in_sync(Source::Policies));
     let text = context.metrics.encode().unwrap();
     for reason in ["timeout", "server"] {
         let count = format!("vap_sync_errors_total{{source=\"policies\",reason=\"{reason}\"}} 1\n");

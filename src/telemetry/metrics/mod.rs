@@ -230,7 +230,7 @@ impl Metrics {
             metrics.panics.clone(),
         );
         registry.register(
-            "followed",
+            "kind_watched",
             "1 for each kind besides ValidatingAdmissionPolicy that is to be followed and is, 0 where the cluster does \
              not serve it or has not the CRD of its conditions",
             metrics.followed.clone(),
@@ -302,8 +302,8 @@ impl Metrics {
     }
 
     /// Sets whether all that is needed is in step with the cluster, and where it is, that it was so now.
-    pub fn set_in_step(&self, is_in_step: bool) {
-        self.scraped.set_in_step(is_in_step);
+    pub fn set_in_sync(&self, is_in_sync: bool) {
+        self.scraped.set_in_sync(is_in_sync);
     }
 
     /// Has the queue's length and the age of its oldest item told at each scrape.

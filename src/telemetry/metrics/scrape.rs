@@ -19,9 +19,9 @@ pub type QueueProbe = Arc<dyn Fn() -> (usize, f64) + Send + Sync>;
 pub(super) struct Scraped {
     pub(super) policies: PolicySamples,
     is_leading: AtomicBool,
-    is_in_step: AtomicBool,
+    is_in_sync: AtomicBool,
     /// The bits of seconds since the epoch; 0 before the first time.
-    last_in_step: AtomicU64,
+    last_in_sync: AtomicU64,
     queue: Mutex<Option<QueueProbe>>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Scraped {
         f.debug_struct("Scraped")
             .field("policies", &self.policies)
             .field("is_leading", &self.is_leading)
-            .field("is_in_step", &self.is_in_step)
+            .field("is_in_sync", &self.is_in_sync)
             .finish_non_exhaustive()
     }
 }
@@ -40,8 +40,8 @@ impl Default for Scraped {
         Self {
             policies: PolicySamples::default(),
             is_leading: AtomicBool::new(true),
-            is_in_step: AtomicBool::new(false),
-            last_in_step: AtomicU64::new(0),
+            is_in_sync: AtomicBool::new(false),
+            last_in_sync: AtomicU64::new(0),
             queue: Mutex::new(None),
         }
     }
@@ -52,10 +52,10 @@ impl Scraped {
         self.is_leading.store(is_leading, Ordering::Relaxed);
     }
 
-    pub(super) fn set_in_step(&self, is_in_step: bool) {
-        self.is_in_step.store(is_in_step, Ordering::Relaxed);
-        if is_in_step {
-            self.last_in_step
+    pub(super) fn set_in_sync(&self, is_in_sync: bool) {
+        self.is_in_sync.store(is_in_sync, Ordering::Relaxed);
+        if is_in_sync {
+            self.last_in_sync
                 .store(seconds_since_epoch().to_bits(), Ordering::Relaxed);
         }
     }
@@ -95,18 +95,18 @@ impl Collector for Scraped {
         )?;
         gauge(
             &mut encoder,
-            "in_step",
+            "in_sync",
             "1 where all that is needed is in step with the cluster",
-            i64::from(self.is_in_step.load(Ordering::Relaxed)),
+            i64::from(self.is_in_sync.load(Ordering::Relaxed)),
         )?;
-        let last_in_step = f64::from_bits(self.last_in_step.load(Ordering::Relaxed));
+        let last_in_sync = f64::from_bits(self.last_in_sync.load(Ordering::Relaxed));
         // A series that begins at 0 would say that we have been behind since 1970.
-        if last_in_step > 0.0 {
+        if last_in_sync > 0.0 {
             seconds(
                 &mut encoder,
-                "last_in_step_timestamp_seconds",
+                "last_in_sync_timestamp_seconds",
                 "When all that is needed was last known to be in step with the cluster",
-                last_in_step,
+                last_in_sync,
             )?;
         }
         if let Some((length, oldest)) = self.queue() {

@@ -223,16 +223,16 @@ fn the_queue_is_looked_at_by_the_scrape() {
 #[test]
 fn a_time_is_told_from_the_first_time_on() {
     let metrics = Metrics::new();
-    let stamp = || lines(&metrics, "vap_last_in_step_timestamp_seconds ");
-    let in_step = || lines(&metrics, "vap_in_step ");
-    assert_eq!(in_step(), ["vap_in_step 0"]);
+    let stamp = || lines(&metrics, "vap_last_in_sync_timestamp_seconds ");
+    let in_sync = || lines(&metrics, "vap_in_sync ");
+    assert_eq!(in_sync(), ["vap_in_sync 0"]);
     assert_eq!(stamp(), Vec::<String>::new());
-    metrics.set_in_step(true);
-    assert_eq!(in_step(), ["vap_in_step 1"]);
+    metrics.set_in_sync(true);
+    assert_eq!(in_sync(), ["vap_in_sync 1"]);
     let first = stamp();
     assert_eq!(first.len(), 1);
-    metrics.set_in_step(false);
-    assert_eq!(in_step(), ["vap_in_step 0"]);
+    metrics.set_in_sync(false);
+    assert_eq!(in_sync(), ["vap_in_sync 0"]);
     assert_eq!(stamp(), first);
 }
 

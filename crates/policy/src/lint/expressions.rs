@@ -508,7 +508,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         return None;
     };
     let message = format!("these are compared as strings, not as {what}: '9' sorts after '10'");
-    Some((Rule::TextOrder, message, Some(fix.to_owned()), false))
+    Some((Rule::StringOrder, message, Some(fix.to_owned()), false))
 }
 
 /// Returns true if `text` is a number, with or without the suffix of a quantity.

@@ -82,7 +82,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
         gvr.group == "apiextensions.k8s.io" && gvr.resource == "customresourcedefinitions"
     });
     definitions.any(|target| target.operations.names().any(|name| name == "CREATE")).then(|| Lint {
-        rule: Rule::LockOut,
+        rule: Rule::Lockout,
         field_ref: "spec.paramKind".to_owned(),
         location: None,
         message: format!(

@@ -83,10 +83,14 @@ rules! {
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
         "Give the binding a paramRef, or test for null first: `params == null || ...`, and inside a negation `!(params != null && ...)`.";
-    BrokenCheck "broken-check":
+    CheckFailed "check-failed":
         "the check of a policy took too long or failed with an internal error",
         words("A megabyte of expressions under a rule that matches hundreds of kinds can take more than 60 s."),
         "Shorten or split the expression that the message names. If it names none, report the policy: this is a bug in kubectl-vap.";
+    ClusterReadFailed "cluster-read-failed":
+        "a policy needs something from the cluster that cannot be read",
+        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
+        "Request the permission in the message, or wait until the API responds. The finding lists what was not checked.";
     CompilationFailed "compilation-failed":
         "the API server rejects the expression",
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),
@@ -222,6 +226,10 @@ rules! {
         "a field of the request is compared with a value that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
         "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
+    IncomparableTypes "incomparable-types":
+        "values of types that are never equal are compared",
+        expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
+        "Compare with a value of the field's type. For other types, `==` and `in` are always false, and `!=` is always true.";
     IneffectiveSelector "ineffective-selector":
         "a namespaceSelector is combined with rules for cluster-scoped resources only",
         spec(
@@ -272,8 +280,8 @@ rules! {
     InvalidSuppression "invalid-suppression":
         "a comment that should allow a rule is invalid",
         spec(
-            "validations:\n# vap: allow unlike-types\n- expression: object.spec.replicas == '50'",
-            "validations:\n# vap: allow unlike-types, shown in a talk\n- expression: object.spec.replicas == '50'",
+            "validations:\n# vap: allow incomparable-types\n- expression: object.spec.replicas == '50'",
+            "validations:\n# vap: allow incomparable-types, shown in a talk\n- expression: object.spec.replicas == '50'",
         ),
         "Name one rule, a comma, and the reason to accept its finding: `# vap: allow RULE, reason`.";
     InvalidValue "invalid-value":
@@ -288,7 +296,7 @@ rules! {
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
-    LockOut "lock-out":
+    Lockout "lockout":
         "the policy denies requests that the cluster itself needs, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and asks every object for a label that leases and nodes do not have."),
         "Name the intended resources instead of `*`, or exclude the components of the cluster: with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`, or with a namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease, which does not exclude cluster-scoped objects such as nodes. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
@@ -354,14 +362,6 @@ rules! {
         words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
                namespace has no such object."),
         "Create the params, or correct the paramRef of the binding.";
-    PassedOver "passed-over":
-        "objects of kinds that are not checked",
-        file(
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}",
-            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
-             spec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  versions: []",
-        ),
-        "No action is needed, unless the kind is misspelled.";
     RemovableLabel "removable-label":
         "a match condition reads labels or annotations that the same UPDATE can remove",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(object.metadata.labels) && 'frozen' in object.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(oldObject.metadata.labels) && 'frozen' in oldObject.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec"),
@@ -381,6 +381,14 @@ rules! {
             "object.spec.template.spec.containers.all(c, c.image != '')",
         ),
         "Give the variable of the macro another name: inside the macro, the variable of the request cannot be read.";
+    SkippedObject "skipped-object":
+        "objects of kinds that are not checked",
+        file(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+             spec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  versions: []",
+        ),
+        "No action is needed, unless the kind is misspelled.";
     StaleBaseline "stale-baseline":
         "a baseline entry without a finding",
         words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
@@ -390,17 +398,17 @@ rules! {
         words("`kubectl vap check --static manifests/`, where a policy of the directory has a paramKind, or its name does not \
                end in `.static.k8s.io`."),
         "Policies and bindings in the `staticManifestsDir` of an API server have names that end in `.static.k8s.io`, use admissionregistration.k8s.io/v1, and have no paramKind or paramRef; each binding has its policy in the same directory. One invalid object prevents the API server from loading any of them.";
-    Syntax "syntax":
-        "the expression is not valid CEL",
-        expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
-        "Fix the expression at the marked place.";
-    TextOrder "text-order":
+    StringOrder "string-order":
         "quantities or versions are compared as strings",
         expression(
             "object.metadata.name >= '1.29.0'",
             "isSemver(object.metadata.name) && semver(object.metadata.name).compareTo(semver('1.29.0')) >= 0",
         ),
         "Strings are ordered character by character, so `9Gi` sorts after `10Gi`. Compare the values with quantity() or semver().";
+    Syntax "syntax":
+        "the expression is not valid CEL",
+        expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
+        "Fix the expression at the marked place.";
     TooLarge "too-large":
         "a value exceeds a size limit of the API server",
         words("A policy has 21 audit annotations, or a valueExpression has more than 5,120 bytes."),
@@ -463,14 +471,6 @@ rules! {
              operations: [CREATE]\n    resources: [deployments]",
         ),
         "Add the CustomResourceDefinition to the input or with --crds.";
-    UnlikeTypes "unlike-types":
-        "values of types that are never equal are compared",
-        expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
-        "Compare with a value of the field's type. For other types, `==` and `in` are always false, and `!=` is always true.";
-    UnreadCluster "unread-cluster":
-        "a policy needs something from the cluster that cannot be read",
-        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
-        "Request the permission in the message, or wait until the API responds. The finding lists what was not checked.";
     Unreadable "unreadable":
         "a file or directory cannot be read",
         words("`kubectl vap check no-such-file.yaml`"),

@@ -228,7 +228,7 @@ impl Refresher {
         let mut is_news = false;
         match resources {
             Ok(mapper) => {
-                self.in_step(Source::Discovery);
+                self.in_sync(Source::Discovery);
                 let n_stale = self.discovery.n_stale();
                 self.context.metrics.set_stale_groups(n_stale);
                 if let Some(mapper) = mapper {
@@ -243,7 +243,7 @@ impl Refresher {
         }
         match index {
             Ok(index) => {
-                self.in_step(Source::OpenApi);
+                self.in_sync(Source::OpenApi);
                 if let Some(index) = index {
                     is_news = true;
                     let before = self.index.replace(Arc::new(index));
@@ -407,7 +407,7 @@ impl Refresher {
         }
     }
 
-    fn in_step(&self, source: Source) {
+    fn in_sync(&self, source: Source) {
         self.context.readiness.synced(source);
         self.context.metrics.synced(source);
         self.context.log_throttle.watch_recovered(source);
