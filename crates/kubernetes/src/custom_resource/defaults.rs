@@ -1,7 +1,7 @@
-//! The defaults of a structural schema, held against the schema that they stand in.
+//! Validates the defaults of a structural schema against the schema itself.
 //!
-//! Takes a schema and the path to it, gives the errors for which a definition is refused at its creation. Defaults
-//! within the metadata of resources are not looked at.
+//! The input is a schema and its path, the output are the errors with which the API server rejects the definition on
+//! creation. Defaults within the metadata of resources are not validated.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`ValidateDefaults`).
 
@@ -18,14 +18,14 @@ use crate::validation_rules::{
     DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
 
-/// Judges the rules of `definition` as [`judge`](crate::validation_rules::judge) does, and the defaults, which the API
-/// server holds against the schema before it compiles rules.
+/// Validates the rules of `definition` like [`judge`](crate::validation_rules::judge), and its defaults. The API server
+/// validates the defaults against the schema before it compiles the rules.
 #[must_use]
 pub fn judge(definition: &Json) -> DefinitionVerdict {
     judge_with(definition, &default_errors)
 }
 
-/// The errors of the defaults in `schema`, the structural schema of a resource, which does not nest too deeply.
+/// Returns the errors of the defaults in `schema`, the structural schema of a resource with bounded depth.
 fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
     if any_below(schema, |schema| of(schema).is_some()) {
@@ -34,7 +34,7 @@ fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     errors
 }
 
-/// The default of a schema; null is none.
+/// Returns the default of a schema. A null counts as no default.
 fn of(schema: &Json) -> Option<&Json> {
     schema.get("default").filter(|default| !default.is_null())
 }
@@ -68,7 +68,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
     }
 }
 
-/// The faults of a default, with paths from its root.
+/// Returns the errors of a default, with paths relative to its root.
 fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if defaulting::has_unknown(default, schema, embedded::is_embedded(schema)) {
@@ -91,12 +91,12 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         errors.extend(outcome.faults.into_iter().map(|fault| child(fault.error)));
         return errors;
     }
-    // What cannot be compiled is told of the rules.
+    // Compile errors are reported with the rules.
     let Ok(rules) = Validator::of_part(schema, is_resource) else {
         return errors;
     };
     if rules.has_rules() {
-        // As it is in an update that does not change it, and where it is new.
+        // Runs once as an unchanged update and once as a creation.
         let mut found = rules.validate_unchanged(default).errors;
         if found.is_empty() {
             found = rules.validate(default, None).errors;
@@ -106,7 +106,7 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     errors
 }
 
-/// An error about a value, whose path begins with a dot where it is below another, even before an index.
+/// Converts the error of a nested value, whose path begins with a dot, even before an index.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
 fn child(mut error: FieldError) -> FieldError {
@@ -116,7 +116,7 @@ fn child(mut error: FieldError) -> FieldError {
     error
 }
 
-/// The path of a field below `path`.
+/// Returns the path of a field below `path`.
 fn below(path: &str, field: &str) -> String {
     match field {
         "<nil>" => path.to_owned(),
@@ -177,7 +177,7 @@ mod tests {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
             &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
         );
-        // Each error is told, also where one of them is none of the value itself.
+        // All errors are reported, including those of values other than the default itself.
         check(
             &json!({"type": "number", "default": 1e300, "x-kubernetes-validations": [
                 {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),
@@ -186,7 +186,7 @@ mod tests {
                 "~.default: Invalid value: 1e+300: no",
             ],
         );
-        // No rule is compiled where a default is refused.
+        // Rules are not compiled if a default is rejected.
         check(
             &json!({"type": "string", "maxLength": 1, "default": "ab",
                 "x-kubernetes-validations": [{"rule": "self +"}]}),

@@ -1,4 +1,4 @@
-//! Resources within custom resources (`x-kubernetes-embedded-resource`).
+//! Validates resources embedded in custom resources (`x-kubernetes-embedded-resource`).
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`.
 
@@ -12,12 +12,12 @@ use crate::schema::GroupVersion;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
-/// Reports whether a schema is that of a resource within.
+/// Returns true if the schema describes an embedded resource.
 pub(super) fn is_embedded(schema: &Json) -> bool {
     schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true))
 }
 
-/// Adds the errors of the resources in `data`.
+/// Adds the errors of the embedded resources in `data`.
 pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match data {
         Json::Object(fields) => {

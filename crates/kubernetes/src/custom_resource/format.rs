@@ -1,6 +1,6 @@
-//! The formats of texts that the API server enforces.
+//! String formats that the API server enforces.
 //!
-//! Knows no schemas. Dashes in names of formats do not count.
+//! Dashes in names of formats are ignored.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go` (`supportedVersionedFormats`); kube-openapi
 //! `pkg/validation/strfmt` (`default.go`, `kubernetes-extensions.go`, `bson.go`, `date.go`, `time.go`, `duration.go`),
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// A check of texts.
+/// Validates a string.
 type Check = fn(&str) -> bool;
 
 const FORMATS: &[(&str, Check)] = &[
@@ -62,7 +62,7 @@ const FORMATS: &[(&str, Check)] = &[
 ];
 
 impl Format {
-    /// The format of that name, if it is enforced.
+    /// Returns the format with this name, if it is enforced.
     pub(super) fn named(name: &str) -> Option<Self> {
         let name = name.replace('-', "");
         let (_, is_valid) = FORMATS.iter().find(|(known, _)| *known == name)?;
@@ -76,7 +76,7 @@ impl Format {
     }
 }
 
-/// Reports whether `text` matches a constant pattern.
+/// Returns true if `text` matches a constant pattern.
 fn matches(pattern: &str, text: &str) -> bool {
     let program = regexp::Program::cached(pattern).ok();
     program.is_some_and(|program| program.is_match(text, &MemoryLimit) == Ok(true))
@@ -101,14 +101,14 @@ fn is_address(text: &str) -> bool {
     net::parse_address(text.as_bytes()).is_ok_and(|address| !address.has_zone)
 }
 
-/// An address in which numbers may begin with zeros.
+/// Returns true if `text` is an IP address. Numbers may have leading zeros.
 ///
 /// Source: `k8s.io/utils` `internal/third_party/forked/golang/net/ip.go`, `ParseIP`, `parseIPv4`, `parseIPv6`.
 fn is_sloppy_address(text: &str) -> bool {
     match text.find(['.', ':']).and_then(|at| text.get(at..)) {
         Some(rest) if rest.starts_with('.') => is_sloppy_ipv4(text),
         Some(_) => match text.rsplit_once(':') {
-            // An address of version 4 may end one of version 6.
+            // An IPv6 address may end with an IPv4 address.
             Some((before, last)) if last.contains('.') => {
                 is_sloppy_ipv4(last) && is_address(&without_zeros(&format!("{before}:1.2.3.4")))
             }
@@ -118,7 +118,7 @@ fn is_sloppy_address(text: &str) -> bool {
     }
 }
 
-/// An address of version 6 whose numbers do not begin with more zeros than Go reads.
+/// Returns an IPv6 address without the leading zeros that Go would not parse.
 fn without_zeros(text: &str) -> String {
     let shortened = |group: &str| {
         let digits = group.trim_start_matches('0');
@@ -262,7 +262,7 @@ fn is_rgb_color(text: &str) -> bool {
 }
 
 fn is_short_name(text: &str) -> bool {
-    // Without a limit of its own, a label is a name of one part.
+    // Labels without a limit of their own are names with one part.
     text.len() <= 63 && !text.contains('.') && is_long_name(text)
 }
 

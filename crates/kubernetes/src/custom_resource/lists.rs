@@ -1,4 +1,4 @@
-//! Lists that are sets or maps: no element, and no key, may be there twice.
+//! Validates that lists of type `set` and `map` have no duplicate elements or keys.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 
@@ -36,7 +36,7 @@ pub(super) fn validate(
     }
 }
 
-/// Reports whether the lists of a schema are sets or maps.
+/// Returns true if the lists of a schema are sets or maps.
 pub(super) fn is_keyed(schema: &Json) -> bool {
     let kind = schema.get("x-kubernetes-list-type").and_then(Json::as_str);
     matches!(kind, Some("set" | "map"))
@@ -116,7 +116,7 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     let identities =
         keys.iter().map(
             |key| match key.as_object().map(|fields| fields.values().next()) {
-                // The value of a single key counts by itself, and so does that it is not there.
+                // A single key is identified by its value or its absence.
                 Some(value) if n_keys == 1 => value.map(set_identity).unwrap_or_default(),
                 _ => set_identity(key),
             },
@@ -131,7 +131,7 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     }
 }
 
-/// A text that two elements of a set share if they are the same: numbers within lists and objects are so by their texts.
+/// Returns a string that equal elements of a set share. Numbers within lists and objects are equal if their texts are.
 fn set_identity(item: &Json) -> String {
     match item {
         Json::Array(_) | Json::Object(_) => crate::go_json::to_text(item),
@@ -139,7 +139,7 @@ fn set_identity(item: &Json) -> String {
     }
 }
 
-/// The places of what is there for the second time.
+/// The paths of duplicate elements.
 struct Repeated(Vec<usize>);
 
 impl Repeated {

@@ -1,19 +1,19 @@
-//! Addresses of mail, as Go reads them.
+//! Mail addresses as parsed by Go.
 //!
-//! Differs: the character sets of encoded words (RFC 2047) are not looked at.
+//! Differs: the character sets of encoded words (RFC 2047) are not validated.
 //!
 //! Source: Go `net/mail/message.go` (`ParseAddress`).
 
 use crate::library::net;
 
-/// Reports whether `text` is an address, perhaps with a name, or a group of one.
+/// Returns true if `text` is an address, with or without a name, or a group with one address.
 pub(super) fn is_address(text: &str) -> bool {
     let mut rest = Rest(text);
     let n = rest.address(true);
     n == Some(1) && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
-/// The text that is still to be read. A method gives `None` where the text is wrong.
+/// The remaining text. Methods return `None` on a syntax error.
 struct Rest<'t>(&'t str);
 
 impl<'t> Rest<'t> {
@@ -34,7 +34,7 @@ impl<'t> Rest<'t> {
         taken
     }
 
-    /// How many addresses there are.
+    /// Parses an address or a group and returns the number of addresses.
     fn address(&mut self, allows_group: bool) -> Option<usize> {
         self.skip_space();
         if self.0.is_empty() {
@@ -84,7 +84,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// An address without a name.
+    /// Parses an address without a name.
     fn plain(&mut self) -> Option<()> {
         self.skip_space();
         if self.0.starts_with('"') {
@@ -119,7 +119,7 @@ impl<'t> Rest<'t> {
         (!atom.is_empty()).then_some(atom)
     }
 
-    /// The length of a text in quotes.
+    /// Parses a quoted string and returns its length.
     fn quoted(&mut self) -> Option<usize> {
         let mut n: usize = 0;
         let mut is_escaped = false;
@@ -142,7 +142,7 @@ impl<'t> Rest<'t> {
         Some(n)
     }
 
-    /// The words of a name, one at least.
+    /// Parses a phrase: one or more words.
     fn phrase(&mut self) -> Option<()> {
         let mut n: usize = 0;
         loop {
@@ -176,7 +176,7 @@ impl<'t> Rest<'t> {
         Some(())
     }
 
-    /// A comment, behind its bracket.
+    /// Parses the rest of a comment after its opening parenthesis.
     fn comment(&mut self) -> Option<()> {
         let mut depth: usize = 1;
         let mut chars = self.0.chars();

@@ -1,6 +1,6 @@
-//! The metadata of objects.
+//! Validates the metadata of objects.
 //!
-//! Knows no definitions. Takes metadata whose fields are of their types.
+//! The fields must have their declared types.
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation/validation.go`,
 //! `pkg/api/validate/content`.
@@ -20,14 +20,14 @@ use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 use regexp::is_printable;
 
-/// A check of a name, which may be one that still gets an end.
+/// Validates a name, or a prefix of a generated name if the flag is true.
 pub(super) type NameCheck = fn(&str, bool) -> Vec<String>;
 
 /// The metadata of an object.
 #[derive(Clone, Copy)]
 pub(super) struct Metadata<'a>(pub(super) Option<&'a Map<String, Json>>);
 
-/// The most bytes of the annotations of an object.
+/// The maximum size of the annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 impl<'a> Metadata<'a> {
@@ -39,7 +39,7 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
-    /// The managedFields, where an API server could have written them.
+    /// Returns `managedFields` if an API server could have written them.
     pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
         let mut found = Vec::new();
         let mut errors = Errors { found: &mut found };
@@ -69,7 +69,7 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// A name that is a DNS subdomain.
+/// Validates a name as a DNS subdomain.
 pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     if is_prefix {
         validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes()))
@@ -78,7 +78,7 @@ pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     }
 }
 
-/// A name that can be a part of a path.
+/// Validates a name as a segment of a URL path.
 pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -89,7 +89,7 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// The errors of metadata, as they are found.
+/// Collects the errors of metadata.
 pub(super) struct Errors<'e> {
     pub(super) found: &'e mut Vec<FieldError>,
 }
@@ -386,7 +386,7 @@ impl Errors<'_> {
     }
 }
 
-/// An owner as Go writes it.
+/// Formats an owner reference like Go.
 fn owner_text(owner: &Json) -> String {
     let text = |name: &str| {
         let text = owner.get(name).and_then(Json::as_str).unwrap_or_default();

@@ -1,17 +1,17 @@
-//! Custom resources held against all that their definition says, as the API server does.
+//! Validates custom resources against their CRD, as the API server does.
 //!
-//! - [`validate`]: an object, on an update with the one before it, against a CustomResourceDefinition: for tests of a
-//!   definition that Rust types make, such as those of `kube`'s derive macro.
-//! - [`Validator`]: the same for many objects of one version.
+//! - [`validate`]: validates one object, or an update of an object, against a CustomResourceDefinition. Use it to test
+//!   definitions generated from Rust types, such as those of `kube`'s derive macro.
+//! - [`Validator`]: validates many objects of one version.
 //!
-//! An object is read as the API server reads it: unknown fields and nulls that are not allowed go, defaults come. Then
-//! its metadata, its values (types, limits, patterns, formats, alternatives), its lists that are sets or maps, resources
-//! within it and the rules (`x-kubernetes-validations`) are looked at, in this order. On an update, errors of values that
-//! have not changed do not count.
+//! An object is decoded as in the API server: unknown fields and disallowed nulls are pruned, and defaults are set.
+//! Then the following are validated, in this order: metadata, values (types, limits, patterns, formats, alternatives),
+//! lists of type `set` and `map`, embedded resources, and the rules (`x-kubernetes-validations`). On an update, errors
+//! of unchanged values are ignored.
 //!
-//! Nothing here knows of admission, or of what is stored.
+//! Admission and storage are out of scope.
 //!
-//! Differs: errors of fields come in the order of their names, which upstream leaves to chance.
+//! Differs: errors of fields are sorted by name. Upstream's order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/registry/customresource` (`strategy.go`, `validator.go`); apiserver
 //! `pkg/registry/rest` (`create.go`, `update.go`).
@@ -50,47 +50,48 @@ use scale::Scale;
 use schema::{Schema, any_below};
 use value::{Place, Walk};
 
-/// The detail of the error that says that rules were not evaluated, because of the errors beside it.
+/// The detail of the error that reports that the rules were not evaluated because of other errors.
 pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
                                      correct the existing errors to complete validation";
 
-/// Why it is not known what the API server says of an object.
+/// Error if the result of the API server for an object is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The definition has no version of that name with a schema.
+    /// The definition has no version with that name and a schema.
     #[error("the definition has no schema of version `{0}`")]
     NoVersion(String),
-    /// The schema is beyond what is read.
+    /// The schema exceeds the limits of this crate.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The API server does not read the object; it answers with this text.
+    /// The API server cannot decode the object. Contains its error message.
     #[error("{0}")]
     Unread(String),
-    /// The rules need more than they may use, so that the errors of the object are unknown.
+    /// The evaluation of the rules exceeds its budget, so the errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
 }
 
-/// Answer of the API server about an object.
+/// Result of validating an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The object as it would be stored, if there are no errors.
+    /// The object as it would be stored if there are no errors.
     pub object: Json,
-    /// The errors, as the causes of the refusal; with any of them the object is refused.
+    /// The errors, as the causes of the rejection. The object is valid if the list is empty.
     pub errors: Vec<FieldError>,
     /// The cost of the rules, in cost units.
     pub cost: u64,
 }
 
-/// Holds `object` against all that `definition` says, a CustomResourceDefinition of `apiextensions.k8s.io/v1`; on an
-/// update with the object `before` it. The errors are those of the API server, in its words; none where the object is
-/// valid.
+/// Validates `object` against `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. On an update,
+/// `before` is the old object. Returns the errors of the API server with its messages. The list is empty if the object
+/// is valid.
 ///
-/// The version is that of the object's `apiVersion`. What of `metadata` a sender may leave out, as the API server or
-/// its client knows it, may be left out here: the namespace (`default`), and on an update all that identifies the object.
+/// The version is the one of the object's `apiVersion`. Metadata that the API server or its client can infer may be
+/// omitted: the namespace (`default`), and on an update all identifying fields.
 ///
 /// # Errors
-/// If the definition has no schema of that version, or one that nests too deeply; or if the object cannot be read.
+/// Returns an error if the definition has no schema of that version, or if the schema nests too deeply, or if the
+/// object cannot be decoded.
 ///
 /// # Example
 /// ```
@@ -138,7 +139,7 @@ pub fn validate(
     Ok(verdict.errors)
 }
 
-/// A version of a CustomResourceDefinition, made ready for many objects.
+/// A version of a CustomResourceDefinition, compiled to validate many objects.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts about a definition")]
 pub struct Validator {
@@ -153,17 +154,18 @@ pub struct Validator {
     values: Arc<ValueSchema>,
     rules: rules::Validator,
     has_rules: bool,
-    /// True if there are resources within the objects.
+    /// True if the schema has embedded resources.
     has_embedded: bool,
-    /// True if there are lists in the objects that are sets or maps.
+    /// True if the schema has lists that are sets or maps.
     has_keyed_lists: bool,
 }
 
 impl Validator {
-    /// Makes `version` of `definition` ready.
+    /// Compiles `version` of `definition`.
     ///
     /// # Errors
-    /// If the definition has no schema of that version, or one that nests too deeply, or is too large.
+    /// Returns an error if the definition has no schema of that version, or if the schema nests too deeply or is too
+    /// large.
     pub fn new(definition: &Json, version: &str) -> Result<Self, Error> {
         let versions = definition
             .pointer("/spec/versions")
@@ -201,11 +203,11 @@ impl Validator {
         })
     }
 
-    /// Holds `object` against the version, on an update with the object `before` it, in a request to `namespace`. An
-    /// empty one is the object's own, or `default`.
+    /// Validates `object`, on an update with the old object `before`, in a request to `namespace`. An empty namespace
+    /// means the namespace of the object, or `default`.
     ///
     /// # Errors
-    /// If the object, or the one before, cannot be read.
+    /// Returns an error if one of the objects cannot be decoded.
     pub fn validate(
         &self,
         object: &Json,
@@ -215,10 +217,10 @@ impl Validator {
         self.validate_watched(object, before, namespace, None)
     }
 
-    /// Does the same as [`Self::validate`], and tells a watcher of the rules as they are evaluated.
+    /// Validates like [`Self::validate`], and notifies an observer of the evaluated rules.
     ///
     /// # Errors
-    /// As for [`Self::validate`].
+    /// Same as [`Self::validate`].
     pub fn validate_watched(
         &self,
         object: &Json,
@@ -244,11 +246,11 @@ impl Validator {
         })
     }
 
-    /// Holds an object that mutations have changed against the version, as one that is created: it is not read once more,
-    /// so that its nulls and its unknown fields stay.
+    /// Validates a mutated object as a newly created one. The object is not decoded again, so nulls and unknown fields
+    /// stay.
     ///
     /// # Errors
-    /// If the object is none, or nests too deeply.
+    /// Returns an error if the value is not an object or nests too deeply.
     pub fn validate_mutated(&self, object: &Json, namespace: &str) -> Result<Verdict, Error> {
         check_form(object)?;
         let mut object = self.created(object.clone());
@@ -262,7 +264,7 @@ impl Validator {
         })
     }
 
-    /// Reads an object as it comes with a request.
+    /// Decodes the object of a request.
     fn read(&self, object: &Json) -> Result<Json, Error> {
         check_form(object)?;
         let mut object =
@@ -273,7 +275,7 @@ impl Validator {
         Ok(object)
     }
 
-    /// An object that is stored; what the API server would have set of it is set.
+    /// Returns a stored object, with the fields that the API server would have set.
     fn stored(&self, object: &Json, namespace: &str) -> Result<Json, Error> {
         let mut object = self.read(object)?;
         self.place(&mut object, namespace);
@@ -334,7 +336,7 @@ impl Validator {
         let generation = old.number("generation");
         let metadata = metadata_of(&mut object);
         match generation.saturating_add(i64::from(has_changed)) {
-            // Left out where metadata are written.
+            // Zero values are omitted when metadata are serialized.
             0 => metadata.remove("generation"),
             next => metadata.insert("generation".to_owned(), next.into()),
         };
@@ -349,8 +351,8 @@ impl Validator {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        // They stay where nothing changes; where something does, rules see other differences too. No API server has
-        // any that are not valid.
+        // The fields stay if nothing changes. If something changes, rules see other differences too. No API server
+        // stores invalid fields.
         if let Some(value) = old.valid_managed_fields() {
             metadata
                 .entry("managedFields")
@@ -379,7 +381,7 @@ impl Validator {
         }
     }
 
-    /// Adds the errors of an object, and gives the cost of its rules.
+    /// Adds the errors of an object and returns the cost of its rules.
     ///
     /// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `Validate`, `ValidateUpdate`.
     fn errors(
@@ -504,7 +506,7 @@ impl Validator {
     }
 }
 
-/// Refuses what is no object, or nests too deeply.
+/// Returns an error if the value is not an object or nests too deeply.
 fn check_form(object: &Json) -> Result<(), Error> {
     if !is_shallower(object, MAX_JSON_DEPTH) {
         return Err(Error::Unread(format!(
@@ -517,7 +519,7 @@ fn check_form(object: &Json) -> Result<(), Error> {
     Ok(())
 }
 
-/// The metadata of an object that is read.
+/// Returns the metadata of a decoded object.
 fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
     if !object.get("metadata").is_some_and(Json::is_object) {
         *object = match std::mem::take(object) {

@@ -1,4 +1,4 @@
-//! Numbers held against schemas, and the types and conversions that Go sees in values.
+//! Validates numbers against schemas, with Go's types and conversions.
 //!
 //! Source: kube-openapi `pkg/validation/validate/validator.go` (`numberValidator`), `values.go`; go-openapi/swag
 //! `convert.go`.
@@ -11,7 +11,7 @@ use super::value::{Place, invalid};
 use crate::validation_rules::FieldErrorKind;
 use cel::value::format_double;
 
-/// The type of a value, and its format.
+/// Returns the type and the format of a value.
 pub(super) fn type_of(data: &Json) -> (&'static str, &'static str) {
     match data {
         Json::Null => ("null", ""),
@@ -24,7 +24,7 @@ pub(super) fn type_of(data: &Json) -> (&'static str, &'static str) {
     }
 }
 
-/// A number as Go holds it.
+/// A number as represented in Go.
 #[derive(Clone, Copy)]
 enum Go {
     Int(i64),
@@ -39,7 +39,7 @@ impl Go {
         }
     }
 
-    /// The number as errors show it; as a double where `is_int` is false.
+    /// Formats the number for errors, as a double if `is_int` is false.
     fn shown(self, is_int: bool) -> String {
         match self {
             Self::Int(value) if is_int => value.to_string(),
@@ -56,7 +56,7 @@ impl Go {
     }
 }
 
-/// Go's conversion on the processors that API servers mostly run on.
+/// Converts like Go on amd64, the usual platform of API servers.
 #[expect(clippy::cast_possible_truncation, reason = "as upstream does")]
 fn to_int(value: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
@@ -90,12 +90,12 @@ fn is_json_integer(value: f64) -> bool {
     difference / (value.abs() + whole.abs()).min(f64::MAX) < 1e-9
 }
 
-/// Reports whether a number is one without a fraction, or nearly so.
+/// Returns true if the number has no fraction, or almost none.
 pub(super) fn is_whole(data: &Json) -> bool {
     data.as_f64().is_some_and(is_json_integer)
 }
 
-/// Reports whether a value is one of an enumeration, as Go converts it to the type of that.
+/// Returns true if a value equals an enum value after Go converts it to the type of that enum value.
 ///
 /// Source: kube-openapi `pkg/validation/validate/validator.go`, `basicCommonValidator.Validate`.
 pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
@@ -107,7 +107,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
             #[expect(clippy::float_cmp, reason = "as upstream does")]
             (data, Go::Double(value)) => data.double() == value,
         },
-        // A number becomes the character that it stands for.
+        // A number becomes the character with that code point.
         (Json::Number(data), Json::String(value)) => data.as_i64().is_some_and(|data| {
             let c = u32::try_from(data).ok().and_then(char::from_u32);
             let mut chars = value.chars();
@@ -120,7 +120,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
     }
 }
 
-/// The type and format that numbers are held against, if there is just one.
+/// The type and format that limit the range of numbers, if there is exactly one type.
 struct Range<'s> {
     type_: &'s str,
     format: &'s str,
@@ -142,7 +142,7 @@ impl<'s> Range<'s> {
         }
     }
 
-    /// The fault of a number that the type cannot hold.
+    /// Returns an error if the type cannot represent the number.
     ///
     /// Source: kube-openapi `pkg/validation/validate/values.go`, `IsValueValidAgainstRange`.
     fn fault(&self, value: Go, what: &str, place: &Place<'_>) -> Option<Fault> {
@@ -170,7 +170,7 @@ impl<'s> Range<'s> {
     }
 }
 
-/// The faults of a number, in upstream's order.
+/// Returns the errors of a number, in upstream's order.
 pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec<Fault> {
     if schema.types.is_empty()
         && schema.multiple_of.is_none()
@@ -182,7 +182,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // Where a bound is beyond the type, upstream goes on with the number as a double.
+    // If a bound exceeds the range of the type, upstream continues with the number as a double.
     let told = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
@@ -208,7 +208,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// The words for a number that is beyond a bound.
+/// Returns the message if the number exceeds a bound.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

@@ -1,4 +1,4 @@
-//! Outcomes of holding values against schemas.
+//! Results of validating values against schemas.
 //!
 //! Source: kube-openapi `pkg/validation/validate/result.go` (`Result`), `pkg/validation/errors/schema.go`;
 //! apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
@@ -10,25 +10,25 @@ pub(super) use crate::validation_rules::shown;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 
-/// The errors of a value, and how many checks were made; of several alternatives that fail, those of the one with
-/// most checks are told.
+/// The errors of a value and the number of checks. If several alternatives fail, only the errors of the alternative
+/// with the most checks are reported.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
-    /// The texts of the faults, once there are many.
+    /// The texts of the errors, filled once there are many.
     seen: Option<HashSet<Rc<str>>>,
 }
 
 /// An error of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// The text by which faults are the same.
+    /// The key for deduplication.
     text: Rc<str>,
     pub(super) error: FieldError,
 }
 
-/// The number of faults from which on their texts are looked up.
+/// The number of errors above which their texts are indexed.
 const FEW: usize = 16;
 
 impl Outcome {
@@ -38,7 +38,7 @@ impl Outcome {
         outcome
     }
 
-    /// Adds a fault, unless it is there already.
+    /// Adds an error unless it is a duplicate.
     pub(super) fn add(&mut self, fault: Fault) {
         if self.faults.len() < FEW {
             if self.faults.iter().any(|known| known.text == fault.text) {
@@ -75,7 +75,7 @@ impl Outcome {
 }
 
 impl Fault {
-    /// A fault of the value at `path`, with what upstream says of it.
+    /// Creates an error of the value at `path` with upstream's message.
     pub(super) fn new(
         path: &str,
         kind: FieldErrorKind,
@@ -93,7 +93,7 @@ impl Fault {
         }
     }
 
-    /// A fault that the API server tells with other words than `text`, by which it is known.
+    /// Creates an error whose message differs from `text`, the key for deduplication.
     pub(super) fn told(
         path: &str,
         kind: FieldErrorKind,
@@ -106,12 +106,12 @@ impl Fault {
         fault
     }
 
-    /// A fault of which the API server does not say where it is.
+    /// Creates an error for which the API server reports no path.
     pub(super) fn nowhere(text: String) -> Self {
         Self::new("", FieldErrorKind::Invalid, Some(go_quote("")), text)
     }
 
-    /// The number of bytes that it takes.
+    /// Returns the size in bytes.
     pub(super) fn len(&self) -> usize {
         let value = self.error.value.as_ref().map_or(0, String::len);
         let texts = self.error.detail.len().saturating_add(self.text.len());
@@ -121,7 +121,7 @@ impl Fault {
     }
 }
 
-/// The path in an error.
+/// Returns the path for an error.
 fn field_of(path: &str) -> String {
     match path {
         "" | "." => "<nil>".to_owned(),

@@ -1,5 +1,5 @@
-//! A custom resource as the API server reads it from a request: metadata of its type, without unknown fields and nulls
-//! that are not allowed, with defaults.
+//! Decodes a custom resource from a request like the API server: checks the types of metadata, prunes unknown fields
+//! and disallowed nulls, and sets defaults.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer.apply`),
 //! `pkg/apiserver/schema/objectmeta/algorithm.go`.
@@ -11,10 +11,10 @@ use super::value::sorted;
 use crate::defaulting;
 use crate::object_meta::coerce_metadata;
 
-/// Reads `object`, whose schema is `schema`, in which there are resources if `has_embedded`.
+/// Decodes `object` with `schema`. `has_embedded` is true if the schema has embedded resources.
 ///
 /// # Errors
-/// The reason why it cannot be read, in the API server's words.
+/// Returns the API server's error message if the object cannot be decoded.
 pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<Json, String> {
     let mut read = object.clone();
     for name in ["kind", "apiVersion"] {
@@ -34,7 +34,7 @@ pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<J
     Ok(read)
 }
 
-/// A value and its Go type, as errors of accessors tell them.
+/// Formats a value and its Go type for errors of accessors.
 pub(super) fn type_text(value: &Json) -> String {
     let (text, type_) = match value {
         Json::Null => ("<nil>".to_owned(), "<nil>"),
@@ -48,7 +48,7 @@ pub(super) fn type_text(value: &Json) -> String {
     format!("{text} is of the type {type_}")
 }
 
-/// A value as Go's `%v` writes it.
+/// Formats a value like Go's `%v`.
 fn plain(value: &Json) -> String {
     match value {
         Json::Null => "<nil>".to_owned(),

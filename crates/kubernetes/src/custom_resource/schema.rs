@@ -1,6 +1,6 @@
-//! The keywords of a schema that are held against values, read once.
+//! The keywords of a schema that values are validated against.
 //!
-//! Knows no values. A keyword of the wrong type, which no API server stores, counts as absent.
+//! A keyword of the wrong type, which no API server stores, counts as absent.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`ConvertJSONSchemaPropsWithPostProcess`),
 //! `formats.go` (`StripUnsupportedFormatsPostProcessorForVersion`).
@@ -13,15 +13,15 @@ use serde_json::{Map, Value as Json};
 
 use super::format::Format;
 
-/// A schema, as values are held against it.
+/// A schema for validating values.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
-    /// The types, none where all are allowed.
+    /// The allowed types. An empty list allows all.
     pub(super) types: Vec<Box<str>>,
     pub(super) nullable: bool,
-    /// The name of the format, if it is one that is enforced.
+    /// The name of the format, if it is enforced.
     pub(super) format: Option<Box<str>>,
-    /// The format of texts.
+    /// The format of strings.
     pub(super) text_format: Option<Format>,
     pub(super) maximum: Option<Bound>,
     pub(super) minimum: Option<Bound>,
@@ -37,7 +37,7 @@ pub(super) struct Schema {
     pub(super) required: Vec<Box<str>>,
     pub(super) values: Vec<Json>,
     pub(super) properties: BTreeMap<Box<str>, Self>,
-    /// True if fields that are not declared are forbidden.
+    /// True if undeclared fields are forbidden.
     pub(super) is_closed: bool,
     pub(super) additional: Option<Box<Self>>,
     pub(super) items: Option<Box<Self>>,
@@ -47,25 +47,25 @@ pub(super) struct Schema {
     pub(super) not: Option<Box<Self>>,
 }
 
-/// A limit of numbers.
+/// A minimum or maximum of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) at: f64,
     pub(super) is_exclusive: bool,
 }
 
-/// A regular expression: as it is written, and made ready; an error is Go's text.
+/// A regular expression as source and compiled. An error contains Go's message.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) source: Box<str>,
     pub(super) program: Result<Program, String>,
 }
 
-/// The budget for the engines of the patterns of all definitions.
+/// The budget for the compiled patterns of all definitions.
 static ENGINES: LazyLock<Arc<EngineBudget>> = LazyLock::new(Arc::default);
 
 impl Schema {
-    /// Reads `schema`, which must not be nested too deeply for recursion.
+    /// Reads `schema`, whose depth must be bounded because this function recurses.
     pub(super) fn read(schema: &Map<String, Json>) -> Self {
         let get = |key: &str| schema.get(key).filter(|value| !value.is_null());
         let text = |key: &str| {
@@ -139,7 +139,7 @@ impl Schema {
         self.types.iter().any(|type_| **type_ == *name)
     }
 
-    /// The type, if there is just one.
+    /// Returns the type if there is exactly one.
     pub(super) fn only_type(&self) -> &str {
         match self.types.as_slice() {
             [type_] => type_,
@@ -148,7 +148,7 @@ impl Schema {
     }
 }
 
-/// Reports whether `schema`, or one of those of its fields, entries and items, has a property.
+/// Returns true if `schema` or a nested schema of its fields, entries and items satisfies `has`.
 pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
     let below = ["additionalProperties", "items"].into_iter();
     let mut below = below.filter_map(|key| schema.get(key));
@@ -159,7 +159,7 @@ pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
         || properties.any(|inner| any_below(inner, has))
 }
 
-/// Reports whether the API server holds values of these types against the format.
+/// Returns true if the API server validates values of these types against the format.
 fn is_enforced(name: &str, types: &[Box<str>]) -> bool {
     let type_ = match types {
         [type_] => type_,

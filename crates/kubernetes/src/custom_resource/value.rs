@@ -1,11 +1,11 @@
-//! Values held against schemas.
+//! Validates values against schemas.
 //!
-//! Knows no resources: what is special about metadata is not here.
+//! The special rules of metadata are elsewhere.
 //!
-//! Differs: fields come in the order of their names, which upstream leaves to chance; where a value or its schema is so
-//! large that it would take too long, the walk ends with an error that says so; `$ref`, `patternProperties`,
-//! `additionalItems`, `dependencies` and lists of schemas as `items`, which no definition of today may have, are not read;
-//! an error that begins with `IMPORTANT!`, which upstream prefers, is one as any other.
+//! Differs: Fields are sorted by name, upstream's order is random. If a value or its schema is too large, the walk ends
+//! with an error that reports it. `$ref`, `patternProperties`, `additionalItems`, `dependencies` and lists of schemas
+//! as `items` are not supported, since current definitions cannot contain them. An error that begins with `IMPORTANT!`
+//! has no precedence, unlike upstream.
 //!
 //! Source: kube-openapi `pkg/validation/validate` (`schema.go`, `type.go`, `schema_props.go`, `validator.go`,
 //! `slice_validator.go`, `object_validator.go`, `values.go`); apiextensions-apiserver
@@ -24,7 +24,7 @@ use crate::validation_rules::FieldErrorKind;
 use crate::validation_rules::correlation::Correlated;
 use cel::value::{format_double, go_quote};
 
-/// The way to a value.
+/// The path to a value.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Root,
@@ -35,7 +35,7 @@ pub(super) enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// The path as upstream writes it, with a dot before an entry of the root.
+    /// Returns the path in upstream's format, with a dot before an entry of the root.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -49,10 +49,10 @@ impl Place<'_> {
     }
 }
 
-/// The most work of a walk, in values held against schemas and bytes of texts.
+/// The maximum work of a walk, in validated values and bytes of strings.
 const MAX_WORK: u64 = 200_000_000;
 
-/// The work for a value that is held against a schema.
+/// The work for one value validated against one schema.
 const VISIT: usize = 32;
 
 /// A walk through a value.
@@ -70,7 +70,7 @@ impl Walk {
         }
     }
 
-    /// Reports whether there is work left, after taking some.
+    /// Consumes `work` and returns true if some is left.
     fn take(&mut self, work: usize) -> bool {
         match self
             .left
@@ -96,7 +96,7 @@ impl Walk {
         }
     }
 
-    /// Holds `data` against `schema`, beside its value before an update: errors of what has not changed do not count.
+    /// Validates `data` against `schema`, and ignores errors of values that did not change in the update.
     pub(super) fn ratcheted(
         &mut self,
         schema: &Schema,
@@ -113,7 +113,7 @@ impl Walk {
         outcome
     }
 
-    /// Holds `data` against `schema`.
+    /// Validates `data` against `schema`.
     pub(super) fn value(
         &mut self,
         schema: &Schema,
@@ -266,7 +266,7 @@ impl Walk {
             other => go_quote(&go_json::to_text(other)),
         });
         let values = values.collect::<Vec<_>>().join(", ");
-        // Lists of the same text are the same, as far as that is seen.
+        // Lists with the same text count as equal.
         let text = format!("{path} in body should be one of [{values}]");
         let detail = format!("supported values: {values}");
         let kind = FieldErrorKind::NotSupported;
@@ -478,7 +478,7 @@ impl Walk {
     }
 }
 
-/// The fields in the order of their names.
+/// Returns the fields sorted by name.
 pub(super) fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     let mut sorted: Vec<_> = fields
         .iter()
@@ -488,7 +488,7 @@ pub(super) fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     sorted
 }
 
-/// A fault with a value, and what is wrong with it behind its path.
+/// Creates an error with a value; `detail` follows the path in the message.
 pub(super) fn invalid(path: &str, value: String, detail: &str) -> Fault {
     let text = format!("{path} in body {detail}");
     Fault::new(path, FieldErrorKind::Invalid, Some(value), text)
@@ -521,7 +521,7 @@ fn has_duplicates(items: &[Json]) -> bool {
     !items.iter().all(|item| seen.insert(identity(item)))
 }
 
-/// A text that two values share if they are the same to Go.
+/// Returns a string that two values share if they are equal in Go.
 pub(super) fn identity(value: &Json) -> String {
     match value {
         Json::Number(number) if !number.is_i64() => {
