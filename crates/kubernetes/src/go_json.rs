@@ -1,4 +1,4 @@
-//! JSON as Go's `encoding/json` writes it: names in order, numbers in Go's form, no characters that HTML minds.
+//! JSON in the format of Go's `encoding/json`: sorted names, Go's number format, escaped HTML characters.
 //!
 //! Source: Go `encoding/json/encode.go` (`appendString` with `escapeHTML`, `floatEncoder`).
 
@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// A value as text.
+/// Formats a value as JSON.
 ///
-/// A value that nests deeply takes as much stack: the caller bounds it.
+/// This function recurses, so the caller must bound the depth of the value.
 #[must_use]
 pub fn to_text(value: &Value) -> String {
     let mut text = String::new();
@@ -50,7 +50,7 @@ fn write(into: &mut String, value: &Value) {
     }
 }
 
-/// A number as text: one that is no 64-bit integer is a double to Go.
+/// Formats a number. Numbers that are no 64-bit integers are doubles in Go.
 #[must_use]
 pub fn number_text(number: &Number) -> String {
     match number.as_i64() {
@@ -71,8 +71,8 @@ fn double_text(value: f64) -> String {
     }
 }
 
-/// The value as Go reads it again from what it has written: a double that is a whole number becomes an integer, if
-/// it fits.
+/// Returns the value that Go decodes from the encoded number: a double with an integral value becomes an integer if it
+/// fits.
 #[must_use]
 pub fn reread_number(number: &Number) -> Number {
     if number.is_i64() {
@@ -88,7 +88,7 @@ pub fn reread_number(number: &Number) -> Number {
     }
 }
 
-/// A text in quotes, without characters that a page of HTML would take for its own.
+/// Returns a quoted string with escaped HTML characters.
 #[must_use]
 pub fn string_text(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len().saturating_add(2));
@@ -96,7 +96,7 @@ pub fn string_text(text: &str) -> String {
     quoted
 }
 
-/// Writes `text` as [`string_text`] does.
+/// Appends `text` in the format of [`string_text`].
 pub fn push_string(into: &mut String, text: &str) {
     into.push('"');
     for c in text.chars() {

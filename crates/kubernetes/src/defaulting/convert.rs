@@ -1,7 +1,7 @@
-//! Conversion of objects between the served versions of their kind.
+//! Converts objects between the served versions of their kind.
 //!
-//! Source: `k8s.io/kubernetes` `pkg/apis/autoscaling/v1/conversion.go`, and the generated conversions of the
-//! kinds whose versions are alike.
+//! Source: `k8s.io/kubernetes` `pkg/apis/autoscaling/v1/conversion.go`, and the generated conversions of kinds whose
+//! versions have the same fields.
 
 use serde_json::{Map, Value, json};
 
@@ -15,10 +15,10 @@ const ALIKE: [(&str, &str); 3] = [
     ("storage.k8s.io", "VolumeAttributesClass"),
 ];
 
-/// Converts an object of one of Kubernetes' own kinds.
+/// Converts an object of a built-in kind.
 ///
 /// # Errors
-/// If that is not known, or would lose something.
+/// Returns an error if the conversion is unknown or would lose data.
 pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     if from == to {
         return Ok(object.clone());
@@ -52,7 +52,7 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     }
 }
 
-/// Annotations in which `autoscaling/v1` keeps what it has no fields for.
+/// The prefix of annotations in which `autoscaling/v1` stores fields that it does not have.
 const HPA_ANNOTATIONS: &str = "autoscaling.alpha.kubernetes.io/";
 
 fn has_hpa_annotations(object: &Value) -> bool {
@@ -112,7 +112,7 @@ fn v2_to_v1(object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// The metric that stands for the usage of CPUs in percent.
+/// Returns the metric for the CPU usage in percent.
 fn cpu(percent: &Value) -> Value {
     json!({"type": "Resource", "resource": {
         "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})

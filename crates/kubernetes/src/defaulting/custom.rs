@@ -1,27 +1,27 @@
-//! Custom resources: defaults and pruning by their structural schemas.
+//! Sets defaults and prunes unknown fields of custom resources by their structural schemas.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/schema/defaulting/{algorithm,prunenulls}.go`,
 //! `pkg/apiserver/schema/pruning/algorithm.go`.
 
 use serde_json::{Map, Value};
 
-/// The most levels of schemas and objects that are followed.
+/// The maximum depth of schemas and objects.
 const MAX_DEPTH: usize = 128;
 
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The fields of every object, which pruning leaves alone.
+/// The fields of every object. Pruning keeps them.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Sets defaults and removes unknown fields, as the API server does with what it reads.
+/// Sets defaults and removes unknown fields, as the API server does when it decodes a request.
 pub fn complete(object: &mut Value, schema: &Value) {
     prune_nulls(object, Some(schema), 0);
     default(object, Some(schema), 0);
     prune(object, Some(schema), true, 0);
 }
 
-/// Removes unknown fields, and nulls that are not allowed: what the API server does before it sets defaults.
+/// Removes unknown fields and disallowed nulls, as the API server does before it sets defaults.
 pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
     if has_null(object) {
@@ -29,7 +29,7 @@ pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     }
 }
 
-/// Sets defaults, as the API server does with what admission has changed.
+/// Sets defaults, as the API server does after mutating admission.
 pub fn complete_defaults(object: &mut Value, schema: &Value) {
     default(object, Some(schema), 0);
 }
@@ -42,7 +42,7 @@ fn is_true(schema: &Value, key: &str) -> bool {
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     properties: Option<&'a Map<String, Value>>,
-    /// `additionalProperties`, where there are any; the schema within, if there is one.
+    /// `additionalProperties`, if allowed, with their schema, if there is one.
     #[expect(
         clippy::option_option,
         reason = "no additional properties, any, and those of a schema"
@@ -62,18 +62,18 @@ impl<'a> Fields<'a> {
         self.properties?.get(name)
     }
 
-    /// The schema of the field `name`, declared or additional.
+    /// Returns the schema of the field `name`, declared or additional.
     fn schema(self, name: &str) -> Option<&'a Value> {
         self.property(name).or_else(|| self.additional.flatten())
     }
 }
 
-/// The default of a schema; null counts for none.
+/// Returns the default of a schema. A null counts as no default.
 fn default_of(schema: &Value) -> Option<&Value> {
     schema.get("default").filter(|value| !value.is_null())
 }
 
-/// `additionalProperties`, where there are any; the schema within, if there is one.
+/// Returns `additionalProperties`, if allowed, with their schema, if there is one.
 #[expect(
     clippy::option_option,
     reason = "no additional properties, any, and those of a schema"
@@ -86,7 +86,7 @@ fn additional(schema: &Value) -> Option<Option<&Value>> {
     }
 }
 
-/// Reports whether there may be something below `value`.
+/// Returns true if `value` is an object or a list.
 fn is_nested(value: &Value) -> bool {
     matches!(value, Value::Object(_) | Value::Array(_))
 }
@@ -95,7 +95,7 @@ fn is_forbidden_null(value: &Value, schema: Option<&Value>) -> bool {
     value.is_null() && schema.is_some_and(|schema| !is_true(schema, "nullable"))
 }
 
-/// Reports whether there is a null in `value`, which must not be nested too deeply for recursion.
+/// Returns true if `value` contains a null. Its depth must be bounded because this function recurses.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -105,7 +105,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Removes nulls that are not allowed and have no default.
+/// Removes disallowed nulls without a default.
 fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;
@@ -186,7 +186,7 @@ fn set_defaults(fields: &mut Map<String, Value>, declared: Fields<'_>) {
     }
 }
 
-/// Reports whether `value` has unknown fields.
+/// Returns true if `value` has unknown fields.
 pub(crate) fn has_unknown(value: &Value, schema: &Value, is_resource: bool) -> bool {
     let mut pruned = value.clone();
     prune(&mut pruned, Some(schema), is_resource, 0);
@@ -218,7 +218,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                     return true;
                 }
                 match declared.additional {
-                    // Upstream goes on with no schema, which removes the fields within.
+                    // Upstream continues without a schema, which removes the nested fields.
                     Some(inner) => {
                         prune(value, inner, false, depth);
                         true
@@ -241,7 +241,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
     }
 }
 
-/// Prunes below what keeps unknown fields: only what schemas describe.
+/// Prunes below a value that preserves unknown fields. Only values with a schema are pruned.
 fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;

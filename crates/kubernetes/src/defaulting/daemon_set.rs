@@ -1,4 +1,4 @@
-//! The template generation of a `DaemonSet`, which `apps/v1` has as an annotation.
+//! The template generation of a `DaemonSet`, stored as an annotation in `apps/v1`.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/apps/v1/conversion.go` (`Convert_v1_DaemonSet_To_apps_DaemonSet`),
 //! `pkg/registry/apps/daemonset/strategy.go` (`PrepareForUpdate`).
@@ -9,18 +9,18 @@ use crate::schema::Gvk;
 
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
-/// Reports whether the kind is `DaemonSet`.
+/// Returns true if the kind is `DaemonSet`.
 pub(super) fn is(gvk: &Gvk) -> bool {
     gvk.group == "apps" && gvk.kind == "DaemonSet"
 }
 
-/// The template generation of an object.
+/// Returns the template generation of an object.
 pub(super) fn generation(object: &Value) -> Option<i64> {
     let annotations = object.get("metadata")?.get("annotations")?;
     annotations.get(ANNOTATION)?.as_str()?.parse().ok()
 }
 
-/// Sets the template generation of an object that has one already.
+/// Replaces the template generation of an object. Objects without one are unchanged.
 pub(super) fn set(object: &mut Value, generation: i64) {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations =
@@ -30,7 +30,7 @@ pub(super) fn set(object: &mut Value, generation: i64) {
     }
 }
 
-/// An update keeps the template generation, and counts it where the template changes.
+/// Keeps the template generation on an update and increments it if the template changes.
 pub(super) fn count(object: &mut Value, old: &Value) {
     let template = |object: &Value| object.pointer("/spec/template").cloned();
     let is_changed = template(object) != template(old);

@@ -1,7 +1,7 @@
-//! Objects that mutations have changed, as the API server reads them into their Go types: from JSON behind a JSON patch,
-//! or converted from an object without types behind an apply configuration.
+//! Decodes mutated objects into their Go types like the API server: from JSON after a JSON patch, or by conversion from
+//! an unstructured object after an apply configuration.
 //!
-//! Differs: of several errors, that of the first field by its name is told, which upstream leaves to the order of the
+//! Differs: if there are several errors, the one of the first field by name is returned. Upstream uses the order of the
 //! document or of a map.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/{json,meta}.go` (`Decode`, `Interpret`),
@@ -18,19 +18,19 @@ use cel::base64;
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
-/// The ways that an object is read into its type.
+/// Ways to decode an object into its Go type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoding {
-    /// From JSON: what does not fit is an error.
+    /// From JSON: values of another type are errors.
     Json,
-    /// From an object without types: numbers are converted as Go converts them.
+    /// From an unstructured object: numbers are converted like in Go.
     Conversion,
 }
 
-/// Reads an object of a kind; `None` where its type is not known.
+/// Decodes an object of a kind. Returns `None` if its type is unknown.
 ///
 /// # Errors
-/// The API server's error.
+/// Returns the API server's error message.
 #[must_use]
 pub fn decode(gvk: &Gvk, object: &Value, decoding: Decoding) -> Option<Result<Value, String>> {
     let table = Table::get().ok()?;
@@ -81,7 +81,7 @@ fn unconverted(gvk: &Gvk, error: &str) -> String {
     )
 }
 
-/// Reads kind and version, of which an object without them has those that it had.
+/// Checks kind and version. An object without them keeps its previous ones.
 fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     let mut texts = ["", ""];
     for (name, text) in ["apiVersion", "kind"].into_iter().zip(&mut texts) {
@@ -125,7 +125,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     ))
 }
 
-/// A type with its text in Go.
+/// A type with its name in Go.
 #[derive(Clone, Copy)]
 struct Go<'a> {
     type_: Type<'a>,
@@ -133,7 +133,7 @@ struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// The type of the items of a list, of the values of a map, or of what a pointer points to.
+    /// Returns the element type of a list, a map or a pointer.
     fn within(self, type_: Type<'a>) -> Self {
         let text = match self.text.strip_prefix("map[") {
             Some(map) => map.split_once(']').map_or("", |(_, values)| values),
@@ -146,13 +146,13 @@ impl<'a> Go<'a> {
         Self { type_, text }
     }
 
-    /// The name of the type without its package.
+    /// Returns the name of the type without its package.
     fn name(self) -> &'a str {
         self.text.rsplit('.').next().unwrap_or(self.text)
     }
 }
 
-/// Go's word for a value.
+/// Returns Go's word for the JSON type of a value.
 fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -164,7 +164,7 @@ fn word(value: &Value) -> &'static str {
     }
 }
 
-/// Go's type of a value of an object without types.
+/// Returns the Go type of a value of an unstructured object.
 fn untyped(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",
@@ -184,7 +184,7 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// The error of a value that is not of its type; `within` is the struct of the last field of the way.
+    /// Returns the error of a value of another type. `within` is the struct of the last field of the path.
     fn mismatch(self, value: &Value, go: &Go<'_>, within: Option<&str>, stack: &[&str]) -> String {
         let found = match (value, go.type_.shape()) {
             (Value::Number(number), Shape::Int | Shape::Float | Shape::IntOrString) => {
@@ -211,7 +211,7 @@ impl Decoder<'_> {
     }
 }
 
-/// A walk through an object, which goes on behind errors that JSON's reader keeps until the end.
+/// A walk through an object. It continues after errors that the JSON decoder returns at the end.
 struct Walk<'a> {
     decoder: Decoder<'a>,
     saved: Option<String>,
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
         Ok(read)
     }
 
-    /// Keeps the first error of JSON's reader; others end the walk.
+    /// Stores the first error of the JSON decoder. Other errors end the walk.
     fn wrong(
         &mut self,
         value: &Value,
@@ -350,7 +350,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The whole number that a field of the type holds then; `None` where it holds none.
+    /// Returns the integer that a field of the type gets, or `None` if the conversion fails.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "Go's conversions cut numbers off"
@@ -366,7 +366,7 @@ impl<'a> Walk<'a> {
         }
         let whole = match (value.as_i64(), value.as_f64()) {
             (Some(whole), _) => whole,
-            // Out of range a processor gives the least number.
+            // The conversion of numbers out of range gives the minimum on amd64.
             (None, Some(number)) if number.fract().abs() < f64::MIN_POSITIVE => {
                 let is_in_range =
                     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);

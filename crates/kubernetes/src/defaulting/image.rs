@@ -1,15 +1,16 @@
-//! Names of images: whether the tag is `latest`.
+//! Determines if image names have the tag `latest`.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/util/parsers/parsers.go` (`ParseImageName`),
 //! `github.com/distribution/reference` `normalize.go`, `regexp.go`.
 
-/// The most characters of a tag.
+/// The maximum length of a tag, in characters.
 const MAX_TAG: usize = 128;
 
-/// The most characters of a name.
+/// The maximum length of a name, in characters.
 const MAX_NAME: usize = 255;
 
-/// Reports whether the image has the tag `latest`, or neither tag nor digest. One that cannot be read has not.
+/// Returns true if the image has the tag `latest`, or neither tag nor digest. Returns false if the name cannot be
+/// parsed.
 pub(super) fn is_latest(image: &str) -> bool {
     let is_id = image.len() == 64
         && image
@@ -100,7 +101,8 @@ fn is_domain(domain: &str) -> bool {
     port.is_none_or(is_port) && (is_address || host.split('.').all(is_part))
 }
 
-/// Words of small letters and digits, with one dot, one or two underscores, or dashes between two of them.
+/// Returns true for lowercase letters and digits, separated by one dot, one or two underscores, or any number of
+/// dashes.
 fn is_component(component: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = component.as_bytes();

@@ -1,10 +1,10 @@
-//! The selector of a Job, which the API server makes of its uid.
+//! The selector of a Job, which the API server generates from its uid.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go`, `generateSelectorIfNeeded`.
 
 use serde_json::{Map, Value};
 
-/// The labels of a Job's Pods, and whether each has the uid or the name.
+/// The labels of a Job's Pods. The flag is true if the value is the uid, false if it is the name.
 const LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("controller-uid", true),
@@ -14,7 +14,7 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Reports whether the labels of a Job are those of its template: then a label of one is a label of the other.
+/// Returns true if a Job shares its labels with its template: a label set on one appears on the other.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;
@@ -44,7 +44,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     };
     for (label, is_uid) in LABELS {
         let value = if is_uid { &uid } else { &name };
-        // A label of the user's stays, and the Job is not valid then.
+        // A label of the user stays, and the Job is invalid then.
         labels.entry(label).or_insert_with(|| value.clone());
     }
     let labels = labels.clone();
@@ -56,7 +56,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     }
 }
 
-/// The object at a path, made where it is missing.
+/// Returns the object at a path, inserted if missing.
 fn entry<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut node = value;
     for name in path {

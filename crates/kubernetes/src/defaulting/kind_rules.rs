@@ -1,4 +1,4 @@
-//! Rules of the table about a kind as a whole.
+//! Rules of the table for whole kinds.
 
 use super::table::{Rule, Shape, Table, Type};
 use crate::schema::Gvk;
@@ -12,8 +12,7 @@ fn is_at(rule: &Rule, place: &str) -> bool {
     rule.at.len() == 1 && rule.at.first().is_some_and(|step| step.field == place)
 }
 
-/// Reports whether the API server counts the changes of objects of one of Kubernetes' own kinds in
-/// `metadata.generation`.
+/// Returns true if the API server counts changes of objects of a built-in kind in `metadata.generation`.
 #[must_use]
 pub fn has_generation(gvk: &Gvk) -> bool {
     creates(gvk, |rule| {
@@ -21,8 +20,8 @@ pub fn has_generation(gvk: &Gvk) -> bool {
     })
 }
 
-/// Reports whether the API server writes null for a field of one of its own kinds that nobody has set: its Go type is a
-/// list, a map, a pointer or a time, and its tag does not leave it out. `path` leads there, with `None` for an element.
+/// Returns true if the API server serializes an unset field of a built-in kind as null: its Go type is a list, a map, a
+/// pointer or a time, and its tag has no `omitempty`. `path` is the path to the field, with `None` for an element.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let Ok(table) = Table::get() else {
@@ -67,15 +66,15 @@ pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a st
     is_null
 }
 
-/// The type that the next step of a path goes into.
+/// The type that the next step of a path enters.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     Struct(usize),
-    /// The elements or entries of a list or a map.
+    /// The elements of a list or the values of a map.
     Of(Type<'a>),
 }
 
-/// Reports whether the status of such an object is written apart from the rest.
+/// Returns true if writes of the main resource reset the status of such an object.
 pub(super) fn resets_status(gvk: &Gvk) -> bool {
     creates(gvk, |rule| is_at(rule, "status"))
 }

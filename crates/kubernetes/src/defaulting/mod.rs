@@ -1,10 +1,10 @@
-//! Changes that the API server makes to an object of Kubernetes' own APIs before it asks a policy: fields that its type
-//! does not have go, defaults come, and what a user may not set is set anew.
+//! Changes that the API server makes to an object of a built-in API before it evaluates policies: it prunes fields
+//! unknown to the Go type, sets defaults, and resets fields that users cannot set.
 //!
 //! The rules are data (ADR 21): `table.bin` has them by kind, derived from upstream's own functions of the version
-//! [`kubernetes`]. A kind without rules, and a field whose rules are not known, is an [`Error`] that says so.
+//! [`kubernetes`]. A kind without rules and a field with unknown rules result in an [`Error`].
 //!
-//! Nothing here reads a clock or makes an identifier: [`NOW`] and [`UID`] stand for what the server would make.
+//! This module reads no clock and generates no identifiers: [`NOW`] and [`UID`] replace generated values.
 
 mod convert;
 mod custom;
@@ -37,80 +37,80 @@ pub use subresource::{
 use crate::schema::Gvk;
 use table::{KindTable, Table};
 
-/// The time of creation of objects that have none.
+/// The creation time of objects without one.
 pub const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// The uid of objects that have none.
+/// The uid of objects without one.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Why it is not known what the API server makes of an object.
+/// Error if the object of the API server is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The kind is not in the table.
     #[error("the defaults of {0} are not known")]
     Kind(String),
-    /// A field has rules that the table does not have.
+    /// The table has no rules for a field.
     #[error("how the API server sets `{0}` is not known")]
     Field(String),
     /// An object cannot be converted here.
     #[error("how the API server converts {0} is not known")]
     Conversion(String),
-    /// A value is not of its type, so that the API server refuses the object.
+    /// A value has another type than its field, so the API server rejects the object.
     #[error("the API server does not read the object: `{path}` must be {expected}")]
     Type {
-        /// The field.
+        /// The path of the field.
         path: String,
         /// The expected type.
         expected: String,
     },
-    /// The metadata of a custom resource are not of their type: the API server's words.
+    /// The metadata of a custom resource have wrong types. Contains the API server's message.
     #[error("the API server does not read the object: {0}")]
     Unread(String),
-    /// The table of this build is broken.
+    /// The table of this build is corrupt.
     #[error("the table of defaults is broken: {0}")]
     Broken(String),
 }
 
-/// The version of Kubernetes that the rules are of, `1.36.3`.
+/// Returns the version of Kubernetes from which the rules are derived, `1.36.3`.
 ///
 /// # Errors
-/// [`Error::Broken`], never in a build that has passed its tests.
+/// Returns [`Error::Broken`] only in a build that fails its tests.
 pub fn kubernetes() -> Result<&'static str, Error> {
     Table::get().map(|table| table.kubernetes.as_str())
 }
 
-/// Reports whether the table has rules for the kind.
+/// Returns true if the table has rules for the kind.
 #[must_use]
 pub fn has(gvk: &Gvk) -> bool {
     Table::get().is_ok_and(|table| table.kind(gvk).is_some())
 }
 
-/// The kinds that the table has rules for, sorted.
+/// Returns the kinds with rules in the table, sorted.
 ///
 /// # Errors
-/// [`Error::Broken`], never in a build that has passed its tests.
+/// Returns [`Error::Broken`] only in a build that fails its tests.
 pub fn kinds() -> Result<Vec<Gvk>, Error> {
     let mut kinds: Vec<Gvk> = Table::get()?.kinds().cloned().collect();
     kinds.sort();
     Ok(kinds)
 }
 
-/// An object of a kind of the table, by its Go type.
+/// An object of a kind of the table, decoded into its Go type.
 #[derive(Clone, Debug)]
 pub struct Typed {
     kind: &'static KindTable,
     gvk: Gvk,
     /// Compact: without Go's zero values.
     value: Value,
-    /// True if labels of the object are those of its template.
+    /// True if the object shares labels with its template.
     shares_labels: bool,
 }
 
 impl Typed {
-    /// Reads an object and sets its defaults.
+    /// Decodes an object and sets its defaults.
     ///
     /// # Errors
-    /// If the kind or one of its fields has no rules, or a value is not of its type.
+    /// Returns an error if there are no rules for the kind or one of its fields, or if a value has the wrong type.
     pub fn read(gvk: &Gvk, object: &Value) -> Result<Self, Error> {
         let table = Table::get()?;
         let kind = find(table, gvk)?;
@@ -136,10 +136,10 @@ impl Typed {
         })
     }
 
-    /// Sets what the API server sets on creation, beside metadata.
+    /// Sets the fields that the API server sets on creation, except metadata.
     ///
     /// # Errors
-    /// If one of the fields has no rules.
+    /// Returns an error if there are no rules for one of the fields.
     pub fn create(&mut self) -> Result<(), Error> {
         let table = Table::get()?;
         if let Some(path) = rules::unknown(table, self.kind, &self.kind.create_unknown, &self.value)
@@ -161,21 +161,21 @@ impl Typed {
         Ok(())
     }
 
-    /// Changes the object without its empty fields.
+    /// Changes the compact object.
     pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.value);
     }
 
-    /// The object without its empty fields.
+    /// Returns the compact object.
     #[must_use]
     pub fn compact(&self) -> &Value {
         &self.value
     }
 
-    /// The object as policies see it.
+    /// Returns the object as policies see it.
     ///
     /// # Errors
-    /// [`Error::Broken`], never in a build that has passed its tests.
+    /// Returns [`Error::Broken`] only in a build that fails its tests.
     pub fn write(&self) -> Result<Value, Error> {
         Ok(write(Table::get()?, self.kind, &self.gvk, &self.value))
     }
@@ -190,10 +190,10 @@ fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
     value
 }
 
-/// Returns an object as its Go type reads and writes it, without defaults.
+/// Returns an object decoded and encoded by its Go type, without defaults.
 ///
 /// # Errors
-/// If the kind is unknown, or a value does not have its type.
+/// Returns an error if the kind is unknown or a value has the wrong type.
 pub fn round_trip(gvk: &Gvk, object: &Value) -> Result<Value, Error> {
     let table = Table::get()?;
     let kind = find(table, gvk)?;

@@ -1,4 +1,4 @@
-//! Fields that admission plugins set which run by default and ask nobody.
+//! Fields set by admission plugins that are enabled by default and make no requests.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),
@@ -9,22 +9,22 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::Gvk;
 
-/// Taints that a Pod tolerates for some time.
+/// Taints that every Pod tolerates for [`TOLERATED`] seconds.
 const TAINTS: [&str; 2] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
 ];
 
-/// How long, in seconds.
+/// The toleration time, in seconds.
 const TOLERATED: i64 = 300;
 
-/// The classes that every cluster has.
+/// The priority classes of every cluster.
 const CLASSES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
-/// Sets what plugins set on a compact object.
+/// Sets the fields of a compact object that plugins set.
 pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
     if !gvk.group.is_empty() {
         return;
@@ -43,7 +43,7 @@ pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
     }
 }
 
-/// Sets what plugins set on a compact object that takes the place of another.
+/// Sets the fields that plugins set on an update of `old`, both compact.
 pub(super) fn update(gvk: &Gvk, object: &mut Value, old: &Value) {
     if !gvk.group.is_empty() || gvk.kind != "Pod" {
         return;
@@ -84,7 +84,7 @@ fn tolerate(spec: &mut Map<String, Value>) {
     }));
 }
 
-/// Taints a Node until it says that it is ready.
+/// Adds the not-ready taint to a Node.
 fn taint(node: &mut Value) {
     let Some(fields) = node.as_object_mut() else {
         return;

@@ -1,4 +1,4 @@
-//! The objects of a request as they are when policies are asked.
+//! Prepares the objects of a request as policies see them.
 //!
 //! Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go`, `pkg/endpoints/handlers/update.go`,
 //! `pkg/registry/generic/registry/store.go`, `pkg/registry/rest/{create,update,meta}.go`;
@@ -12,62 +12,62 @@ use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
 use crate::object_meta;
 use crate::schema::Gvk;
 
-/// The end that a name gets which the API server makes.
+/// The suffix of generated names.
 pub const SUFFIX: &str = "x7x7x";
 
-/// The revision of objects that have none.
+/// The resource version of objects without one.
 const REVISION: &str = "1";
 
-/// The most characters of a made name before its end.
+/// The maximum length of a generated name before its suffix, in characters.
 const MAX_GENERATED: usize = 58;
 
-/// Verbs of requests.
+/// Operations of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// It creates an object.
+    /// Creates an object.
     Create,
-    /// It changes one.
+    /// Updates an object.
     Update,
-    /// It deletes one.
+    /// Deletes an object.
     Delete,
 }
 
-/// Steps of a request at which policies are asked.
+/// Admission stages at which policies are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Mutating policies are asked: an object has its defaults, and nothing yet that is set for storage.
+    /// Mutating policies: the object has its defaults, and fields set for storage are not yet set.
     Mutation,
-    /// Validating policies and webhooks are asked.
+    /// Validating policies and webhooks.
     Validation,
 }
 
-/// A kind that a CustomResourceDefinition defines.
+/// A kind of a CustomResourceDefinition.
 #[derive(Clone, Copy, Debug)]
 pub struct Custom<'a> {
-    /// The schema of the version, if it has one.
+    /// The schema of the version, if there is one.
     pub schema: Option<&'a Value>,
-    /// True if there is a `status` subresource.
+    /// True if the version has a `status` subresource.
     pub has_status: bool,
 }
 
-/// A request, with the objects that its sender has written.
+/// A request, with the objects as the client sent them.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Its verb.
+    /// The operation.
     pub operation: Operation,
-    /// Who is asked.
+    /// The admission stage.
     pub stage: Stage,
-    /// The kind of its objects.
+    /// The kind of the objects.
     pub gvk: &'a Gvk,
-    /// The CustomResourceDefinition of the kind, if it has one.
+    /// The CustomResourceDefinition of the kind, if it is a custom one.
     pub custom: Option<Custom<'a>>,
-    /// The namespace; empty for what has none.
+    /// The namespace, empty for cluster-scoped objects.
     pub namespace: &'a str,
-    /// True if it is for the subresource `status`.
+    /// True if the request is for the subresource `status`.
     pub is_status: bool,
     /// The object.
     pub object: Option<&'a Value>,
-    /// The object as it was before.
+    /// The object before the request.
     pub old_object: Option<&'a Value>,
 }
 
@@ -76,14 +76,14 @@ pub struct Request<'a> {
 pub struct Prepared {
     /// The object.
     pub object: Option<Value>,
-    /// The object as it was before.
+    /// The object before the request.
     pub old_object: Option<Value>,
 }
 
-/// Makes of the objects of a request what the API server makes of them before it asks a policy.
+/// Converts the objects of a request to the objects that the API server passes to policies.
 ///
 /// # Errors
-/// The reason why that is not known.
+/// Returns an error if these objects are unknown.
 pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     let object = read(request, request.object)?;
     let old_object = read(request, request.old_object)?;
@@ -108,8 +108,8 @@ pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     })
 }
 
-/// An object as the API server reads it: the metadata of a custom resource, and of resources in it, go through Go's
-/// types, as those of other objects do with all their fields.
+/// Decodes an object like the API server. Of custom resources, only metadata and embedded resources are decoded into Go
+/// types; of other objects, all fields.
 fn read<'a>(
     request: &Request<'_>,
     object: Option<&'a Value>,
@@ -122,7 +122,7 @@ fn read<'a>(
     Ok(Some(Cow::Owned(object)))
 }
 
-/// An object that a request creates.
+/// Returns the object of a create request.
 fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let metadata = metadata(&mut object);
@@ -153,8 +153,8 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// An object as mutating policies get it: what a client leaves out of a change is as it was before, and nothing has
-/// been made for storage.
+/// Returns the object that mutating policies see: an update keeps the old metadata that the client omits, and fields
+/// set for storage are not yet set.
 fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -215,7 +215,7 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
     typed.write()
 }
 
-/// An object that is there already: what its sender leaves out of it is what it would have got when it was created.
+/// Returns a stored object. Fields that the client omits get the values of a creation.
 fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -241,7 +241,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
         return Ok(object);
     }
     let mut typed = Typed::read(request.gvk, &object)?;
-    // What has been read from a cluster is whole.
+    // An object read from a cluster is complete.
     if !is_known && !has_status {
         typed.change(|object| plugins::admit(request.gvk, object));
         typed.create()?;
@@ -258,7 +258,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// An object that takes the place of another.
+/// Returns the object of an update of `old`.
 fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let given = metadata(&mut object);
@@ -304,7 +304,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         }
     };
     if request.is_status {
-        // All but the status, and some metadata, stays.
+        // Everything except the status and some metadata stays.
         let Some(fields) = object.as_object_mut() else {
             return Ok(object);
         };
@@ -336,7 +336,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
     if counts {
         let generation = before("generation").and_then(|value| value.as_i64());
         match generation.unwrap_or_default().saturating_add(1) {
-            // Left out where metadata are written.
+            // Zero values are omitted when metadata are serialized.
             0 => metadata(&mut object).remove("generation"),
             next => metadata(&mut object).insert("generation".to_owned(), next.into()),
         };
@@ -358,7 +358,7 @@ fn complete(object: &mut Value, custom: Custom<'_>) {
     }
 }
 
-/// The metadata of an object, made where it is missing.
+/// Returns the metadata of an object, inserted if missing.
 fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -375,7 +375,7 @@ fn metadata(object: &mut Value) -> &mut Map<String, Value> {
         .expect("metadata is an object")
 }
 
-/// Sets name and namespace as the request has them.
+/// Sets name and namespace from the request.
 fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     let text = |metadata: &Map<String, Value>, field: &str| {
         let text = metadata.get(field).and_then(Value::as_str);
@@ -395,7 +395,7 @@ fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     }
 }
 
-/// Says who manages the fields, as the API server does for each change.
+/// Sets `managedFields`, as the API server does for each change.
 pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
     metadata.insert(
         "managedFields".to_owned(),

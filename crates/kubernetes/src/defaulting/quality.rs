@@ -1,4 +1,4 @@
-//! The class of service quality of a Pod.
+//! The QoS class of a Pod.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/core/helper/qos/qos.go`, `ComputePodQOS`.
 
@@ -11,7 +11,7 @@ use crate::library::quantity::Quantity;
 /// Resources that the class depends on.
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// Sets `status.qosClass` of a compact Pod, unless its sender has set it.
+/// Sets `status.qosClass` of a compact Pod, unless the client has set it.
 pub(super) fn set(pod: &mut Value, given: Option<Value>) {
     let class = given.unwrap_or_else(|| class(pod).into());
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
@@ -20,7 +20,7 @@ pub(super) fn set(pod: &mut Value, given: Option<Value>) {
 }
 
 fn is_positive(amount: &Value) -> bool {
-    // An amount is canonical here.
+    // Quantities are canonical here.
     amount
         .as_str()
         .is_some_and(|text| !text.starts_with('-') && text != "0")
@@ -70,7 +70,7 @@ fn class(pod: &Value) -> &'static str {
     }
 }
 
-/// Sums of amounts by resource.
+/// Sums of quantities by resource.
 type Sums = BTreeMap<String, Quantity>;
 
 fn add(sums: &mut Sums, name: &str, amount: &Value) {

@@ -1,4 +1,4 @@
-//! Rules of the table on a compact object.
+//! Applies rules of the table to a compact object.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,19 +11,19 @@ use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table,
 use super::typed::{read, zero};
 use crate::library::quantity::Quantity;
 
-/// The fields of an image, of which only counts whether its tag is `latest`.
+/// Fields with image names. Rules only distinguish if the tag is `latest`.
 const IMAGES: [&str; 2] = ["image", "reference"];
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-/// A struct on the way to a place: its type, and its fields as they were before all rules.
+/// A struct on the path to a field: its type, and its fields before all rules.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     struct_: usize,
     before: &'a Map<String, Value>,
 }
 
-/// Applies rules to an object. Values that rules ask for are those before all rules.
+/// Applies rules to an object. Conditions of rules refer to values before all rules.
 pub(super) fn apply(
     table: &Table,
     kind: &KindTable,
@@ -35,11 +35,11 @@ pub(super) fn apply(
         struct_: kind.root,
         before: before.as_object().unwrap_or(&*NOTHING),
     };
-    // What is rounded may have been copied, so that it comes last.
+    // Rounding comes last, because the rounded value may have been copied.
     let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
     let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
     for wanted in [first, last] {
-        // Rules of one place follow each other, so that the way there is gone once.
+        // Rules with the same path are adjacent, so each path is walked once.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
             if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
                 && has_place(&first.at, root.before)
@@ -60,7 +60,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The first of the fields without known rules that an object has, or that depend on one that it has.
+/// Returns the first field without known rules that is set or depends on a set field.
 pub(super) fn unknown(
     table: &Table,
     kind: &KindTable,
@@ -106,8 +106,8 @@ pub(super) fn unknown(
     found
 }
 
-/// Reports whether [`walk`] comes to a place at all: all but structs on the way there must have been given. Most places
-/// of a kind are below lists and pointers that an object does not have.
+/// Returns true if [`walk`] reaches a path: all fields on it except structs must be set. Most paths of a kind are below
+/// lists and pointers that an object does not have.
 fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     let mut before = before;
     let mut steps = steps.iter();
@@ -135,7 +135,7 @@ fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     true
 }
 
-/// Changes at a place, with the structs on the way and the fields as they are by now.
+/// Changes the object at a path, with its enclosing structs and current fields.
 type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
 
 fn walk<'a>(
@@ -202,7 +202,7 @@ fn walk<'a>(
     Ok(())
 }
 
-/// The value that a dependency had, with the struct that has the field.
+/// Returns the value of a dependency before all rules, with the level of the struct that has the field.
 fn lookup<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<(usize, &'a Map<String, Value>)> {
     if dep.path.is_none() {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -219,7 +219,7 @@ fn value_of<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<&'a Value> {
     lookup(dep, levels)?.1.get(&dep.field)
 }
 
-/// The type of the field of a dependency.
+/// Returns the type of the field of a dependency.
 fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type<'t>> {
     let Some(path) = &dep.path else {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -232,7 +232,7 @@ fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type
     table.type_of(struct_, &dep.field)
 }
 
-/// The class of a value: absent (`-`), one of the constants that are told apart (`=x`), another (`*`).
+/// Returns the class of a value: absent (`-`), one of the distinguished constants (`=x`), or any other (`*`).
 fn class<'a>(
     value: Option<&'a Value>,
     type_: Option<Type<'_>>,
@@ -263,7 +263,7 @@ fn class<'a>(
     known.map_or("*", String::as_str)
 }
 
-/// Applies a rule at a place.
+/// Applies a rule at a path.
 fn change(
     table: &Table,
     rule: &Rule,
@@ -297,7 +297,7 @@ fn change(
         after.remove(&rule.field);
         return Ok(());
     };
-    // What rules set is written as policies see it.
+    // Values set by rules are in serialized form.
     match read(table, &value, type_, &rule.field, 0)? {
         Some(value) => after.insert(rule.field.clone(), value),
         None if type_.is_pointer() && !value.is_null() => {
@@ -308,7 +308,7 @@ fn change(
     Ok(())
 }
 
-/// The value that an action gives to a field; `None` for none at all.
+/// Returns the value that an action gives to a field, or `None` to remove the field.
 fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) -> Option<Value> {
     let dep = |n: usize| values.get(n).copied().flatten();
     if let Some(value) = &action.set {
@@ -373,7 +373,7 @@ fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) 
     }
 }
 
-/// A template with the values of dependencies in it.
+/// Returns a template with the values of dependencies inserted.
 fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     match template {
         Value::Object(fields) => {
@@ -392,7 +392,7 @@ fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     }
 }
 
-/// A quantity rounded up to thousandths; `None` where it is one of these already.
+/// Rounds a quantity up to thousandths. Returns `None` if it already is a multiple.
 ///
 /// Source: apimachinery `pkg/api/resource/quantity.go`, `RoundUp`.
 fn rounded_up(text: &str) -> Option<String> {

@@ -1,12 +1,12 @@
-//! The texts of a Secret, which the API server puts among its data.
+//! The `stringData` of a Secret, which the API server moves to `data`.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/core/v1/conversion.go`, `Convert_v1_Secret_To_core_Secret`.
 
 use serde_json::{Map, Value};
 
-/// Puts texts among the data of a compact Secret, each in the place of data of the same name.
+/// Moves `stringData` to the data of a compact Secret. It overrides data with the same key.
 ///
-/// The table has this for the names alone that were tried, so that what was given counts.
+/// The table only has rules for the keys that were tried, so the given values are used.
 pub(super) fn merge(secret: &mut Value, given: [Option<Value>; 2]) {
     let [texts, data] = given;
     let texts = texts.as_ref().and_then(Value::as_object);

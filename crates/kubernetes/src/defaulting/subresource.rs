@@ -1,4 +1,4 @@
-//! The objects of subresources as they are when policies are asked.
+//! Prepares the objects of subresource requests as policies see them.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`,
 //! `scaleUpdatedObjectInfo`), `pkg/registry/core/pod/storage/eviction.go` (`propagateDryRun`),
@@ -13,28 +13,28 @@ use super::prepare::manage;
 use super::{NOW, Prepared, UID};
 use crate::schema::Gvk;
 
-/// How long a token is asked for that says nothing of it, in seconds.
+/// The default validity of a requested token, in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 
 /// A request for a subresource.
 #[derive(Clone, Copy, Debug)]
 pub struct SubresourceRequest<'a> {
-    /// The kind of its objects.
+    /// The kind of the objects.
     pub gvk: &'a Gvk,
-    /// The name in its path.
+    /// The name in the path.
     pub name: &'a str,
-    /// The namespace in its path.
+    /// The namespace in the path.
     pub namespace: &'a str,
     /// True for a dry run.
     pub dry_run: bool,
     /// The object.
     pub object: Option<&'a Value>,
-    /// The object as it was before.
+    /// The object before the request.
     pub old_object: Option<&'a Value>,
 }
 
-/// Makes of the objects of a subresource what the API server makes of them; `None` where the kind is none of those
-/// that are known, and objects are what they are sent as.
+/// Converts the objects of a subresource to the objects that the API server passes to policies. Returns `None` if the
+/// kind needs no conversion.
 #[must_use]
 pub fn subresource(request: &SubresourceRequest<'_>) -> Option<Prepared> {
     let kind = (&*request.gvk.group, &*request.gvk.kind);
@@ -47,8 +47,7 @@ pub fn subresource(request: &SubresourceRequest<'_>) -> Option<Prepared> {
     }
 }
 
-/// The object of a subresource with its defaults, as they are set after a mutation; `None` where the kind is none of those
-/// that are known.
+/// Sets the defaults of a subresource object after a mutation. Returns `None` if the kind needs no conversion.
 #[must_use]
 pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     let kind = (&*gvk.group, &*gvk.version, &*gvk.kind);
@@ -79,8 +78,8 @@ pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Reports whether the kind is that of a subresource of another group, which the OpenAPI document of its own group does
-/// not have: an apply configuration finds no type for it.
+/// Returns true if the kind belongs to a subresource of another group. The OpenAPI document of its own group does not
+/// have it, so apply configurations find no type for it.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/typeconverter.go`; apimachinery
 /// `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).
@@ -108,7 +107,7 @@ fn fields(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// A Scale is made of the object that is scaled, of which the request changes the number alone.
+/// Prepares a Scale: it is derived from the scaled object, and the request only changes the number of replicas.
 fn scale(request: &SubresourceRequest<'_>) -> Prepared {
     let old = request.old_object.and_then(Value::as_object);
     let given = |field: &str| fields(old.and_then(|old| old.get(field)));
@@ -145,7 +144,7 @@ fn eviction(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     let mut metadata = fields(object.get("metadata"));
     identify(&mut metadata, request);
-    // Of an object without fields nothing is managed.
+    // Objects without fields have no `managedFields`.
     let options = object.get("deleteOptions").and_then(Value::as_object);
     if options.is_some_and(|options| !options.is_empty()) {
         manage(&mut metadata, request.gvk);
@@ -183,7 +182,7 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// The options of what is attached to a container: switches that are off are absent.
+/// Prepares the options for attaching to a container: false flags are omitted.
 fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     object.retain(|_, value| *value != Value::Bool(false));
@@ -193,7 +192,7 @@ fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// The name and the namespace are those of the path where the object has none.
+/// Sets name and namespace from the path if the object has none.
 fn identify(metadata: &mut Map<String, Value>, request: &SubresourceRequest<'_>) {
     for (field, value) in [("name", request.name), ("namespace", request.namespace)] {
         let is_there = metadata.get(field).and_then(Value::as_str);

@@ -1,6 +1,6 @@
 //! The table of defaults: Go types, and rules by kind.
 //!
-//! The program in `parity/defaults` makes it, by running upstream's own functions; see ADR 21.
+//! The program in `parity/defaults` generates it by running upstream's own functions; see ADR 21.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -13,14 +13,14 @@ use crate::schema::Gvk;
 
 static DATA: &[u8] = include_bytes!("table.bin");
 
-/// The most bytes that the table may unpack to.
+/// The maximum size of the unpacked table, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// When a field is left out: never (0), where it is empty (1), where it is zero (2).
+/// When a field is omitted: never (0), if it is empty (1), if it is zero (2).
 pub(super) type Omit = u8;
 
-/// A field: name, type, when it is left out, and the type as Go's errors write it, behind the embedded structs that it
-/// is in (`ProbeHandler|*v1.ExecAction`).
+/// A field: name, type, omission, and the type in Go's error messages, after the embedded structs that contain the
+/// field (`ProbeHandler|*v1.ExecAction`).
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     pub(super) String,
@@ -43,7 +43,7 @@ pub(super) struct KindTable {
     group: String,
     version: String,
     kind: String,
-    /// The struct of its objects.
+    /// The struct of the kind.
     pub(super) root: usize,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) rules: Vec<Rule>,
@@ -61,7 +61,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Changes of a field at a place, by what it and other fields hold.
+/// Changes of a field at a path, depending on its value and on other fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -74,7 +74,7 @@ pub(super) struct Rule {
     pub(super) rows: Vec<Row>,
 }
 
-/// A field whose rules the table does not have.
+/// A field without rules in the table.
 #[derive(Debug, Deserialize)]
 pub(super) struct Open {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -82,12 +82,12 @@ pub(super) struct Open {
     pub(super) field: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) deps: Vec<Dep>,
-    /// True if that holds of an empty list or map alone.
+    /// True if only empty lists and maps have no rules.
     #[serde(default)]
     pub(super) empty: bool,
 }
 
-/// Another field, that an outcome depends on: of the struct some levels up, or by its path.
+/// A field that an outcome depends on: of an enclosing struct some levels up, or by its path.
 #[derive(Debug, Deserialize)]
 pub(super) struct Dep {
     #[serde(default)]
@@ -97,7 +97,7 @@ pub(super) struct Dep {
     pub(super) field: String,
 }
 
-/// An action for a combination of classes of values.
+/// The action for a combination of value classes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
     #[serde(rename = "if")]
@@ -106,36 +106,36 @@ pub(super) struct Row {
     pub(super) action: Action,
 }
 
-/// New content of a field; one of these is set.
+/// New content of a field. Exactly one field is set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Action {
     pub(super) set: Option<Value>,
     pub(super) remove: bool,
-    /// The value of the dependency with this number.
+    /// Copies the value of the dependency with this index.
     pub(super) copy: Option<usize>,
-    /// The entries of these dependencies that are missing.
+    /// Adds the missing entries of these dependencies.
     pub(super) union: Vec<usize>,
-    /// Entries with their values.
+    /// Sets entries to values.
     pub(super) merge: serde_json::Map<String, Value>,
-    /// Entries with the dependencies that they get.
+    /// Sets entries to the values of dependencies.
     pub(super) entry: std::collections::BTreeMap<String, usize>,
-    /// A value in which `{"$": n}` stands for a dependency.
+    /// Sets a value in which `{"$": n}` denotes a dependency.
     pub(super) template: Option<Value>,
-    /// Items at the end.
+    /// Appends items.
     pub(super) append: Vec<Value>,
-    /// An action of its own.
+    /// A special action.
     pub(super) op: String,
 }
 
-/// The way from a struct to one within.
+/// A step from a struct to a nested struct.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) field: String,
     pub(super) form: Form,
 }
 
-/// How a field holds a struct.
+/// The way in which a field contains a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Struct,
@@ -162,7 +162,7 @@ fn steps<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>,
         .collect())
 }
 
-/// All kinds.
+/// The rules of all kinds.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) kubernetes: String,
@@ -171,7 +171,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of this build.
+    /// Returns the table of this build.
     pub(super) fn get() -> Result<&'static Self, Error> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
         TABLE
@@ -213,7 +213,7 @@ impl Table {
             .unwrap_or_default()
     }
 
-    /// The type of a field of a struct.
+    /// Returns the type of a field of a struct.
     pub(super) fn type_of(&self, struct_: usize, name: &str) -> Option<Type<'_>> {
         let mut fields = self.fields(struct_).iter();
         fields
@@ -222,11 +222,11 @@ impl Table {
     }
 }
 
-/// A type as the table writes it.
+/// A type in the notation of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Type<'a>(pub(super) &'a str);
 
-/// The form of a type.
+/// A parsed type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'a> {
     Text,
@@ -272,7 +272,7 @@ impl<'a> Type<'a> {
         self.0.starts_with('*')
     }
 
-    /// The struct that the type is, or holds.
+    /// Returns the struct that the type is or contains.
     pub(super) fn struct_within(self) -> Option<usize> {
         match self.shape() {
             Shape::Struct(n) => Some(n),

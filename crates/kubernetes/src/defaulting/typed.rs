@@ -1,6 +1,6 @@
-//! Objects as Go types read and write them: unknown fields go, empty ones are left out or filled in.
+//! Decodes and encodes objects like Go types: unknown fields are pruned, empty ones are omitted or filled in.
 //!
-//! Between reading and writing an object is *compact*: a field that has Go's zero value is not there.
+//! Between decoding and encoding, an object is *compact*: fields with Go's zero value are absent.
 //!
 //! Source: apimachinery `pkg/runtime/converter.go` (`ToUnstructured`), `sigs.k8s.io/json`.
 
@@ -12,10 +12,10 @@ use super::Error;
 use super::table::{Shape, Table, Type};
 use crate::library::quantity::Quantity;
 
-/// How deep objects may be nested.
+/// The maximum depth of objects.
 const MAX_DEPTH: usize = 128;
 
-/// Reads a value of a type; `None` for Go's zero value of what is no pointer.
+/// Decodes a value of a type. Returns `None` for Go's zero value, unless the type is a pointer.
 pub(super) fn read(
     table: &Table,
     value: &Value,
@@ -114,7 +114,7 @@ pub(super) fn read(
     })
 }
 
-/// Reads the fields of a struct.
+/// Decodes the fields of a struct.
 pub(super) fn read_struct(
     table: &Table,
     value: &Value,
@@ -144,7 +144,7 @@ pub(super) fn read_struct(
     Ok(fields)
 }
 
-/// Go's zero value of a type, compact.
+/// Returns Go's zero value of a type, in compact form.
 pub(super) fn zero(type_: Type<'_>) -> Value {
     match type_.shape() {
         Shape::Text => "".into(),
@@ -163,7 +163,7 @@ pub(super) fn zero(type_: Type<'_>) -> Value {
     }
 }
 
-/// Reports whether `omitempty` leaves a field out.
+/// Returns true if `omitempty` omits the field.
 fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     match type_.shape() {
         Shape::Text | Shape::Bool | Shape::Int | Shape::Float | Shape::Pointer(_) => {
@@ -182,7 +182,7 @@ fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     }
 }
 
-/// Writes a compact value as policies see it.
+/// Encodes a compact value as policies see it.
 pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Value {
     let value = value.filter(|value| !value.is_null());
     match (type_.shape(), value) {
@@ -203,7 +203,7 @@ pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Va
     }
 }
 
-/// Writes the fields of a struct.
+/// Encodes the fields of a struct.
 pub(super) fn write_struct(table: &Table, value: Option<&Value>, n: usize) -> Value {
     let given = value.and_then(Value::as_object);
     let mut fields = Map::new();
