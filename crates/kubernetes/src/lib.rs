@@ -1,10 +1,10 @@
 //! Additions of the Kubernetes API server to CEL: its libraries and limits, and its schemas as types.
 //!
-//! - [`custom_resource`]: custom resources held against all that their definition says, as the API server does.
-//! - [`library`]: the functions and types that an API server has beside CEL's own, by version, and its limits.
+//! - [`custom_resource`]: validates custom resources against their CRD, as the API server does.
+//! - [`library`]: the functions and types that an API server adds to CEL, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
-//! - [`typed_values`]: values that are read through a schema, as the rules of CustomResourceDefinitions see them.
-//! - [`validation_rules`]: those rules (`x-kubernetes-validations`): judged, and held against objects.
+//! - [`typed_values`]: values with the types of a schema, as in the rules of CustomResourceDefinitions.
+//! - [`validation_rules`]: validates these rules (`x-kubernetes-validations`), and objects against them.
 //! - [`validity`]: validity of objects of built-in kinds beyond their schemas.
 //!
 //! ```

@@ -1,6 +1,6 @@
-//! Metadata read as Go reads it into its type: unknown fields go, and a field of a wrong type is an error.
+//! Decodes metadata into Go's type: unknown fields are pruned, and fields of a wrong type are errors.
 //!
-//! Differs: the error of a time that is none names no part of it.
+//! Differs: the error of an invalid time does not contain the invalid part.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go` (`GetObjectMetaWithOptions`);
 //! apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
@@ -16,7 +16,7 @@ use crate::validation_rules::{FieldError, FieldErrorKind, shown};
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
-/// Go's types of fields.
+/// Go types of fields.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
     /// A string of the named type.
@@ -27,17 +27,17 @@ pub enum Type {
     Bool,
     /// `metav1.Time`.
     Time,
-    /// Texts by names.
+    /// A map of strings.
     Texts,
-    /// A list of texts.
+    /// A list of strings.
     List,
     /// A list of structs of the named type.
     Structs(&'static str, &'static [Field]),
-    /// Anything.
+    /// Any value.
     Raw,
 }
 
-/// The name of a field, and its type.
+/// The name and the type of a field.
 pub type Field = (&'static str, Type);
 
 const STRING: Type = Type::Text("string");
@@ -84,10 +84,10 @@ pub const METADATA: &[Field] = &[
     ("uid", UID),
 ];
 
-/// Reads metadata.
+/// Decodes metadata.
 ///
 /// # Errors
-/// Go's text.
+/// Returns Go's error message.
 fn read(metadata: &Json) -> Result<Json, String> {
     let fields = match metadata {
         Json::Null => return Ok(Json::Object(Map::new())),
@@ -103,11 +103,11 @@ fn read(metadata: &Json) -> Result<Json, String> {
     Ok(Json::Object(read))
 }
 
-/// Reads the metadata of an object by their Go type, and those of the resources in it, if its schema is given: empty
-/// fields and unknown ones go.
+/// Decodes the metadata of an object into their Go type, and those of embedded resources if a schema is given. Empty
+/// and unknown fields are pruned.
 ///
 /// # Errors
-/// The reason why they cannot be read, in the API server's words.
+/// Returns the API server's error message if the metadata cannot be decoded.
 pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), String> {
     if let Some(metadata) = object.get_mut("metadata") {
         *metadata = read(metadata)?;
@@ -118,7 +118,7 @@ pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), S
     }
 }
 
-/// Reads the metadata of embedded resources.
+/// Decodes the metadata of embedded resources.
 fn coerce(value: &mut Json, schema: &Json, path: &Path<'_>) -> Result<(), FieldError> {
     match value {
         Json::Object(fields) => {
@@ -177,7 +177,7 @@ fn coerce_field(name: &str, field: &mut Json, path: &Path<'_>) -> Result<(), Fie
     })
 }
 
-/// The way to a field, which errors show.
+/// The path to a field in errors.
 struct Place<'a> {
     around: Option<&'a Place<'a>>,
     name: &'static str,
@@ -192,7 +192,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Go's word for a value.
+/// Returns Go's word for the JSON type of a value.
 fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
@@ -253,7 +253,7 @@ fn read_value(
         (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
         (Type::Int, Json::Number(number)) => {
             let written = go_json::number_text(number);
-            // A double without a fraction is written as a whole number.
+            // A double without a fraction is formatted as an integer.
             match written.parse::<i64>() {
                 Ok(whole) => Ok(whole.into()),
                 Err(_) => Err(format!(
@@ -263,7 +263,7 @@ fn read_value(
         }
         (Type::Int, _) => wrong(value, "int64"),
         (Type::Time, Json::String(time)) => match parse_timestamp(time) {
-            // Written in UTC, to the second.
+            // Formatted in UTC, with a precision of seconds.
             Ok(time) => Ok(Timestamp::from_second(time.seconds)
                 .map_or_else(|_| value.clone(), |time| time.to_string().into())),
             Err(_) => Err(format!(

@@ -1,4 +1,4 @@
-//! The operations of a patch, one after the other.
+//! Applies the operations of a patch one after the other.
 //!
 //! Source: `json-patch.v4` `patch.go`, `Patch.add`, `remove`, `replace`, `move`, `test`, `copy`, `findObject`.
 
@@ -10,18 +10,18 @@ use super::{
     reread,
 };
 
-/// Applies a patch to an object, and gives the object after it as the API server reads it.
+/// Applies a patch to an object and returns the object as the API server decodes it.
 ///
 /// # Errors
-/// [`PatchError`]; the object stays as it was in each case.
+/// Returns a [`PatchError`]. `object` is never changed.
 pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
     apply_to_failure(object, patch).map_err(|(error, _)| error)
 }
 
-/// Applies a patch as [`apply`] does; an error comes with the operation that failed, where it is about one.
+/// Applies a patch like [`apply`]. An error includes the failed operation, if a single one failed.
 ///
 /// # Errors
-/// [`PatchError`].
+/// Returns a [`PatchError`].
 pub fn apply_to_failure<'a>(
     object: &Value,
     patch: &'a [Operation],
@@ -50,15 +50,15 @@ pub fn apply_to_failure<'a>(
 
 struct Document {
     root: Node,
-    /// A bound of the levels.
+    /// An upper bound of the depth.
     depth: usize,
-    /// How many values were looked at for it.
+    /// The number of values visited to compute `depth`.
     measured: usize,
-    /// How many bytes were copied.
+    /// The number of copied bytes.
     copied: usize,
 }
 
-/// The error of a path that leads to no object or list.
+/// Returns the error of a path that leads to no object or list.
 fn missing(text: &str) -> PatchError {
     PatchError::Missing(text.to_owned())
 }
@@ -67,7 +67,7 @@ fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
 }
 
-/// The error with words before its own.
+/// Returns the error with `words` as a prefix.
 fn within(words: &str, error: PatchError) -> PatchError {
     match error {
         PatchError::Missing(text) => PatchError::Missing(format!("{words}: {text}")),
@@ -190,7 +190,7 @@ impl Document {
         let bytes = value.copied_bytes();
         self.copied = self.copied.saturating_add(bytes);
         let is_within = self.copied <= MAX_COPIED_BYTES;
-        // What is beyond the limit is not copied, though the path is looked at before.
+        // A value beyond the limit is not copied, but its path is still checked.
         let value = if is_within { value.copied() } else { Node::Nil };
         let path =
             reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;
@@ -239,7 +239,7 @@ impl Document {
         }
     }
 
-    /// Notes that the document may have so many levels.
+    /// Adds `levels` to the bound of the depth.
     fn deepen(&mut self, levels: usize) -> Result<(), PatchError> {
         self.depth = self.depth.max(levels);
         if self.depth > MAX_DEPTH {
@@ -248,7 +248,7 @@ impl Document {
         Ok(())
     }
 
-    /// Notes that a value moves; it is looked at only if the document might become too deep.
+    /// Records the depth of a moved value. The value is only visited if the document might become too deep.
     fn deepen_by(&mut self, from: &str, path: &str, value: &Node) -> Result<(), PatchError> {
         let bound = levels(path).saturating_add(self.depth.saturating_sub(levels(from)));
         if bound <= MAX_DEPTH {
@@ -264,7 +264,7 @@ impl Document {
 }
 
 impl Node {
-    /// The copy of a node, which is written and read again: a `null` within it is one of a document.
+    /// Returns a copy that was encoded and decoded again, so a nested `null` becomes one of a document.
     fn copied(&self) -> Self {
         match self {
             Self::Nil => Self::Nil,
@@ -272,7 +272,7 @@ impl Node {
         }
     }
 
-    /// The field or item `key`; of an object one that is not there is a `null`.
+    /// Returns the field or item `key`. A missing field of an object is a `null`.
     fn get(&self, key: &str) -> Result<&Self, String> {
         static NIL: Node = Node::Nil;
         match self {
@@ -285,7 +285,7 @@ impl Node {
         }
     }
 
-    /// Adds a field, or an item before that at the index.
+    /// Adds a field, or inserts an item before the index.
     fn add(&mut self, key: String, value: Self) -> Result<Result<(), String>, PatchError> {
         match self {
             Self::Object(fields) => {
@@ -297,7 +297,7 @@ impl Node {
         }
     }
 
-    /// Sets a field, or an item that is there.
+    /// Sets a field, or replaces an existing item.
     fn set(&mut self, key: String, value: Self) -> Result<(), PatchError> {
         match self {
             Self::Object(fields) => {
@@ -317,7 +317,7 @@ impl Node {
         }
     }
 
-    /// Takes a field or an item out.
+    /// Removes and returns a field or an item.
     fn remove(&mut self, key: &str) -> Result<Self, PatchError> {
         match self {
             Self::Array(items) => {
@@ -332,7 +332,7 @@ impl Node {
     }
 }
 
-/// The value of an operation; [`Node::Nil`] for none.
+/// Returns the value of an operation, or [`Node::Nil`] if it has none.
 fn value_of(operation: &Operation) -> Node {
     operation.value.as_ref().map_or(Node::Nil, Node::of)
 }
@@ -344,12 +344,12 @@ fn from_of(operation: &Operation) -> Result<&str, String> {
     }
 }
 
-/// The levels above what a path leads to.
+/// Returns the number of levels above the target of a path.
 fn levels(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// The object or list that a path ends in, and the key there; `None` where there is none.
+/// Returns the parent of a path's target and the key within it, or `None` if there is no such object or list.
 fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
     let mut parts = path.split('/').skip(1).peekable();
     parts.peek()?;
@@ -375,7 +375,7 @@ fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
     None
 }
 
-/// A part of a path as the key that it stands for.
+/// Decodes a segment of a path to a key.
 ///
 /// Source: `json-patch.v4` `patch.go`, `decodePatchKey`.
 fn unescaped(part: &str) -> String {

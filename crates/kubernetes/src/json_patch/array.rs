@@ -1,4 +1,4 @@
-//! Lists under a patch: how an index is read, and what it names.
+//! Lists in patches: parsing and resolving indices.
 //!
 //! Source: `json-patch.v4` `patch.go`, `partialArray`; Go `strconv/atoi.go`, `Atoi`.
 
@@ -6,13 +6,13 @@ use cel::go_text;
 
 use super::node::Node;
 
-/// The item at the index `key`.
+/// Returns the position of the item at the index `key`.
 pub(super) fn position(items: &[Node], key: &str) -> Result<usize, String> {
     let index = atoi(key)?;
     within(index, items.len()).ok_or_else(|| invalid(index))
 }
 
-/// Puts a value before the item at the index `key`, or at the end for `-`.
+/// Inserts a value before the item at the index `key`, or appends it for `-`.
 pub(super) fn add(items: &mut Vec<Node>, key: &str, value: Node) -> Result<(), String> {
     if key == "-" {
         items.push(value);
@@ -29,7 +29,7 @@ fn invalid(index: i64) -> String {
     format!("Unable to access invalid index: {index}: invalid index referenced")
 }
 
-/// The index of one of `len` items; below zero it counts from the end.
+/// Returns the index of one of `len` items. A negative index counts from the end.
 fn within(index: i64, len: usize) -> Option<usize> {
     let at = if index < 0 {
         len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?
@@ -39,7 +39,7 @@ fn within(index: i64, len: usize) -> Option<usize> {
     (at < len).then_some(at)
 }
 
-/// Reads a number as Go does.
+/// Parses an integer like Go.
 fn atoi(text: &str) -> Result<i64, String> {
     let error = |reason| {
         Err(format!(

@@ -1,4 +1,4 @@
-//! A patched document as a custom resource: what the API server reads of it.
+//! Decodes a patched document as a custom resource like the API server.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/json.go` (`Serializer.Decode`), `meta.go`
 //! (`SimpleMetaFactory.Interpret`), `pkg/runtime/error.go` (`missingKindErr`).
@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::go_json;
 
-/// Reads a patched document as a custom resource.
+/// Decodes a patched document as a custom resource.
 ///
 /// # Errors
-/// The reason why the API server does not, in its words; it answers the request with an internal error.
+/// Returns the API server's error message if it cannot decode the document. The request fails with an internal error
+/// then.
 pub fn decoded(document: Value) -> Result<Value, String> {
     let unread = |value: &str, into: &str| {
         Err(format!(

@@ -1,8 +1,8 @@
-//! JSON patches, as the API server applies those of mutating policies to an object.
+//! JSON patches, applied to an object as the API server does for mutating policies.
 //!
-//! That is RFC 6902 with what the library of the API server makes of it: an index below zero counts from the end,
-//! `replace` adds a field that is not there, a `null` that a patch has set is an empty object to `test`, and some
-//! patches make the API server panic ([`PatchError::Panic`]).
+//! The patches are RFC 6902 with the deviations of the API server's library: a negative index counts from the end,
+//! `replace` adds a missing field, `test` treats a `null` set by a patch as an empty object, and some patches make the
+//! API server panic ([`PatchError::Panic`]).
 //!
 //! ```
 //! use kubernetes::json_patch::{Operation, PatchError, apply};
@@ -37,17 +37,17 @@ use cel::go_text;
 pub use apply::{apply, apply_to_failure};
 pub use decode::decoded;
 
-/// How many bytes all `copy` operations of a patch may add.
+/// The maximum number of bytes that all `copy` operations of a patch add.
 ///
 /// Source: apiserver `pkg/server/config.go`, `NewConfig`.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// How deep an object, and what a patch makes of it, may nest.
+/// The maximum depth of an object before and after a patch.
 ///
-/// Differs: the API server reads ten thousand levels.
+/// Differs: the API server's limit is ten thousand levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// How many values are looked at to see how deep a patch nests what it moves.
+/// The maximum number of values visited to compute the depth of moved values.
 const MAX_MEASURED: usize = 10_000_000;
 
 /// One operation of a patch.
@@ -57,14 +57,14 @@ pub struct Operation {
     pub op: String,
     /// The path, a JSON pointer.
     pub path: String,
-    /// Where `move` and `copy` take the value from; an empty one counts for none.
+    /// The source of `move` and `copy`. An empty one counts as absent.
     pub from: Option<String>,
-    /// The value of `add`, `replace` and `test`; `null` differs from none.
+    /// The value of `add`, `replace` and `test`. `null` differs from an absent value.
     pub value: Option<Value>,
 }
 
 impl Operation {
-    /// An operation without `from` and `value`.
+    /// Creates an operation without `from` and `value`.
     #[must_use]
     pub fn new(op: &str, path: &str) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Operation {
         }
     }
 
-    /// The operation with this value.
+    /// Returns the operation with this value.
     #[must_use]
     pub fn with_value(self, value: Value) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Operation {
         }
     }
 
-    /// The operation with this `from`.
+    /// Returns the operation with this `from`.
     #[must_use]
     pub fn with_from(self, from: &str) -> Self {
         Self {
@@ -93,37 +93,36 @@ impl Operation {
     }
 }
 
-/// The reason that a patch gives no object.
+/// Error of applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// A `test` has failed: the API server goes on with the object as it was.
+    /// A `test` failed. The API server continues with the original object.
     #[error("testing value {0} failed: test failed")]
     TestFailed(String),
-    /// A path leads to nothing; in the words of the API server.
+    /// A path has no target. Contains the API server's message.
     #[error("{0}: missing value")]
     Missing(String),
-    /// Any other error, in the words of the API server.
+    /// Any other error, with the API server's message.
     #[error("{0}")]
     Failed(String),
-    /// The API server panics, and answers the request with an internal error; the reason is in its log.
+    /// The API server panics and returns an internal error. Contains the reason from its log.
     #[error("{0}")]
     Panic(&'static str),
-    /// The object, or what the patch makes of it, is beyond what is followed here.
+    /// The object or the patched object exceeds [`MAX_DEPTH`].
     #[error("the object nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
-/// The panic of a write to a map that is nil.
+/// The panic message for a write to a nil map.
 const NIL_MAP: &str = "assignment to entry in nil map";
 
-/// The panic of a value that is not there.
+/// The panic message for a nil pointer.
 const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// A text of an operation as the library reads it: the API server quotes it as Go does, and what that writes is not
-/// always JSON.
+/// Decodes a string of an operation like the library. The API server quotes it in Go syntax, which is not always JSON.
 ///
 /// # Errors
-/// What Go's reader of JSON says.
+/// Returns the error of Go's JSON decoder.
 fn reread(text: &str) -> Result<&str, String> {
     let quoted = go_text::quote(text);
     let mut chars = quoted.chars();

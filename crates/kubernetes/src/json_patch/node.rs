@@ -1,4 +1,4 @@
-//! A document under a patch.
+//! The nodes of a patched document.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use serde_json::{Map, Value};
 use super::{MAX_DEPTH, NIL_POINTER, PatchError};
 use crate::go_json;
 
-/// A value of the document, as the library holds it.
+/// A node of the document, as represented by the library.
 ///
-/// Source: `json-patch.v4` `patch.go`, `lazyNode`, of which a value is read when it is first needed; here it is read
-/// at once.
+/// Source: `json-patch.v4` `patch.go`, `lazyNode`. Upstream decodes its value on first use, this type decodes it at
+/// once.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// A `null` within a document or a value, or no value: a pointer that is nil.
+    /// A `null` within a document or a value, or an absent value: a nil pointer in Go.
     Nil,
-    /// A `null` that is the value of an operation: an object that is nil.
+    /// A `null` that is the value of an operation: a nil object in Go.
     Null,
-    /// A text, number or boolean.
+    /// A string, a number or a boolean.
     Scalar(Value),
     Object(BTreeMap<String, Node>),
     Array(Vec<Node>),
 }
 
 impl Node {
-    /// The node of a value within another.
+    /// Creates the node of a nested value.
     pub(super) fn within(value: &Value) -> Self {
         match value {
             Value::Null => Self::Nil,
@@ -32,7 +32,7 @@ impl Node {
         }
     }
 
-    /// The node of the value of an operation, or of a document.
+    /// Creates the node of an operation's value or of a document.
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// The length of the node as text, in bytes; a pointer that is nil has none.
+    /// Returns the length of the node as JSON, in bytes. A nil pointer has no length.
     pub(super) fn copied_bytes(&self) -> usize {
         match self {
             Self::Nil => 0,
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// How many levels the node has, and how many values were looked at.
+    /// Returns the number of levels of the node and the number of visited values.
     pub(super) fn depth(&self) -> (usize, usize) {
         let (mut deepest, mut seen) = (0, 0_usize);
         let mut open = vec![(self, 1_usize)];
@@ -88,7 +88,7 @@ impl Node {
         (deepest, seen)
     }
 
-    /// The fields, where the library takes the node for an object.
+    /// Returns the fields if the library treats the node as an object.
     fn fields(&self) -> Option<&BTreeMap<String, Self>> {
         static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
         match self {
@@ -98,12 +98,12 @@ impl Node {
         }
     }
 
-    /// Reports whether the node equals a value of `test`, by the library's rules.
+    /// Returns true if the node equals a value of `test` by the library's rules.
     ///
     /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
     ///
     /// # Errors
-    /// [`PatchError::Panic`] where the library panics: for a `null` within a list.
+    /// Returns [`PatchError::Panic`] if the library panics, which it does for a `null` within a list.
     pub(super) fn equals(&self, other: &Self) -> Result<bool, PatchError> {
         if matches!(self, Self::Nil) || matches!(other, Self::Nil) {
             return Err(PatchError::Panic(NIL_POINTER));
@@ -148,7 +148,7 @@ impl Node {
     }
 }
 
-/// Reports whether a value has at most [`MAX_DEPTH`] levels.
+/// Returns true if a value has at most [`MAX_DEPTH`] levels.
 pub(super) fn is_shallow(value: &Value) -> bool {
     crate::schema::crd::is_shallower(value, MAX_DEPTH)
 }

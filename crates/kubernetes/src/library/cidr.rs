@@ -19,7 +19,7 @@ use super::types::{CIDR, IP};
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/cidr.go, cidrLibraryDecls").since(V1_30);
 
-/// Networks of both families.
+/// Functions on networks of both families.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("cidr", "string_to_cidr", &[String], CIDR, PARSED, SOURCE)
         .evaluated_by(cidr),
@@ -102,7 +102,7 @@ impl Opaque for Network {
         }
     }
 
-    /// The number of bytes that name the network, the last of which may be in part.
+    /// Returns the number of bytes of the prefix, including a partial last byte.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDR.Size`.
     fn size(&self) -> Option<usize> {
@@ -128,7 +128,7 @@ impl Opaque for Network {
 
 const PREFIX: &str = "network address parse error during conversion from string";
 
-/// The network that `text` is, of its own family.
+/// Parses a network of either family. IPv4-mapped addresses are errors.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `parseCIDR`.
 fn parse(text: &str) -> std::result::Result<Network, EvalError> {
@@ -142,7 +142,7 @@ fn parse(text: &str) -> std::result::Result<Network, EvalError> {
     Ok(network)
 }
 
-/// As [`parse`], with the words that upstream says twice.
+/// Parses like [`parse`], but with upstream's duplicated error prefix.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `stringToCIDR`.
 fn read(text: &str) -> std::result::Result<Network, EvalError> {

@@ -1,4 +1,4 @@
-//! Estimates of what an evaluation costs in the API server. The costs of its functions are in their rows.
+//! Estimates of the cost of an evaluation in the API server. The costs of its functions are in their rows.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/cost.go`.
 
@@ -7,18 +7,18 @@ use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
 use cel::estimate::{self, CostOptions};
 
-/// The API server's choices of the cost model: `has()` is free.
+/// The API server's options of the cost model: `has()` is free.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
 };
 
-/// Estimates what evaluating `checked` costs in the API server, where `sizes` knows those of variables.
+/// Estimates the cost of evaluating `checked` in the API server. `sizes` has the sizes of variables.
 ///
-/// With [`UnknownSizes`](cel::cost::UnknownSizes), what depends on the size of a variable is
-/// without bound. The API server estimates the rules of CRDs, and refuses those that may exceed its
-/// limits; of policies it makes no estimate, and only measures.
+/// With [`UnknownSizes`](cel::cost::UnknownSizes), costs that depend on the size of a variable are unbounded. The API
+/// server estimates the rules of CRDs and rejects those that may exceed its limits. For policies, it makes no estimates
+/// and only measures.
 ///
 /// # Example
 /// ```
@@ -40,8 +40,8 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
     estimate::estimate(checked, sizes, COST_OPTIONS)
 }
 
-/// [`estimate()`] by each of several estimators, which costs little more than one of them where they say the same of
-/// most parts.
+/// Estimates like [`estimate()`] with each of several estimators. The cost is close to that of one estimator if they
+/// agree on most sizes.
 #[must_use]
 pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
     estimate::estimate_each(checked, sizes, COST_OPTIONS)

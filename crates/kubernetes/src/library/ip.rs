@@ -18,7 +18,7 @@ use super::types::IP;
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/ip.go, ipLibraryDecls").since(V1_30);
 
-/// Addresses of both families.
+/// Functions on addresses of both families.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("ip", "string_to_ip", &[String], IP, PARSED, SOURCE).evaluated_by(ip),
     OverloadRow::member("family", "ip_family", &[IP], Int, NOMINAL, SOURCE).evaluated_by(family),
@@ -97,7 +97,7 @@ impl Opaque for Ip {
         }
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IP.Size`.
     fn size(&self) -> Option<usize> {
@@ -121,7 +121,7 @@ impl Opaque for Ip {
     }
 }
 
-/// The address that `text` is, without a zone, and of its own family.
+/// Parses an address. Zones and IPv4-mapped addresses are errors.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/ip.go`, `parseIPAddr`.
 fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
@@ -146,7 +146,7 @@ fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
     Ok(address.ip)
 }
 
-/// The address that a string or an address is; `no such overload` stands for all errors.
+/// Converts a string or an address to an address. All errors become `no such overload`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIPString`, `cidrContainsIP`.
 pub(super) fn address_of(value: Option<&Value>) -> std::result::Result<IpAddr, EvalError> {

@@ -1,4 +1,4 @@
-//! Texts for the paths of JSON patches.
+//! Escaping of keys in the paths of JSON patches.
 
 use super::args::{Result, text};
 use super::costs::CONVERTED_URL;
@@ -9,7 +9,7 @@ use cel::value::EvalBudget;
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/jsonpatch.go, jsonPatchLibraryDecls");
 
-/// `jsonpatch.escapeKey`, which only expressions of mutations have.
+/// `jsonpatch.escapeKey`, which is only available in mutation expressions.
 pub static ROWS: &[OverloadRow] = &[OverloadRow::global(
     "jsonpatch.escapeKey",
     "string_jsonpatch_escapeKey_string",

@@ -294,7 +294,7 @@ fn list(args: &[Value]) -> std::result::Result<&ListValue, EvalError> {
         .ok_or(EvalError::no_such_overload())
 }
 
-/// Reports whether values of this type can be ordered.
+/// Returns true if values of this type can be ordered.
 ///
 /// Source: cel-go `common/types/traits`, `Comparer`.
 fn is_comparable(value: &Value) -> bool {
@@ -311,7 +311,7 @@ fn is_comparable(value: &Value) -> bool {
     )
 }
 
-/// The elements, of which each must be comparable once it is reached.
+/// Iterates over the elements. Reaching one that is not comparable is an error.
 fn comparable<'a>(
     list: &'a ListValue,
     budget: &'a EvalBudget,
@@ -326,7 +326,7 @@ fn comparable<'a>(
     })
 }
 
-/// Elements that have no order do not disturb it.
+/// Returns true if the list is sorted. Unordered pairs of elements count as sorted.
 fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -341,7 +341,7 @@ fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     Ok(true.into())
 }
 
-/// The element that is not preferred to any before it.
+/// Returns the extreme element, the first one of several equal elements.
 fn extreme(budget: &EvalBudget, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -364,7 +364,7 @@ fn min(budget: &EvalBudget, args: &[Value]) -> Result {
     extreme(budget, args, "min", Ordering::Greater)
 }
 
-/// The elements added to `zero`.
+/// Returns the sum of `zero` and all elements.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/lists.go`, `sum`.
 fn sum(budget: &EvalBudget, args: &[Value], zero: Value) -> Result {
@@ -390,7 +390,7 @@ fn sum_of_durations(budget: &EvalBudget, args: &[Value]) -> Result {
     sum(budget, args, Value::Duration(0))
 }
 
-/// The place of an element that is equal to the second argument, or -1.
+/// Returns the position of an element equal to the second argument, or -1.
 fn place(budget: &EvalBudget, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;

@@ -1,7 +1,7 @@
-//! The CEL of the Kubernetes API server: its libraries, which of them a version has, and its limits.
+//! The CEL libraries of the Kubernetes API server, their availability by version, and limits.
 //!
-//! A file a library, each a table of overloads; [`environment`] puts them together, and [`version`] tells which
-//! versions have what an expression uses. Nothing here knows of policies or schemas.
+//! Each library is a file with a table of overloads. [`environment`] combines them, and [`version`] determines the
+//! versions that support an expression. Policies and schemas are out of scope.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 

@@ -1,4 +1,4 @@
-//! IP addresses and networks, read and written as Go does.
+//! IP addresses and networks, parsed and formatted like Go.
 //!
 //! Source: Go `net/netip/netip.go` (`Addr`, `Prefix`).
 
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cel::go_text::quote_bytes;
 
-/// Why a text is no address; displayed, it is Go's text.
+/// Error of parsing an address. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({input}): {message}{place}")]
 pub struct AddressError {
@@ -16,7 +16,7 @@ pub struct AddressError {
     place: String,
 }
 
-/// Problem with an address or a network, and the part of the text at fault.
+/// A problem with an address or a network, and the invalid part of the text.
 struct Wrong<'a>(&'static str, Option<&'a [u8]>);
 
 impl Wrong<'_> {
@@ -30,20 +30,20 @@ impl Wrong<'_> {
     }
 }
 
-/// An address, perhaps with a zone.
+/// An address with an optional zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.
     pub ip: IpAddr,
-    /// True if a zone was given.
+    /// True if the address has a zone.
     pub has_zone: bool,
 }
 
-/// Reads `text`, which may be no UTF-8.
+/// Parses `text`, which does not need to be UTF-8.
 ///
 /// # Errors
 ///
-/// Where `text` is no address.
+/// Returns an error if `text` is not an address.
 ///
 /// Source: Go `net/netip/netip.go`, `ParseAddr`.
 pub fn parse_address(text: &[u8]) -> Result<Address, AddressError> {
@@ -187,7 +187,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
     })
 }
 
-/// The hexadecimal number at the begin of `text`, and what is behind it.
+/// Parses the hexadecimal number at the start of `text` and returns the rest.
 fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Wrong<'_>> {
     let mut value = 0_u32;
     let mut n_digits = 0;
@@ -206,13 +206,13 @@ fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Wrong<'_>> {
     Ok((u16::try_from(value).unwrap_or(u16::MAX), behind))
 }
 
-/// Reports whether it is an IPv4 address in IPv6 notation.
+/// Returns true if the address is an IPv4-mapped IPv6 address.
 #[must_use]
 pub fn is_ipv4_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-/// Reports whether it is a link-local unicast address.
+/// Returns true if the address is a link-local unicast address.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsLinkLocalUnicast`.
 #[must_use]
@@ -223,7 +223,7 @@ pub fn is_link_local_unicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Reports whether it is a link-local multicast address.
+/// Returns true if the address is a link-local multicast address.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsLinkLocalMulticast`.
 #[must_use]
@@ -237,7 +237,7 @@ pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Reports whether it is a global unicast address; private networks are not excluded.
+/// Returns true if the address is a global unicast address. Private networks are included.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsGlobalUnicast`.
 #[must_use]
@@ -250,7 +250,7 @@ pub fn is_global_unicast(ip: IpAddr) -> bool {
         && !is_link_local_unicast(ip)
 }
 
-/// Why a text is no network; displayed, it is Go's text.
+/// Error of parsing a network. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("netip.ParsePrefix({input}): {message}")]
 pub struct NetworkError {
@@ -258,21 +258,21 @@ pub struct NetworkError {
     message: String,
 }
 
-/// An address and the number of its bits that name the network.
+/// An address with a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The address; the bits that name the host may be set.
+    /// The address. Its host bits may be set.
     pub ip: IpAddr,
-    /// The number of bits.
+    /// The prefix length in bits.
     pub n_bits: u8,
 }
 
 impl Network {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Errors
     ///
-    /// Where `text` is no network in CIDR notation.
+    /// Returns an error if `text` is not a network in CIDR notation.
     ///
     /// Source: Go `net/netip/netip.go`, `ParsePrefix`.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
@@ -303,7 +303,7 @@ impl Network {
         })
     }
 
-    /// The network with the bits that name the host cleared.
+    /// Returns the network with the host bits cleared.
     #[must_use]
     pub fn masked(self) -> Self {
         let ip = match self.ip {
@@ -315,14 +315,14 @@ impl Network {
         Self { ip, ..self }
     }
 
-    /// Reports whether `ip` is in the network.
+    /// Returns true if `ip` is in the network.
     #[must_use]
     pub fn contains(self, ip: IpAddr) -> bool {
         let of_ip = Self { ip, ..self };
         self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == of_ip.masked()
     }
 
-    /// Reports whether all of `other` is in the network.
+    /// Returns true if the network contains all of `other`.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
     #[must_use]
@@ -337,7 +337,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// The number of bits of an address.
+/// Returns the number of bits of an address.
 #[must_use]
 pub fn width(ip: IpAddr) -> u8 {
     match ip {
@@ -457,7 +457,7 @@ mod tests {
         );
     }
 
-    /// The standard library takes the same texts without a zone, and for the same addresses.
+    /// The standard library accepts the same texts without a zone and parses them to the same addresses.
     #[test]
     fn the_standard_library_reads_the_same_addresses() {
         let pieces = [

@@ -1,4 +1,4 @@
-//! Searches by regular expression.
+//! Search with regular expressions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use regexp::{EngineBudget, Program};
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls");
 
-/// The first match, and all matches.
+/// Functions for the first match and for all matches.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "find",
@@ -49,7 +49,7 @@ pub static ROWS: &[OverloadRow] = &[
     .costed_before(SEARCHED_LENGTHS),
 ];
 
-/// The pattern that is the second argument.
+/// Compiles the pattern in the second argument.
 fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {
     Program::cached(text(args, 1)?).map_err(|error| failed(format!("Illegal regex: {error}")))
 }
@@ -93,11 +93,11 @@ fn finding_all(
     }))
 }
 
-/// The memory of a match while the list of them is created, in bytes: the element, its text without the content, and
-/// the borrowed text, of which a vector has room for twice as many.
+/// The memory of a match while the list of matches is built, in bytes: the element, its string without the content, and
+/// the borrowed text in a vector with up to twice the capacity.
 const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
 
-/// The matches of a pattern; the third argument is the greatest number of them, if it is not less than zero.
+/// Returns the matches of a pattern. The third argument is the maximum number of matches, unless it is negative.
 fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result {
     let limit = match args.get(2) {
         None => None,
@@ -105,7 +105,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    // One match more than there is memory for is enough to exceed the budget.
+    // One match beyond the available memory is enough to exceed the budget.
     let max = budget.bytes_left() / MATCH + 1;
     let found = program.find_all(
         &text,
@@ -116,7 +116,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
     budget.reserve(found.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
-    // The texts are not part of the size of the list.
+    // The strings are not included in the size of the list.
     budget.allocate(found.len().saturating_mul(32).saturating_add(n_bytes))?;
     Ok(strings(found))
 }

@@ -1,4 +1,4 @@
-//! The options of planning and evaluation that the API server's environment sets.
+//! The planning and evaluation options of the API server's environment.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`).
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cel::eval::Runtime;
 use regexp::EngineBudget;
 
-/// The environment of the API server.
+/// The runtime of the API server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KubernetesRuntime;
 
@@ -17,15 +17,15 @@ impl Runtime for KubernetesRuntime {
     }
 }
 
-/// The environment of the API server for the expressions of one policy, whose patterns share a budget.
+/// The runtime of the API server for the expressions of one policy, whose patterns share a budget.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRuntime {
     engines: Arc<EngineBudget>,
 }
 
 impl PolicyRuntime {
-    /// The environment for expressions that are evaluated a few times during an analysis. No engine is built for their
-    /// patterns; large patterns end the evaluation with an error.
+    /// Creates a runtime for expressions that are evaluated a few times during an analysis. It builds no engines for
+    /// patterns, and large patterns end the evaluation with an error.
     #[must_use]
     pub fn for_trials() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The language's equality and its extension for strings, at the API server's costs.
+//! The language's equality and string extension, at the API server's costs.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator`.
 

@@ -1,21 +1,21 @@
 //! The types that the API server's libraries add.
 //!
-//! Those of `cel.ObjectType` are object types whose fields nothing declares, so that selecting a field is
-//! an error of the check; those of `cel.OpaqueType` have no fields at all.
+//! Types from `cel.ObjectType` are object types without declared fields, so selecting a field is a type check error.
+//! Types from `cel.OpaqueType` have no fields at all.
 
 use cel::decls::Sig;
 
-/// An authorizer, as the variable `authorizer` holds it.
+/// An authorizer, the type of the variable `authorizer`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `AuthorizerType`.
 pub const AUTHORIZER: Sig = Sig::Object("kubernetes.authorization.Authorizer");
 
-/// A check of a path that is no resource.
+/// A check of a non-resource path.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `PathCheckType`.
 pub const PATH_CHECK: Sig = Sig::Object("kubernetes.authorization.PathCheck");
 
-/// A check of an API group, still without a resource.
+/// A check of an API group, before a resource is chosen.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `GroupCheckType`.
 pub const GROUP_CHECK: Sig = Sig::Object("kubernetes.authorization.GroupCheck");
@@ -30,12 +30,12 @@ pub const RESOURCE_CHECK: Sig = Sig::Object("kubernetes.authorization.ResourceCh
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `DecisionType`.
 pub const DECISION: Sig = Sig::Object("kubernetes.authorization.Decision");
 
-/// An IP address; its name can be written in an expression.
+/// An IP address. Expressions can use the type's name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IPType`.
 pub const IP: Sig = Sig::Opaque("net.IP");
 
-/// A network in CIDR notation; its name can be written in an expression.
+/// A network in CIDR notation. Expressions can use the type's name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDRType`.
 pub const CIDR: Sig = Sig::Opaque("net.CIDR");

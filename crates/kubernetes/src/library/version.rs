@@ -1,8 +1,8 @@
-//! The minor versions of Kubernetes: the newest that is known, and those that expressions need.
+//! The minor versions of Kubernetes: the newest supported one, and those that expressions need.
 //!
-//! A row has the version that introduced it. An API server judges new expressions by the environment of the
-//! version before its own, so that a policy outlives a rollback: what 1.34 introduced can be written since
-//! 1.35. What is stored already is judged by the environment of its own version.
+//! Each row has the version that introduced it. An API server checks new expressions with the environment of the
+//! previous version, so that a policy survives a rollback: additions of 1.34 are available in new expressions since
+//! 1.35. Stored expressions are checked with the environment of the server's own version.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`, `DefaultCompatibilityVersion`),
 //! `environment.go` (`EnvSet`).
@@ -11,7 +11,7 @@ use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};
 use cel::decls::Version;
 
-/// The version whose answers are reproduced.
+/// The version that this crate reproduces.
 pub const LATEST: Version = Version::new(1, 36);
 
 /// The first version with policies in a stable API.
@@ -26,8 +26,8 @@ pub(super) const V1_32: Version = Version::new(1, 32);
 pub(super) const V1_33: Version = Version::new(1, 33);
 pub(super) const V1_34: Version = Version::new(1, 34);
 
-/// The macros that were introduced after the first version: the name, the number of arguments without the
-/// receiver, and that version.
+/// The macros introduced after the first version: the name, the number of arguments without the receiver, and the
+/// version.
 pub static MACROS: &[(&str, usize, Version)] = &[
     ("optMap", 2, V1_28),
     ("optFlatMap", 2, V1_28),
@@ -44,16 +44,16 @@ pub static MACROS: &[(&str, usize, Version)] = &[
     ("sortBy", 2, V1_34),
 ];
 
-/// The first version whose API server takes new expressions with what `introduced` introduced.
+/// Returns the first version whose API server accepts additions of `introduced` in new expressions.
 #[must_use]
 pub const fn usable_since(introduced: Version) -> Version {
     Version::new(introduced.major, introduced.minor.saturating_add(1))
 }
 
-/// A function or macro that an expression uses and that an older version does not have.
+/// A function or macro in an expression that an older version does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooNew {
-    /// The call; of a macro, the expression that it was expanded to.
+    /// The call. For a macro, the expression of its expansion.
     pub at: ExprId,
     /// The name of the function or macro.
     pub name: String,
@@ -63,10 +63,10 @@ pub struct TooNew {
     pub introduced: Version,
 }
 
-/// The calls in `checked` that an API server of `version` would not take in a new expression, in the order of
-/// their places.
+/// Returns the calls in `checked` that an API server of `version` would not accept in a new expression, in the order of
+/// their locations.
 ///
-/// A call counts by the oldest of the overloads that its arguments allow.
+/// The version of a call is that of the oldest overload that its arguments allow.
 #[must_use]
 pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
     let ast = checked.ast();
@@ -93,7 +93,7 @@ pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
             return None;
         };
         let introduced = overloads.iter().map(|row| row.source.introduced).min()?;
-        // What a macro expands to is named by the macro.
+        // Internal functions in expansions of macros are reported as the macro.
         let is_hidden = name.contains('@');
         (is_missing(introduced) && !is_hidden).then(|| TooNew {
             at,

@@ -1,13 +1,13 @@
-//! Applied objects: what an expression has made, with values that no JSON has.
+//! Applied objects: results of expressions, with values that JSON does not have.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
 
-/// A value that is applied.
+/// A value of an applied object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// A null of JSON. The null of an expression is a [`Foreign`] value to the API server.
+    /// A JSON null. The API server treats the null of an expression as a [`Foreign`] value.
     Null,
     /// A boolean.
     Bool(bool),
@@ -15,29 +15,29 @@ pub enum Applied {
     Int(i64),
     /// A double.
     Double(f64),
-    /// A text.
+    /// A string.
     Text(String),
     /// A list.
     List(Vec<Applied>),
     /// A map or an object.
     Map(BTreeMap<String, Applied>),
-    /// Anything else, which no schema takes.
+    /// Any other value, which no schema accepts.
     Foreign(Foreign),
 }
 
-/// A value that is none of JSON to the API server, as its messages show it.
+/// A value that is not JSON in the API server, with its representations in messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
-    /// The value's Go type, as `%T` writes it.
+    /// The value's Go type, formatted with `%T`.
     pub go_type: String,
-    /// The value within a pointer to a struct, as `%v` writes it.
+    /// The value in a pointer to a struct, formatted with `%v`.
     pub plain: String,
-    /// The value as `%#v` writes it.
+    /// The value formatted with `%#v`.
     pub syntax: String,
 }
 
 impl From<&Value> for Applied {
-    /// An integer that does not fit 64 bits is a double.
+    /// An integer that does not fit 64 bits becomes a double.
     fn from(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -58,7 +58,7 @@ impl From<&Value> for Applied {
 }
 
 impl Applied {
-    /// Reports whether the value has at most `depth` levels.
+    /// Returns true if the value has at most `depth` levels.
     pub(super) fn is_shallower(&self, depth: usize) -> bool {
         let mut open = vec![(self, 1_usize)];
         while let Some((value, level)) = open.pop() {
@@ -76,7 +76,7 @@ impl Applied {
     }
 }
 
-/// The number of JSON; null for one that JSON does not have.
+/// Returns the JSON number, or null for NaN and infinities.
 pub(super) fn json_double(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

@@ -1,4 +1,4 @@
-//! Atomic lists, maps and objects that an applied object sets, which it may not.
+//! Finds atomic lists, maps and objects in an applied object, which must not contain any.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go`, `findAtomics`.
 
@@ -6,10 +6,10 @@ use super::element::Path;
 use super::node::Node;
 use super::types::{Relationship, TypeRef, Types};
 
-/// How many bytes of paths are kept.
+/// The maximum total size of returned paths, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The paths of all atomic values in `value`, with the fields that lead to the first.
+/// Returns the paths of all atomic values in `value`, and the fields on the path to the first.
 pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> (Vec<String>, Vec<String>) {
     let mut found = Found::default();
     found.look(types, type_, value, &Path::Root);
@@ -45,7 +45,7 @@ impl Found {
                     self.push(path);
                 }
                 for (name, value) in fields {
-                    // What is no declared field is not looked into.
+                    // Undeclared fields are not visited.
                     if let Some(field) = map.fields.get(*name) {
                         self.look(types, &field.type_, value, &Path::Field(path, name));
                     }

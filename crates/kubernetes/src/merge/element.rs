@@ -1,4 +1,4 @@
-//! The keys by which the items of a list are told apart, and paths to values.
+//! The keys that identify the items of a list, and paths to values.
 //!
 //! Source: structured-merge-diff `fieldpath/element.go` (`PathElement`), `typed/helpers.go`
 //! (`listItemToPathElement`).
@@ -63,10 +63,10 @@ impl PartialEq for Key<'_> {
 
 impl Eq for Key<'_> {}
 
-/// The key of an item of a list.
+/// Returns the key of an item of a list.
 ///
 /// # Errors
-/// The reason that it has none, in the words of the API server.
+/// Returns the API server's message if the item has no key.
 pub(super) fn key_of<'a>(
     types: &'a Types,
     list: &'a ListType,
@@ -121,7 +121,7 @@ pub(super) fn key_of<'a>(
     Ok(Key::Fields(fields))
 }
 
-/// The default of a key field.
+/// Returns the default of a key field.
 ///
 /// Source: structured-merge-diff `typed/helpers.go`, `getAssociativeKeyDefault`.
 fn default_of<'a>(
@@ -140,14 +140,14 @@ fn default_of<'a>(
         .get(name)
         .and_then(|field| field.default.as_ref());
     Ok(default.map(|default| match Node::of_json(default) {
-        // A default is read as any JSON, where all numbers are doubles.
+        // Defaults are decoded as generic JSON, where all numbers are doubles.
         #[expect(clippy::cast_precision_loss, reason = "as upstream reads it")]
         Node::Int(number) => Node::Double(number as f64),
         other => other,
     }))
 }
 
-/// The path to a value, from the value up.
+/// The path to a value, linked from the value to the root.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path<'a> {
     Root,
@@ -157,7 +157,7 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// The fields on the way, without the elements of lists.
+    /// Returns the fields on the path, without list elements.
     pub(super) fn fields(&self) -> Vec<String> {
         let mut fields = Vec::new();
         let mut at = self;

@@ -1,9 +1,8 @@
-//! Merging an applied object into the live one by the schema of the kind, as the API server does for the
+//! Merges an applied object into the live object by the schema of the kind, as the API server does for the
 //! `applyConfiguration` of mutating policies: server-side apply without ownership.
 //!
 //! [`Types`] are the schemas of one OpenAPI document, in the form of structured-merge-diff, and [`apply`] merges. A
-//! list whose schema says by which keys its items are told apart is merged item by item, an atomic one may not be
-//! applied at all.
+//! list whose schema declares keys is merged item by item. Atomic lists must not be applied at all.
 //!
 //! ```
 //! use kubernetes::merge::{Applied, Error, Types, apply};
@@ -33,9 +32,9 @@
 //!     "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .sizes"
 //! );
 //! # Ok::<(), String>(())
-//! ```
-//!
-//! The order in which the API server names several errors is that of Go's maps; here it is that of the fields' names.
+//! Several errors are sorted by field name, upstream's order is the random order of Go's maps. For an object with
+//! fields that its schema does not declare, upstream reports a random one of them, possibly with errors of other
+//! fields. Here, only the first such field is reported.
 //! Of an object with fields that its schema does not declare, the API server names one of them and perhaps errors of
 //! other fields; here the first of them is named alone.
 //!
@@ -67,31 +66,31 @@ pub use undeclared::undeclared;
 use node::Node;
 use validate::{Texts, Validation};
 
-/// How deep an object may nest.
+/// The maximum depth of an object.
 ///
-/// Differs: the API server reads ten thousand levels.
+/// Differs: the API server's limit is ten thousand levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// An object that is not one of its kind, or does not go together with another.
+/// An object that does not match its type or cannot be merged with another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Invalid {
-    /// The reason, in the words of the API server.
+    /// The API server's message.
     pub reason: String,
-    /// The fields that lead to what it is about first, without the elements of lists.
+    /// The fields on the path to the first error, without list elements.
     pub fields: Vec<String>,
 }
 
-/// The reason that an object cannot be merged, in the words of the API server.
+/// Error of a merge, with the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The applied object is not one of its kind.
+    /// The applied object does not match its type.
     #[error("failed to convert patch object to typed object: {0}")]
     Applied(Invalid),
-    /// There is no type for its kind.
+    /// The kind has no type.
     #[error("failed to convert patch object to typed object: no corresponding type for {0}")]
     NoType(String),
-    /// The applied object sets what has to be set as a whole.
+    /// The applied object sets atomic values.
     #[error(
         "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
         .paths.join(", ")
@@ -99,22 +98,22 @@ pub enum Error {
     Atomic {
         /// The paths.
         paths: Vec<String>,
-        /// The fields that lead to the first.
+        /// The fields on the path to the first atomic value.
         fields: Vec<String>,
     },
-    /// The live object is not one of its kind.
+    /// The live object does not match its type.
     #[error("failed to convert original object to typed object: {0}")]
     Live(Invalid),
     /// The objects cannot be merged.
     #[error("failed to merge patch: {0}")]
     Merge(Invalid),
-    /// An object is beyond what is followed here.
+    /// An object exceeds [`MAX_DEPTH`].
     #[error("the object nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
 impl Error {
-    /// The fields of the applied object that lead to what the error is about first, where it is about a field of it.
+    /// Returns the path of the field of the applied object that caused the error first, if there is one.
     #[must_use]
     pub fn fields(&self) -> Option<&[String]> {
         match self {
@@ -126,13 +125,13 @@ impl Error {
     }
 }
 
-/// Merges `applied` into `live`, an object of the kind `gvk`, and gives the merged object.
+/// Merges `applied` into `live`, an object of the kind `gvk`, and returns the merged object.
 ///
-/// What `applied` says of apiVersion and kind does not count. A custom resource is one that the API server has decoded;
-/// an object of Kubernetes' own APIs is one as policies see it.
+/// apiVersion and kind of `applied` are ignored. A custom resource must be decoded as in the API server, an object of a
+/// built-in API must be in the form that policies see.
 ///
 /// # Errors
-/// [`Error`], in the words of the API server, which puts `error applying patch: ` before them.
+/// Returns an [`Error`] with the API server's message. The API server adds the prefix `error applying patch: `.
 pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Result<Value, Error> {
     if !is_shallower(live, MAX_DEPTH) || !applied.is_shallower(MAX_DEPTH) {
         return Err(Error::TooDeep);

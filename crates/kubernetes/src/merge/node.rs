@@ -1,4 +1,4 @@
-//! Values under a merge, of the applied object and of the live one.
+//! Values of the applied and of the live object during a merge.
 //!
 //! Source: structured-merge-diff `value/value.go` (`Value`, `Compare`, `ToString`).
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::applied::{Applied, Foreign, json_double};
 
-/// A value.
+/// A value of the applied or of the live object.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'a> {
     Null,
@@ -90,9 +90,9 @@ impl<'a> Node<'a> {
         )
     }
 
-    /// The value as the path of an item of a list shows it.
+    /// Formats the value for the path of a list item.
     ///
-    /// Source: structured-merge-diff `value/value.go`, `ToString`; entries of maps are in the order of chance there.
+    /// Source: structured-merge-diff `value/value.go`, `ToString`. The order of map entries is random there.
     pub(super) fn path_text(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -117,7 +117,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The order of values, of whatever types; those that are equal are one to a list that is a set.
+    /// Compares values of any types. A list of type `set` contains equal values only once.
     ///
     /// Source: structured-merge-diff `value/value.go`, `Compare`.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
@@ -147,7 +147,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The place of a type among the types.
+    /// Returns the rank of the value's type in the order.
     fn rank(&self) -> u8 {
         match self {
             Self::Double(_) => 0,

@@ -1,4 +1,4 @@
-//! Types of values, as structured-merge-diff has them.
+//! Types of values, as in structured-merge-diff.
 //!
 //! Source: structured-merge-diff `schema/elements.go`.
 
@@ -14,16 +14,16 @@ use crate::schema::{Builtin, Gvk, SchemaError};
 #[derive(Debug, Default)]
 pub struct Types {
     named: BTreeMap<String, Atom>,
-    /// For each kind its type.
+    /// The type of each kind.
     kinds: BTreeMap<Gvk, TypeRef>,
 }
 
 impl Types {
-    /// The types of an OpenAPI v3 document, as the API server publishes one for each group version.
+    /// Converts an OpenAPI v3 document that the API server publishes for a group version.
     ///
     /// # Errors
-    /// [`SchemaError::Document`] where it is no document, or has a schema that cannot be converted: the API server
-    /// then knows none of its kinds.
+    /// Returns [`SchemaError::Document`] if the document cannot be parsed or a schema cannot be converted. The API
+    /// server then has no types for any of its kinds.
     pub fn of_document(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         let document: Value = serde_json::from_str(&text)
@@ -31,18 +31,18 @@ impl Types {
         Self::of_value(&document)
     }
 
-    /// The types of the document that is published for a version of a CustomResourceDefinition.
+    /// Converts the document that is published for a version of a CustomResourceDefinition.
     ///
     /// # Errors
-    /// As [`Self::of_document`], and where the schema nests too deeply.
+    /// Same as [`Self::of_document`]. Also returns an error if the schema nests too deeply.
     pub fn of_crd(crd: &Crd, version: &CrdVersion) -> Result<Self, SchemaError> {
         Self::of_value(&custom::document(crd, version)?)
     }
 
-    /// The types of the document that has the schema of a kind of Kubernetes' own APIs.
+    /// Converts the document with the schema of a built-in kind.
     ///
     /// # Errors
-    /// As [`Self::of_document`], and [`SchemaError::UnknownKind`] where there is no such kind.
+    /// Same as [`Self::of_document`]. Also returns [`SchemaError::UnknownKind`] if there is no such kind.
     pub fn of_builtin(builtin: &Builtin, gvk: &Gvk) -> Result<Self, SchemaError> {
         Self::of_document(&builtin.document(gvk)?)
     }
@@ -64,13 +64,13 @@ impl Types {
         Ok(Self { named, kinds })
     }
 
-    /// Reports whether there is a schema for objects of the kind.
+    /// Returns true if the kind has a schema.
     #[must_use]
     pub fn has(&self, gvk: &Gvk) -> bool {
         self.kinds.contains_key(gvk)
     }
 
-    /// The kinds that there are schemas for, sorted.
+    /// Returns the kinds with a schema, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
@@ -79,7 +79,7 @@ impl Types {
         self.kinds.get(gvk)
     }
 
-    /// The type that is referred to; `None` where there is none of the name.
+    /// Resolves a reference. Returns `None` if there is no type with that name.
     ///
     /// Source: structured-merge-diff `schema/elements.go`, `Schema.Resolve`.
     pub(super) fn resolve<'a>(&'a self, reference: &'a TypeRef) -> Option<Resolved<'a>> {
@@ -125,14 +125,14 @@ pub(super) enum Scalar {
     Untyped,
 }
 
-/// The relationship of the items of a list, or the entries of a map.
+/// The relationship of the items of a list or the entries of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relationship {
-    /// The items of a list are told apart by keys, or by their values.
+    /// List items are identified by keys or by their values.
     Associative,
-    /// There are no items but only a whole.
+    /// The list or map is replaced as a whole.
     Atomic,
-    /// The entries of a map.
+    /// The entries of a map are merged separately.
     Separable,
 }
 
@@ -140,7 +140,7 @@ pub(super) enum Relationship {
 #[derive(Clone, Debug)]
 pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,
-    /// The type of what is no field; `None` where there must be nothing else.
+    /// The type of undeclared entries, or `None` if they are not allowed.
     pub(super) element: Option<TypeRef>,
     pub(super) relationship: Relationship,
 }
@@ -160,11 +160,11 @@ pub(super) struct ListType {
     pub(super) relationship: Relationship,
 }
 
-/// A type, by its name or at its place.
+/// A reference to a type by name, or an inline type.
 #[derive(Clone, Debug)]
 pub(super) struct TypeRef {
     pub(super) target: Target,
-    /// The relationship that counts instead of that of the type.
+    /// Overrides the relationship of the type.
     pub(super) relationship: Option<Relationship>,
 }
 
@@ -182,7 +182,7 @@ impl TypeRef {
         }
     }
 
-    /// The name of the type as messages have it.
+    /// Returns the name of the type for messages.
     pub(super) fn name(&self) -> &str {
         match &self.target {
             Target::Named(name) => name,
@@ -191,7 +191,7 @@ impl TypeRef {
     }
 }
 
-/// The forms of a value, with the relationship that counts.
+/// The forms of a value with the effective relationship.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolved<'a> {
     pub(super) map: Option<(&'a MapType, Relationship)>,
@@ -199,7 +199,7 @@ pub(super) struct Resolved<'a> {
     pub(super) list: Option<(&'a ListType, Relationship)>,
 }
 
-/// The form that a value has to have.
+/// The form that a value must have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'a> {
     Map(&'a MapType, Relationship),
@@ -208,7 +208,7 @@ pub(super) enum Form<'a> {
 }
 
 impl<'a> Resolved<'a> {
-    /// The forms that are left where the value is known; all of them where it has none of these.
+    /// Returns the forms that match the value, or all forms if none matches.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `deduceAtom`.
     pub(super) fn deduced(self, value: Option<&super::node::Node<'_>>) -> Self {
@@ -235,7 +235,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// The form that counts.
+    /// Returns the effective form.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `handleAtom`.
     pub(super) fn form(self) -> Option<Form<'a>> {
@@ -256,7 +256,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// Reports whether two choices of forms of one type are the same.
+    /// Returns true if both have the same subset of the forms of one type.
     pub(super) fn has_forms_of(&self, other: &Self) -> bool {
         self.map.is_some() == other.map.is_some()
             && self.scalar.is_some() == other.scalar.is_some()

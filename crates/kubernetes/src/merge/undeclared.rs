@@ -1,4 +1,4 @@
-//! Fields that a schema does not declare, which strict decoding refuses.
+//! Finds fields that a schema does not declare. Strict decoding rejects them.
 //!
 //! Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go` (`saveStrictError`).
 
@@ -10,13 +10,13 @@ use super::types::{TypeRef, Types};
 use super::{MAX_DEPTH, is_shallower};
 use crate::schema::Gvk;
 
-/// How many fields are named.
+/// The maximum number of reported fields.
 ///
 /// Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go`, `strictErrors`.
 const MAX_FIELDS: usize = 100;
 
-/// The paths of the fields of `object` that the schema of its kind does not declare, as `spec.ports[0].pot`, in the
-/// order of their names.
+/// Returns the paths of the fields of `object` that the schema of its kind does not declare, such as
+/// `spec.ports[0].pot`, sorted by name.
 #[must_use]
 pub fn undeclared(types: &Types, gvk: &Gvk, object: &Value) -> Vec<String> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The merge of two values of one type.
+//! Merges two values of the same type.
 //!
 //! Source: structured-merge-diff `typed/merge.go` (`mergingWalker` with `ruleKeepRHS`).
 
@@ -28,10 +28,10 @@ struct Merge<'a> {
     types: &'a Types,
 }
 
-/// A value that one side has, or not.
+/// The value of one side, if there is one.
 type Side<'v, 'a> = Option<&'v Node<'a>>;
 
-/// Of what is set as a whole that of the right, if it has any.
+/// Returns the value of an atomic field: that of the right side, if it has one.
 fn leaf(left: Side<'_, '_>, right: Side<'_, '_>) -> Option<Value> {
     right.or(left).map(Node::to_json)
 }
@@ -57,7 +57,7 @@ impl<'a> Merge<'a> {
             return self.form(of_left, type_, left, right, path, errors);
         }
         if left.is_some() && !of_left.has_forms_of(&of_right) {
-            // What the form of the left comes to is dropped, but not its errors.
+            // The result for the form of the left side is dropped, but its errors are kept.
             self.form(of_left, type_, left, right, path, errors);
         }
         self.form(of_right, type_, left, right, path, errors)
@@ -163,7 +163,7 @@ impl<'a> Merge<'a> {
                     (left.by_key(key, of_left), right.by_key(key, of_right))
                 }
             };
-            // Errors of items are not handed on.
+            // Errors of items are discarded.
             let mut dropped = Texts::default();
             let type_ = &list.element;
             merged.extend(self.value(type_, of_left, of_right, &Path::Root, &mut dropped));
@@ -171,7 +171,7 @@ impl<'a> Merge<'a> {
         (!merged.is_empty()).then_some(Value::Array(merged))
     }
 
-    /// The items of a list by their keys.
+    /// Indexes the items of a list by their keys.
     fn indexed(
         self,
         list: &'a ListType,
@@ -209,7 +209,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The fields of a map; what is no map counts for none.
+/// Returns the fields of a map. Other values have no fields.
 fn fields_of<'v, 'a>(side: Side<'v, 'a>) -> &'v BTreeMap<&'a str, Node<'a>> {
     static EMPTY: BTreeMap<&str, Node<'_>> = BTreeMap::new();
     match side {
@@ -225,7 +225,7 @@ fn items_of<'v, 'a>(side: Side<'v, 'a>) -> &'v [Node<'a>] {
     }
 }
 
-/// The keys of two lists, numbered.
+/// The numbered keys of two lists.
 #[derive(Debug, Default)]
 struct Keys<'a> {
     ids: BTreeMap<Key<'a>, usize>,
@@ -244,11 +244,11 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A list by the keys of its items.
+/// A list, indexed by the keys of its items.
 #[derive(Debug, Default)]
 struct Indexed {
     keys: Vec<usize>,
-    /// For each key the place of its item; `None` where several items have it.
+    /// The position of the item for each key, or `None` if several items have the key.
     observed: BTreeMap<usize, Option<usize>>,
 }
 
@@ -257,7 +257,7 @@ impl Indexed {
         self.observed.contains_key(&key)
     }
 
-    /// The item with a key; a null where several have it.
+    /// Returns the item with a key, or a null if several items have it.
     fn by_key<'v, 'a>(&self, key: usize, items: &'v [Node<'a>]) -> Option<&'v Node<'a>> {
         match self.observed.get(&key)? {
             Some(n) => items.get(*n),
@@ -266,19 +266,19 @@ impl Indexed {
     }
 }
 
-/// The next item of the merged list.
+/// The source of the next item of the merged list.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The item of the left at this place.
+    /// The item at this position of the left list.
     Left(usize),
-    /// The items of both sides with this key, where both come next.
+    /// The items of both lists with this key, which is next in both.
     Both(usize),
-    /// The item of the right with this key, merged with that of the left if it has one.
+    /// The item of the right list with this key, merged with the left item if there is one.
     Right(usize),
 }
 
-/// The order of a merged list: that of the right for what both have, with the items of the left alone where they
-/// stood.
+/// Returns the order of a merged list: common items in the order of the right list, other items of the left list at
+/// their positions.
 ///
 /// Source: structured-merge-diff `typed/merge.go`, `visitListItems`.
 fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
@@ -301,7 +301,7 @@ fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
                 continue;
             }
             if right.has(key) && next_shared.is_some_and(|next| next != key) {
-                // The right has it too, but not next.
+                // The right list has the key too, but not next.
                 at_left = at_left.saturating_add(1);
                 continue;
             }

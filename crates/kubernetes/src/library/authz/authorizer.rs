@@ -1,9 +1,9 @@
-//! Who may do what: what `authorizer` in expressions asks, and answers from a list.
+//! The interface of authorization checks for `authorizer` in expressions, and an implementation with a list of rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Who asks.
+/// A user who makes a request.
 ///
 /// Source: k8s.io/apiserver `pkg/authentication/user/user.go`, `Info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct UserInfo {
 }
 
 impl UserInfo {
-    /// The user that the service account `name` of `namespace` is.
+    /// Returns the user of the service account `name` in `namespace`.
     ///
     /// Source: k8s.io/apiserver `pkg/authentication/serviceaccount/util.go`, `ServiceAccountInfo.UserInfo`.
     #[must_use]
@@ -64,15 +64,15 @@ pub struct AuthorizerAttributes {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The path of a request that is for no resource.
+    /// The path of a non-resource request.
     pub path: String,
-    /// The selector of fields, as the expression wrote it; one that cannot be read selects everything.
+    /// The field selector as written in the expression. One that cannot be parsed selects everything.
     pub field_selector: String,
-    /// The selector of labels, as the expression wrote it; one that cannot be read selects everything.
+    /// The label selector as written in the expression. One that cannot be parsed selects everything.
     pub label_selector: String,
 }
 
-/// Decisions of an authorizer.
+/// Decision of an authorizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthorizerDecision {
     /// Allowed.
@@ -84,24 +84,24 @@ pub enum AuthorizerDecision {
     NoOpinion,
 }
 
-/// The answer of an authorizer.
+/// The response of an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerAnswer {
     /// The decision.
     pub decision: AuthorizerDecision,
-    /// Why; may be empty.
+    /// The reason, may be empty.
     pub reason: String,
-    /// Why it could not be told.
+    /// The error of a failed check.
     pub error: Option<String>,
 }
 
-/// Answers who may do what.
+/// Decides authorization checks.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// The answer to a check.
+    /// Decides a check.
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }
 
-/// An answer, and the checks that it answers: a field that is `None` fits all.
+/// A response and the checks to which it applies. A field that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerRule {
     /// The name of the user.
@@ -122,7 +122,7 @@ pub struct AuthorizerRule {
     pub name: Option<String>,
     /// The path.
     pub path: Option<String>,
-    /// The answer.
+    /// The response.
     pub answer: AuthorizerAnswer,
 }
 
@@ -144,8 +144,8 @@ impl AuthorizerRule {
     }
 }
 
-/// An authorizer with a list of answers: the first rule that fits answers, and where none does there is no
-/// opinion.
+/// An authorizer with a list of rules. The first matching rule determines the response, which is `NoOpinion` if there
+/// is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerList(pub Vec<AuthorizerRule>);
 

@@ -1,4 +1,4 @@
-//! The values of authorization checks: an authorizer, checks that are being built, decisions.
+//! The values of authorization checks: an authorizer, checks under construction, and decisions.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/authz.go` (`authorizerVal`, `pathCheckVal`, `groupCheckVal`,
 //! `resourceCheckVal`, `decisionVal`, `receiverOnlyObjectVal`).
@@ -13,7 +13,7 @@ use cel::decls::Sig;
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
-/// An authorizer, and the user that it is asked about.
+/// An authorizer and the user to check.
 #[derive(Clone, Debug)]
 pub struct AuthorizerValue {
     user: Arc<UserInfo>,
@@ -21,7 +21,7 @@ pub struct AuthorizerValue {
 }
 
 impl AuthorizerValue {
-    /// The value of the variable `authorizer` for a request of `user`.
+    /// Creates the value of the variable `authorizer` for a request of `user`.
     #[must_use]
     pub fn new(user: UserInfo, authorizer: Arc<dyn Authorizer>) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns the length of the user's texts, in bytes.
+    /// Returns the total length of the user's strings, in bytes.
     fn text_len(&self) -> usize {
         let groups = self.user.groups.iter().map(String::len).sum::<usize>();
         self.user.name.len().saturating_add(groups)
@@ -57,7 +57,7 @@ impl AuthorizerValue {
         }
     }
 
-    /// The check of a resource, as `authorizer.requestResource` is of that of the request.
+    /// Returns a check of a resource, such as `authorizer.requestResource` for the resource of the request.
     #[must_use]
     pub fn resource(&self, group: &str, resource: &str) -> ResourceCheck {
         self.group(group).resource(resource)
@@ -96,7 +96,7 @@ impl PathCheck {
     }
 }
 
-/// A check of an API group, still without a resource.
+/// A check of an API group, before a resource is chosen.
 #[derive(Clone, Debug)]
 pub struct GroupCheck {
     authorizer: AuthorizerValue,
@@ -128,11 +128,11 @@ pub struct ResourceCheck {
     authorizer: AuthorizerValue,
     group: String,
     resource: String,
-    /// The subresource, or nothing.
+    /// The subresource, may be empty.
     pub subresource: String,
-    /// The namespace, or nothing.
+    /// The namespace, may be empty.
     pub namespace: String,
-    /// The name of the object, or nothing.
+    /// The name of the object, may be empty.
     pub name: String,
     pub(super) field_selector: String,
     pub(super) label_selector: String,
@@ -171,7 +171,7 @@ impl ResourceCheck {
     }
 }
 
-/// Answer of an authorizer.
+/// The decision of an authorizer.
 #[derive(Clone, Debug)]
 pub struct Decision(AuthorizerAnswer);
 
@@ -194,7 +194,7 @@ impl Decision {
     }
 }
 
-/// Declares the values that have methods and support nothing else.
+/// Declares values that only have methods.
 macro_rules! receiver_only {
     ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
@@ -207,7 +207,7 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the text of the value that it wraps for Go, which is the error that it wraps nothing.
+            /// Returns the string that Go's value wraps: its error message, if it has one.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

@@ -1,4 +1,4 @@
-//! Estimates of costs, by the sizes of the operands.
+//! Cost estimates by the sizes of the operands.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost`.
 
@@ -14,16 +14,16 @@ use cel::types::Type;
 
 type Sizes<'a> = &'a dyn SizeEstimator;
 
-/// The cost of a function that does next to nothing.
+/// The cost of a trivial function.
 const NOMINAL: CostEstimate = CostEstimate::fixed(1);
 
-/// The estimate of a call without the operands that its signature has, which no check lets through.
+/// The estimate of a call whose operands do not match its signature. Checked expressions have no such calls.
 const ONE_UNIT: CallEstimate = CallEstimate::of_cost(NOMINAL);
 
-/// The bytes of an address, of the fourth or the sixth version.
+/// The size of an IPv4 or IPv6 address, in bytes.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
 
-/// One walk over a text, whose result is no longer than it.
+/// Estimates one pass over a string whose result is no longer than it.
 pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(text) = text else { return ONE_UNIT };
     let size = size_of(sizes, text);
@@ -37,7 +37,7 @@ pub(super) fn parsing(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// The address is parsed, and compared with its own text.
+/// Estimates parsing an address and comparing it with its canonical text.
 pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
         Some(text) => CallEstimate::of_cost(twice(size_of(sizes, text))),
@@ -45,7 +45,7 @@ pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// One walk over a list with a comparison for each element, or over a string.
+/// Estimates one pass over a list with a comparison per element, or over a string.
 pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -61,23 +61,23 @@ pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::of_cost(size.times_cost(comparison))
 }
 
-/// The text is read, and the result is written.
+/// Estimates reading a string and writing the result.
 pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [replaced, replacement, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
     };
     let size = size_of(sizes, target);
     let (replaced, replacement) = (size_of(sizes, replaced), size_of(sizes, replacement));
-    // The longest result: as many as can be of the shortest parts become the longest replacement.
+    // The longest result has the maximum number of the shortest parts, each replaced by the longest replacement.
     let (most, kept_most) = if replaced.min == 0 {
-        // An empty part is found between any two code points, and at both ends.
+        // An empty part matches between any two code points and at both ends.
         (size.max.saturating_add(1), size.max)
     } else if replacement.max <= replaced.min {
         (0, size.max)
     } else {
         (quotient(size.max, replaced.min), 0)
     };
-    // The shortest result: as many as can be of the longest parts become the shortest replacement.
+    // The shortest result has the maximum number of the longest parts, each replaced by the shortest replacement.
     let (fewest, kept_fewest) = if replaced.max == 0 {
         (size.min.saturating_add(1), size.min)
     } else if replaced.max <= replacement.min {
@@ -91,7 +91,7 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// The text is read, and the parts are written: at most one for each code point.
+/// Estimates reading a string and writing its parts: at most one per code point.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -104,7 +104,7 @@ pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), SizeEstimate::new(0, most))
 }
 
-/// The result is written: all elements, and a separator between any two.
+/// Estimates writing the result: all elements, and a separator between any two.
 pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(list) = call.target else {
         return ONE_UNIT;
@@ -123,13 +123,13 @@ pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(traversal_cost(size), size)
 }
 
-/// The regular expression runs over the text; each code point may be a match of its own.
+/// Estimates a regular expression search in a string. Each code point may be a match.
 pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [regex, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
     };
     let size = size_of(sizes, target);
-    // An empty text still costs what the regular expression does.
+    // An empty string still has the cost of the regular expression.
     let text = traversal_cost(size.plus(SizeEstimate::fixed(1)));
     let regex = size_of(sizes, regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
     CallEstimate::sized(text.times(regex), SizeEstimate::new(0, size.max))
@@ -163,13 +163,13 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// The network is masked, and the bits of its prefix are compared.
+/// Returns the cost of masking a network and comparing the prefix bits.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)
 }
 
-/// `cost`, with that of parsing the argument.
+/// Adds the cost of parsing the argument to `cost`.
 fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
         Some(text) => CallEstimate::of_cost(cost.plus(traversal_cost(size_of(sizes, text)))),
@@ -177,7 +177,7 @@ fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEs
     }
 }
 
-/// Parsing a selector, and keeping its requirements, each of which has two code points at least.
+/// Estimates parsing a selector and storing its requirements. Each requirement has at least two code points.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
 pub(super) fn selector(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
@@ -209,7 +209,7 @@ pub(super) fn equality(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// The cost of comparing two values of one of the API server's types.
+/// Returns the cost of comparing two values of a type that the API server adds.
 fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate> {
     let (Some(name), Some(other)) = (name_of(left.type_()), name_of(right.type_())) else {
         return None;
@@ -233,7 +233,7 @@ fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate
             Some(CostEstimate::new(1, MAX_FORMAT_SIZE).by_factor(STRING_TRAVERSAL_COST_FACTOR))
         }
         (Type::Struct(_), "kubernetes.URL") => {
-            // Upstream looks at the right side only.
+            // Upstream only uses the size of the right side.
             let size = right.computed_size().map_or(1, |size| size.max);
             Some(CostEstimate::new(1, size).by_factor(STRING_TRAVERSAL_COST_FACTOR))
         }
@@ -257,7 +257,7 @@ fn twice(size: SizeEstimate) -> CostEstimate {
     size.by_factor(2.0 * STRING_TRAVERSAL_COST_FACTOR)
 }
 
-/// The quotient of the nearest floats, rounded up.
+/// Returns the quotient in floating point, rounded up.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -268,7 +268,7 @@ fn quotient(size: u64, part: u64) -> u64 {
     (size as f64 / part as f64).ceil() as u64
 }
 
-/// How much more a text costs that a regular expression of `size` bytes is matched with.
+/// Returns the cost factor of matching a string with a regular expression of `size` bytes.
 #[expect(
     clippy::cast_precision_loss,
     reason = "sizes of regular expressions are small"

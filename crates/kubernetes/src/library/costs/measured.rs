@@ -1,6 +1,6 @@
 //! Costs of evaluated calls, by the arguments and the result.
 //!
-//! Costs are computed as upstream does, in doubles where it does, so that they agree to the unit.
+//! The computation uses doubles in the same places as upstream, so the costs agree exactly.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 
@@ -17,7 +17,7 @@ type CallResult = Result<Value, EvalError>;
 
 type Measured = Result<u64, EvalError>;
 
-/// Factor of a function that goes over a text twice.
+/// Cost factor of a function that traverses a string twice.
 const TWICE: f64 = 2.0 * STRING_TRAVERSAL_COST_FACTOR;
 
 pub(super) fn first_read(args: &[Value]) -> u64 {
@@ -46,7 +46,7 @@ pub(super) fn selector(args: &[Value]) -> u64 {
         .saturating_add(requirements)
 }
 
-/// The cost of visiting all of the first argument, which uses steps of the budget.
+/// Returns the cost of traversing the first argument, which consumes fuel of the budget.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
 pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) -> Measured {
@@ -72,7 +72,7 @@ pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) 
     Ok(cost)
 }
 
-/// The cost of going through a value that holds no others: of a text by its bytes.
+/// Returns the cost of traversing a value without nested values. The cost of a string depends on its size in bytes.
 fn flat_cost(value: &Value) -> u64 {
     let of_bytes = |len: usize| {
         scaled(
@@ -91,7 +91,7 @@ pub(super) fn searched(args: &[Value]) -> u64 {
     matching_cost(size_at(args, 0), size_at(args, 1))
 }
 
-/// The cost of comparing an address with a network.
+/// Returns the cost of comparing an address with a network.
 fn compared_with_network(args: &[Value]) -> u64 {
     string_traversal_cost(size_at(args, 0).wrapping_mul(2))
 }
@@ -105,7 +105,7 @@ pub(super) fn contains_ip_text(args: &[Value]) -> u64 {
     compared_with_network(args).wrapping_add(text)
 }
 
-/// The cost of comparing a network with a network.
+/// Returns the cost of comparing a network with a network.
 pub(super) fn contains_cidr(args: &[Value]) -> u64 {
     let masked = string_traversal_cost(size_at(args, 0));
     compared_with_network(args)
@@ -118,8 +118,8 @@ pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
     contains_cidr(args).wrapping_add(text)
 }
 
-/// Values of the types that the API server adds are compared at the cost of one. Others that are opaque
-/// here, such as messages and fields of unknown type, go by the language's own rule.
+/// Returns the cost of comparing two values: one for types that the API server adds. Other values that are opaque here,
+/// such as messages and fields of unknown type, have the costs of the language.
 pub(super) fn equality(args: &[Value]) -> u64 {
     match args {
         [Value::Opaque(value), _] if is_added(&value.type_()) => 1,
@@ -127,7 +127,7 @@ pub(super) fn equality(args: &[Value]) -> u64 {
     }
 }
 
-/// Reports whether a type is one that the API server adds to the language's.
+/// Returns true if the API server adds the type to the language.
 fn is_added(type_: &Type) -> bool {
     let name = type_.type_name();
     ["kubernetes.", "net."]

@@ -7,7 +7,7 @@ use cel::decls::{OverloadRow, Sig};
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Value};
 
-/// The row `id` of the base environment.
+/// Returns the row `id` of the base environment.
 fn row(id: &str) -> &'static OverloadRow {
     let functions = base_env().library().functions();
     let mut rows = functions.flat_map(|function| &function.overloads);
@@ -42,7 +42,7 @@ fn sizes_of_replaced_strings() {
     check(4, [(1, 2), (1, 1)], (2, 4));
 }
 
-/// Values that nothing is known of cost up to a tenth of the longest text to compare.
+/// Unknown values cost up to a tenth of the longest string to compare.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]

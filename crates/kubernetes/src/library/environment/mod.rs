@@ -1,7 +1,7 @@
-//! The base environment of the API server: its libraries, put together.
+//! The base environment of the API server: the combination of its libraries.
 //!
-//! Of the environment all is known here that does not depend on a policy: functions, named types, validators.
-//! Variables and object types are added on top, by [`Env::extend`].
+//! It contains everything that does not depend on a policy: functions, named types, validators. Variables and object
+//! types are added by [`Env::extend`].
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`).
 
@@ -24,13 +24,13 @@ static LISTS_0: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VER
 static LISTS_1: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_1);
 static LISTS_2: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_2);
 
-/// All tables beside the language's own, in the order in which their overloads are added.
+/// All tables in addition to those of the language, in the order in which their overloads are added.
 ///
-/// The order decides between overloads of one function from several libraries. Of two overloads with one id
-/// the first counts.
+/// The order decides between overloads of one function from several libraries. Of two overloads with the same id, the
+/// first counts.
 ///
-/// Differs: upstream has the selectors of `kubernetes.authzSelectors` in every version while the feature
-/// gate `AuthorizeWithSelectors` is on, as it is by default since 1.32; here they come with 1.31.
+/// Differs: upstream has the selectors of `kubernetes.authzSelectors` in every version while the feature gate
+/// `AuthorizeWithSelectors` is on, the default since 1.32; here they are added in 1.31.
 static LIBRARIES: &[&[OverloadRow]] = &[
     url::ROWS,
     regex::ROWS,
@@ -55,14 +55,14 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     LISTS_2,
 ];
 
-/// The types beside the language's own whose names an expression may write.
+/// The types, in addition to those of the language, whose names are valid in expressions.
 static TYPES: &[(&str, Sig)] = &[
     (OPTIONAL_TYPE, Sig::Opaque(OPTIONAL_TYPE)),
     ("net.IP", types::IP),
     ("net.CIDR", types::CIDR),
 ];
 
-/// The checks after the type checker, in the order in which they report.
+/// The validators that run after the type checker, in the order of their reports.
 static VALIDATORS: &[Validator] = &[
     Validator::HomogeneousLiterals,
     Validator::Duration,
@@ -71,7 +71,7 @@ static VALIDATORS: &[Validator] = &[
     Validator::StringFormat,
 ];
 
-/// The functions within whose calls literals may be heterogeneous.
+/// The functions whose calls may contain heterogeneous literals.
 static HOMOGENEOUS_EXEMPT: &[&str] = &[ext::strings::FORMAT.function];
 
 static BASE: LazyLock<Env> = LazyLock::new(|| {
@@ -87,7 +87,7 @@ static BASE: LazyLock<Env> = LazyLock::new(|| {
     Env::new(Arc::new(library))
 });
 
-/// All tables, in the order in which their overloads are added.
+/// Returns all tables, in the order in which their overloads are added.
 fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
     let standard = stdlib::TABLES.iter().copied();
     let own = LIBRARIES.iter().copied();
@@ -96,11 +96,11 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
         .chain(own)
 }
 
-/// The base environment of [`LATEST`](super::version::LATEST): functions and named types, without variables.
+/// Returns the base environment of [`LATEST`](super::version::LATEST): functions and named types, without variables.
 ///
-/// The API server has two: this is `StoredExpressions`. With `NewExpressions`, by which it judges what is
-/// created, it also refuses what the version before its own does not have:
-/// [`too_new`](super::version::too_new) finds that, and [`is_whole_in`] tells whether there is any.
+/// The API server has two environments: this is `StoredExpressions`. With `NewExpressions`, used for created objects,
+/// it also rejects additions that the previous version does not have. [`too_new`](super::version::too_new) finds these,
+/// and [`is_whole_in`] returns true if there are none.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `MustBaseEnvSet`.
 #[must_use]
@@ -108,7 +108,7 @@ pub fn base_env() -> &'static Env {
     &BASE
 }
 
-/// Reports whether an API server of `version` takes everything of the base environment in new expressions.
+/// Returns true if an API server of `version` accepts everything in the base environment in new expressions.
 #[must_use]
 pub fn is_whole_in(version: Version) -> bool {
     let rows = tables().flatten().map(|row| row.source.introduced);

@@ -1,4 +1,4 @@
-//! Walks all rows of all libraries.
+//! Tests over all rows of all libraries.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use cel::env::Ident;
 use cel::stdlib::comparison;
 use cel::types::Type;
 
-/// Every row of every library.
+/// Returns the rows of all libraries.
 fn rows() -> Vec<&'static OverloadRow> {
     tables().flatten().collect()
 }
@@ -24,7 +24,7 @@ fn params(sig: Sig) -> Vec<&'static str> {
     }
 }
 
-/// The overload ids of `function`, in order.
+/// Returns the overload ids of `function`, in order.
 fn ids(function: &str) -> Vec<&'static str> {
     let function = base_env().lookup_function(function);
     function.map_or_else(Vec::new, |f| f.overloads.iter().map(|o| o.row.id).collect())
@@ -49,7 +49,7 @@ fn every_overload_is_evaluated() {
     }
 }
 
-/// The lengths of arguments by which a call is refused are of calls whose costs do not depend on results.
+/// Overloads that reject calls by the lengths of arguments have costs that do not depend on results.
 #[test]
 fn what_is_costed_before_a_call_needs_no_result() {
     for row in rows()
@@ -85,7 +85,7 @@ fn rows_are_well_formed() {
             source.symbol.starts_with("cel-go ") || source.symbol.starts_with("k8s.io/"),
             "{row:?}"
         );
-        // What the arguments leave open is `dyn` at the end of a check: only these two mean that.
+        // Type parameters that the arguments leave open are `dyn` after the check. Only these two overloads need that.
         let open = params(result)
             .iter()
             .any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
@@ -107,8 +107,7 @@ fn overloads_of_a_function_differ() {
     }
 }
 
-/// Of the rows of 1.0 one is there twice: the language's equality, with the costs of the API server and with
-/// its own.
+/// One row of 1.0 exists twice: the equality of the language, with the costs of the API server and with its own.
 #[test]
 fn versions() {
     let mut n_introduced = BTreeMap::new();
@@ -135,7 +134,7 @@ fn versions() {
     );
 }
 
-/// A version after the newest takes all; one takes what it introduced only in what is stored.
+/// A version after the newest accepts everything. A version accepts its own additions only in stored expressions.
 #[test]
 fn new_expressions_may_use_what_the_version_before_has() {
     let newest = rows()

@@ -9,15 +9,15 @@ use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::validation;
 
-/// A format: its name, and what is wrong with a text that should have it.
+/// A format: its name and its validation.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The name that an expression calls it by.
+    /// The name of its function in expressions.
     pub function: &'static str,
-    /// The name by which two formats are held to be the same.
+    /// The name that identifies the format in comparisons.
     pub name: &'static str,
     check: fn(&str) -> Vec<String>,
-    /// The length of the pattern that upstream takes its check to be, by which it costs.
+    /// The length of the pattern that upstream assumes for the cost.
     pub pattern_len: u64,
 }
 
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Returns the messages about what is wrong with `text`; none if it is valid.
+    /// Returns the error messages of `text`. The list is empty if it is valid.
     #[must_use]
     pub fn messages(&self, text: &str) -> Vec<String> {
         (self.check)(text)
@@ -160,7 +160,7 @@ static ALL: [&Format; 13] = [
     &DATETIME,
 ];
 
-/// The format that expressions call `function`.
+/// Returns the format with the function name `function`.
 #[must_use]
 pub fn named(function: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.function == function)

@@ -21,7 +21,7 @@ const SOURCE: Source =
 const CONSTANTS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats").since(V1_31);
 
-/// Formats by name, and validation.
+/// Lookup of formats by name, and validation.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "validate",
@@ -174,7 +174,7 @@ fn validate(_: &EvalBudget, args: &[Value]) -> Result {
     })
 }
 
-/// The cost of matching the text with the pattern that upstream takes the format's check to be.
+/// Returns the cost of matching the string with the pattern that upstream assumes for the format.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 fn validation_cost(args: &[Value]) -> u64 {

@@ -1,6 +1,6 @@
 //! Validation of names, labels and the like.
 //!
-//! A check gives the messages of what is wrong, as upstream words them.
+//! Each check returns error messages in upstream's wording.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/validate/content` (`dns.go`, `kube.go`, `errors.go`),
 //! `pkg/util/validation/validation.go`, `pkg/api/validation/generic.go`; k8s.io/kube-openapi
@@ -8,15 +8,15 @@
 
 use cel::temporal::{TimestampError, parse_timestamp};
 
-/// The greatest length of a label of a DNS name, and of the name and the value of a Kubernetes label.
+/// The maximum length of a label of a DNS name, and of the name and the value of a Kubernetes label.
 const MAX_LABEL_LEN: usize = 63;
 
-/// The greatest length of a DNS name.
+/// The maximum length of a DNS name.
 const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// Unit of length in upstream's messages. The unit is the byte: names are older than labels.
+/// Unit of length in upstream's older messages. The lengths are in bytes there, too.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 
@@ -30,7 +30,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Reports whether all characters of `text` satisfy `is_inner`, and the first and the last one `is_end`.
+/// Returns true if all characters of `text` satisfy `is_inner`, and the first and the last one also `is_end`.
 fn has_form(text: &[u8], is_inner: fn(u8) -> bool, is_end: fn(u8) -> bool) -> bool {
     text.first().is_some_and(|byte| is_end(*byte))
         && text.last().is_some_and(|byte| is_end(*byte))
@@ -66,7 +66,7 @@ pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Validates `text` as a name of RFC 1123, of labels with dots between them.
+/// Validates `text` as a name of RFC 1123: labels separated by dots.
 #[must_use]
 pub fn dns1123_subdomain(text: &[u8]) -> Vec<String> {
     subdomain(text, CHARACTERS)
@@ -102,8 +102,7 @@ pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// `text` with a last `-` and the character before it replaced, as for names that are still to be
-/// completed.
+/// Replaces a trailing `-` of `text` and the character before it, for prefixes of generated names.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validation/generic.go`, `maskTrailingDash`.
 #[must_use]
@@ -123,7 +122,7 @@ const KEY_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.'
                         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
                         regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-/// Validates `text` as the key of a label: a name, perhaps with a domain before it.
+/// Validates `text` as the key of a label: a name with an optional domain prefix.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validate/content/kube.go`, `IsLabelKey`.
 #[must_use]
@@ -185,7 +184,7 @@ pub fn label_value(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Reports whether `text` is a UUID, with or without dashes.
+/// Returns true if `text` is a UUID, with or without dashes.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/default.go`, `UUIDPattern`.
 #[must_use]
@@ -203,7 +202,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Reports whether `text` is base64 with padding, and not empty.
+/// Returns true if `text` is base64 with padding, and not empty.
 ///
 /// Source: k8s.io/kube-openapi `pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 #[must_use]
@@ -213,17 +212,17 @@ pub fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && digits.unwrap_or(text).bytes().all(is_digit)
 }
 
-/// Reports whether `text` is a date such as `2024-02-29`.
+/// Returns true if `text` is a date such as `2024-02-29`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/date.go`, `IsDate`.
 #[must_use]
 pub fn is_date(text: &str) -> bool {
-    // A date of the year 0 is one, too.
+    // A date in the year 0 is valid, too.
     text.len() == "2024-02-29".len()
         && parse_timestamp(&format!("{text}T00:00:00Z")) != Err(TimestampError::Malformed)
 }
 
-/// Reports whether `text` is a date and a time, followed by anything behind a second `T`.
+/// Returns true if `text` is a date and a time. Anything may follow a second `T`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/time.go`, `IsDateTime`.
 #[must_use]
@@ -258,7 +257,7 @@ fn is_time(text: &str) -> bool {
         let offset = offset.and_then(|offset| offset.split_once(':'));
         zone == "z" || offset.is_some_and(|(h, m)| number(h).is_some() && number(m).is_some())
     };
-    // Any character may stand before the fraction.
+    // Any character may precede the fraction.
     let mut behind = rest.chars();
     let fraction = behind
         .next()

@@ -1,6 +1,6 @@
-//! The types that expressions of mutations construct: `Object`, `Object.spec` and so on, and `JSONPatch`.
+//! The types that mutation expressions construct: `Object`, `Object.spec` and so on, and `JSONPatch`.
 //!
-//! No schema is behind them: an `Object` of any name has all fields, each of them `dyn`.
+//! They have no schema: an `Object` of any name has all fields, each of type `dyn`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation` (`DynamicTypeResolver`).
 
@@ -19,25 +19,25 @@ use cel::value::{EvalError, Value};
 pub use object::{Misplaced, ObjectValue};
 pub use patch::JsonPatchValue;
 
-/// The name of the type of the whole object, with which the names of all others begin.
+/// The name of the type of the whole object, the prefix of all other names.
 pub const OBJECT: &str = "Object";
 
 /// The name of the type of an operation of a JSON patch.
 pub const JSON_PATCH: &str = "JSONPatch";
 
-/// The type of the whole object.
+/// Returns the type of the whole object.
 #[must_use]
 pub fn object_type() -> Type {
     Type::Struct(any_object(OBJECT))
 }
 
-/// The type of an operation of a JSON patch.
+/// Returns the type of an operation of a JSON patch.
 #[must_use]
 pub fn json_patch_type() -> Type {
     Type::Struct(StructType::new(JSON_PATCH, Arc::new(PatchFields)))
 }
 
-/// The base environment of expressions of mutations: that of all others, and what mutations add.
+/// Returns the base environment of mutation expressions: [`base_env`] with the additions for mutations.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/cel/compile.go`, `hasPatchTypes`.
 #[must_use]
@@ -50,14 +50,14 @@ pub fn mutation_env() -> &'static Env {
     &ENV
 }
 
-/// Reports whether `name` is one of `Object` or of a part of it.
+/// Returns true if `name` is `Object` or the type of a part of it.
 #[must_use]
 pub fn is_object(name: &str) -> bool {
     name.strip_prefix(OBJECT)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The rule by which the types are known.
+/// Resolves the types by their names.
 #[derive(Clone, Copy, Debug)]
 struct Resolver;
 
@@ -89,7 +89,7 @@ impl TypeResolver for Resolver {
     }
 }
 
-/// The fields of an `Object`: all, and `dyn` each.
+/// The fields of an `Object`: all names, each of type `dyn`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl FieldTypes for AnyFields {
     }
 }
 
-/// The fields of a `JSONPatch`. Others are there too, of no type: upstream finds them, and then nothing fits them.
+/// The fields of a `JSONPatch`. Unknown fields resolve to a type that accepts no value, as upstream does.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/jsonpatch.go`, `JSONPatchType.Field`.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Values of the type `Object`, and of its parts.
+//! Values of the type `Object` and of the types of its parts.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectVal`.
 
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use cel::types::{StructType, Type};
 use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value, format_double};
 
-/// How deep values are walked.
+/// The maximum depth of value walks.
 const MAX_DEPTH: u32 = 500;
 
-/// An object that a literal made.
+/// An object constructed by a literal.
 #[derive(Clone, Debug)]
 pub struct ObjectValue {
     name: Arc<str>,
@@ -20,29 +20,30 @@ pub struct ObjectValue {
 }
 
 impl ObjectValue {
-    /// An object of the type `name`; each field is there once.
+    /// Creates an object of the type `name`. The field names must be unique.
     #[must_use]
     pub fn new(name: Arc<str>, mut fields: Vec<(Arc<str>, Value)>) -> Self {
         fields.sort_by(|(a, _), (b, _)| a.cmp(b));
         Self { name, fields }
     }
 
-    /// The name of its type, `Object.spec`.
+    /// Returns the name of its type, such as `Object.spec`.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.name
     }
 
-    /// Its fields, sorted by name.
+    /// Returns its fields, sorted by name.
     #[must_use]
     pub fn fields(&self) -> &[(Arc<str>, Value)] {
         &self.fields
     }
 
-    /// The mismatches between the names of types and the fields that hold their values, in the API server's words.
+    /// Returns the mismatches between type names and the fields that contain their values, with the API server's
+    /// messages.
     ///
-    /// A value of the type `Object.spec` belongs into the field `spec` of an `Object`, whatever lists and maps are
-    /// in between. The names of fields count as upstream counts them, and so do values in maps.
+    /// A value of the type `Object.spec` belongs to the field `spec` of an `Object`, with any lists and maps in
+    /// between. Field names and values in maps are handled like upstream.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `CheckTypeNamesMatchFieldPathNames`.
     #[must_use]
@@ -53,12 +54,12 @@ impl ObjectValue {
     }
 }
 
-/// An object that stands where one of another type belongs; shown in the words of the API server.
+/// An object at the path of another type. Its `Display` is the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
-    /// The name of its type, `Object.wrong`.
+    /// The name of its type, such as `Object.wrong`.
     pub found: Arc<str>,
-    /// The name of the type that belongs there, `Object.spec`.
+    /// The name of the expected type, such as `Object.spec`.
     pub expected: String,
 }
 
@@ -73,7 +74,7 @@ impl fmt::Display for Misplaced {
     }
 }
 
-/// The mismatches in `object`, which is where an object of the type `expected` belongs.
+/// Adds the mismatches in `object`, which is at a path of type `expected`.
 fn misplaced_below(object: &ObjectValue, expected: &str, found: &mut Vec<Misplaced>, depth: u32) {
     if *expected != *object.name {
         found.push(Misplaced {
@@ -121,8 +122,8 @@ impl Opaque for ObjectValue {
         Ok(Type::type_of(self.type_()))
     }
 
-    /// Objects are equal where Go's `reflect.DeepEqual` finds their fields equal: `1` and `1.0` are not, and no
-    /// list is equal to another.
+    /// Objects are equal if Go's `reflect.DeepEqual` holds for their fields: `1` and `1.0` differ, and a list never
+    /// equals another.
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
         let other = other.downcast::<Self>();
         Ok(other.is_some_and(|other| same_objects(self, other, 0)))
@@ -154,7 +155,7 @@ impl Opaque for ObjectValue {
         "*dynamic.ObjectVal"
     }
 
-    /// The object as a map.
+    /// Converts the object to a map.
     ///
     /// Source: `ObjectVal.Value`, `convertField`.
     fn through_native(&self, budget: &EvalBudget) -> Result<Option<Value>, EvalError> {
@@ -175,7 +176,7 @@ impl Opaque for ObjectValue {
     }
 }
 
-/// A field's value as a Go value, and as a value again.
+/// Converts a field's value to a Go value and back.
 fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     match value {
         Value::List(list) => match list.as_slice() {
@@ -208,7 +209,7 @@ fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     }
 }
 
-/// A key as Go's `%q` prints it.
+/// Formats a key like Go's `%q`.
 fn quoted(key: &Value) -> String {
     let rune = match key {
         Value::Int(number) => u32::try_from(*number).ok(),
@@ -234,7 +235,7 @@ fn same_objects(a: &ObjectValue, b: &ObjectValue, depth: u32) -> bool {
             })
 }
 
-/// Reports whether Go finds two values equal; lists are only where they are held as Go's own.
+/// Returns true if two values are equal in Go. Lists only are if they are represented as native Go lists.
 fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
     if depth > MAX_DEPTH {
         return false;

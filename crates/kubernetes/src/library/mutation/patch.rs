@@ -8,21 +8,21 @@ use super::JSON_PATCH;
 use cel::types::{StructType, Type};
 use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value};
 
-/// An operation of a JSON patch that a literal made.
+/// An operation of a JSON patch constructed by a literal.
 #[derive(Clone, Debug, Default)]
 pub struct JsonPatchValue {
     /// The operation.
     pub op: Arc<str>,
-    /// The path from which is moved or copied; empty where none is given.
+    /// The source path of `move` and `copy`, empty if absent.
     pub from: Arc<str>,
     /// The path.
     pub path: Arc<str>,
-    /// The value, if one is given.
+    /// The value, if it is set.
     pub value: Option<Value>,
 }
 
 impl JsonPatchValue {
-    /// The operation of the fields of a literal.
+    /// Creates the operation from the fields of a literal.
     pub(super) fn new(fields: Vec<(Arc<str>, Value)>) -> Result<Self, EvalError> {
         let mut patch = Self::default();
         for (name, value) in fields {
@@ -41,7 +41,7 @@ impl JsonPatchValue {
             };
             match value {
                 Value::String(text) => *slot = text,
-                // What is a type is wrapped as its name.
+                // A type value is converted to its name.
                 Value::Type(of) => *slot = of.type_name().into(),
                 other => {
                     return Err(EvalError::new(format!(
@@ -54,7 +54,7 @@ impl JsonPatchValue {
         Ok(patch)
     }
 
-    /// The field under `key`, which is null where it is not set.
+    /// Returns the field `key`, or null if it is not set.
     fn field(&self, key: &Value) -> Option<Value> {
         Some(match key.as_str()? {
             "op" => Value::String(Arc::clone(&self.op)),
@@ -66,7 +66,7 @@ impl JsonPatchValue {
     }
 }
 
-/// A key as Go's `%s` prints it.
+/// Formats a key like Go's `%s`.
 fn shown(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string(),

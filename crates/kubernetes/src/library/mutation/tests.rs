@@ -1,4 +1,4 @@
-//! Construction, as upstream's tables have it, and what upstream's code does besides.
+//! Tests of construction: upstream's test tables, and cases from upstream's code.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn env() -> Env {
     mutation_env().extend([Variable::new("object", Type::Dyn)])
 }
 
-/// The findings of the check, or the error of planning.
+/// Returns the findings of the check, or the error of planning.
 fn refused(text: &str) -> String {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();

@@ -1,7 +1,7 @@
-//! The two forms in which a quantity holds its number.
+//! The two representations of a quantity's number.
 //!
-//! Most fit into an integer of 64 bits with an exponent of ten; the others are decimal numbers. The form
-//! can be seen: `isInteger` and `asInteger` know of the first only.
+//! Most numbers fit a 64-bit integer with an exponent of ten, the others are decimal numbers. The representation is
+//! observable: `isInteger` and `asInteger` only support the first.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `math.go`.
 
@@ -54,7 +54,7 @@ impl ScaledInt {
         })
     }
 
-    /// The sum, or `None` where it does not fit.
+    /// Returns the sum, or `None` on overflow.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.Add`.
     pub(super) fn plus(self, other: Self) -> Option<Self> {
@@ -70,7 +70,7 @@ impl ScaledInt {
         Some(Self { value, scale })
     }
 
-    /// The difference, or `None` where it does not fit.
+    /// Returns the difference, or `None` on overflow.
     pub(super) fn minus(self, other: Self) -> Option<Self> {
         self.plus(Self {
             value: other.value.wrapping_neg(),
@@ -78,12 +78,12 @@ impl ScaledInt {
         })
     }
 
-    /// Reports whether rounding to an integer loses nothing.
+    /// Returns true if the number is an integer.
     pub(super) fn is_whole(self) -> bool {
         self.scale >= 0 || rounded_up(self.value, self.scale.unsigned_abs()).1
     }
 
-    /// The digits and the exponent, a multiple of three.
+    /// Returns the digits and the exponent, a multiple of three.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBytes`.
     pub(super) fn canonical(self) -> (String, i32) {
@@ -96,7 +96,7 @@ impl ScaledInt {
         }
     }
 
-    /// The digits and the exponent of 1024.
+    /// Returns the digits and the exponent of 1024.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBase1024Bytes`.
     pub(super) fn canonical_of_1024(self) -> Result<(String, i32), TooLong> {
@@ -114,7 +114,7 @@ impl ScaledInt {
     }
 }
 
-/// The digits and the exponent of ten, a multiple of three.
+/// Returns the digits and the exponent of ten, a multiple of three.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBytes`.
 pub(super) fn canonical(number: Decimal) -> (String, i32) {
@@ -129,7 +129,7 @@ pub(super) fn canonical(number: Decimal) -> (String, i32) {
     (number.with_zeros(n_zeros).unscaled_text(), exponent)
 }
 
-/// The digits and the exponent of 1024.
+/// Returns the digits and the exponent of 1024.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBase1024Bytes`.
 pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLong> {
@@ -137,7 +137,7 @@ pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLo
     Ok((number.unscaled_text(), times))
 }
 
-/// `value` times ten to the power of `exponent`, which is not negative.
+/// Returns `value` times ten to the power of `exponent`, which must not be negative.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `positiveScaleInt64`.
 fn times_power_of_ten(value: i64, exponent: i32) -> Option<i64> {
@@ -147,7 +147,7 @@ fn times_power_of_ten(value: i64, exponent: i32) -> Option<i64> {
     value.checked_mul(10_i64.checked_pow(u32::try_from(exponent).ok()?)?)
 }
 
-/// Quotient and remainder by ten to the power of `exponent`, or `None` where upstream does not divide.
+/// Returns quotient and remainder by ten to the power of `exponent`, or `None` if upstream does not divide.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `divideByScaleInt64`.
 fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
@@ -158,7 +158,7 @@ fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
     Some((value / divisor, value % divisor))
 }
 
-/// `value` by ten to the power of `exponent`, rounded away from zero, and whether it is exact.
+/// Divides `value` by ten to the power of `exponent`, rounded away from zero. The flag is true if the result is exact.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `negativeScaleInt64`.
 fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
@@ -169,12 +169,12 @@ fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
     (quotient + remainder.signum(), remainder == 0)
 }
 
-/// `value` without its factors of `base`, and their number.
+/// Returns `value` without its factors of `base`, and their number.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `removeInt64Factors`.
 fn without_factors(mut value: i64, base: i64) -> (i64, i32) {
     let mut times = 0;
-    // Upstream negates to compare, which leaves the least integer as it is.
+    // Upstream negates to compare, which leaves the minimum integer unchanged.
     while value != i64::MIN && value.abs() >= base && value % base == 0 {
         value /= base;
         times += 1;

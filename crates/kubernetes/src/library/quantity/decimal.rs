@@ -1,38 +1,38 @@
-//! Decimal numbers of any length, as large or very precise quantities are held.
+//! Decimal numbers of arbitrary length, for very large or very precise quantities.
 //!
-//! Upstream has no limit to their length, so that a text of a few characters can take it hours. Here
-//! a number has at most [`MAX_DIGITS`] digits, and what needs more is refused.
+//! Upstream has no limit of the length, so that a few characters can take it hours. Here, a number has at most
+//! [`MAX_DIGITS`] digits, and longer results are errors.
 //!
 //! Source: gopkg.in/inf.v0 `dec.go` (`Dec`), `rounder.go` (`RoundUp`).
 
 use std::cmp::Ordering;
 
-/// The greatest number of digits.
+/// The maximum number of digits.
 ///
-/// Differs: upstream goes on until memory or time ends.
+/// Differs: upstream is only limited by memory and time.
 pub(super) const MAX_DIGITS: usize = 10_000;
 
-/// A number would have more than [`MAX_DIGITS`] digits.
+/// Error of a number with more than [`MAX_DIGITS`] digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// An integer and the number of its digits that are behind the point.
+/// An integer and the number of its fractional digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// The digits of the integer, each from 0 to 9, the most significant first and never zero.
+    /// The digits of the integer, each from 0 to 9, the most significant first and not zero.
     digits: Vec<u8>,
-    /// How many digits are behind the point; less than zero for zeros before it.
+    /// The number of fractional digits. A negative scale denotes trailing zeros.
     scale: i32,
 }
 
 impl Decimal {
-    /// Returns the number of digits that are stored, a byte each.
+    /// Returns the number of stored digits, one byte each.
     pub(super) fn n_digits(&self) -> usize {
         self.digits.len()
     }
 
-    /// `unscaled` with `scale` digits behind the point.
+    /// Creates a number from `unscaled` with `scale` fractional digits.
     pub(super) fn new(unscaled: i64, scale: i32) -> Self {
         let text = unscaled.unsigned_abs().to_string();
         Self::from_parts(
@@ -52,7 +52,7 @@ impl Decimal {
         }
     }
 
-    /// The number that `text` is: digits with one point or none, perhaps after a sign.
+    /// Parses digits with an optional decimal point and an optional sign.
     ///
     /// Source: gopkg.in/inf.v0 `dec.go`, `Dec.SetString`.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, TooLong> {
@@ -78,7 +78,7 @@ impl Decimal {
         )))
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     pub(super) fn sign(&self) -> i64 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
@@ -107,7 +107,7 @@ impl Decimal {
         }
     }
 
-    /// The integer as text, with its sign.
+    /// Formats the unscaled integer with its sign.
     pub(super) fn unscaled_text(&self) -> String {
         if self.digits.is_empty() {
             return "0".to_owned();
@@ -118,13 +118,13 @@ impl Decimal {
             .collect()
     }
 
-    /// The integer as the nearest double.
+    /// Returns the double nearest to the unscaled integer.
     pub(super) fn unscaled_double(&self) -> f64 {
-        // The standard library rounds decimal texts of any length correctly.
+        // The standard library rounds decimal numbers of any length correctly.
         self.unscaled_text().parse().unwrap_or(f64::NAN)
     }
 
-    /// The same number with `scale` digits behind the point, rounded away from zero.
+    /// Returns the number with `scale` fractional digits, rounded away from zero.
     pub(super) fn rounded_up(&self, scale: i32) -> Result<Self, TooLong> {
         let n_cut = i64::from(self.scale) - i64::from(scale);
         let Ok(n_cut) = usize::try_from(n_cut) else {
@@ -139,7 +139,7 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, scale))
     }
 
-    /// The same number with `scale` digits behind the point, which are not fewer than before.
+    /// Returns the number with `scale` fractional digits, which must not be fewer than before.
     fn rescaled(&self, scale: i32) -> Result<Self, TooLong> {
         let n_zeros = i64::from(scale) - i64::from(self.scale);
         let n_zeros = usize::try_from(n_zeros).map_err(|_| TooLong)?;
@@ -157,7 +157,7 @@ impl Decimal {
         })
     }
 
-    /// Both numbers with the same number of digits behind the point.
+    /// Returns both numbers with the same number of fractional digits.
     fn aligned(&self, other: &Self) -> Result<(Self, Self), TooLong> {
         let scale = self.scale.max(other.scale);
         Ok((self.rescaled(scale)?, other.rescaled(scale)?))
@@ -199,7 +199,7 @@ impl Decimal {
         })
     }
 
-    /// The integer times two to the power of `exponent`.
+    /// Returns the integer times two to the power of `exponent`.
     pub(super) fn shifted_left(&self, exponent: u32) -> Result<Self, TooLong> {
         let mut digits = self.digits.clone();
         for _ in 0..exponent {
@@ -211,7 +211,7 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, self.scale))
     }
 
-    /// The integer without its factors of ten, and their number.
+    /// Returns the integer without its factors of ten, and their number.
     pub(super) fn without_factors_of_10(mut self) -> (Self, i32) {
         let n_zeros = self
             .digits
@@ -223,7 +223,7 @@ impl Decimal {
         (self, i32::try_from(n_zeros).unwrap_or(i32::MAX))
     }
 
-    /// The integer without its factors of 1024, and their number.
+    /// Returns the integer without its factors of 1024, and their number.
     pub(super) fn without_factors_of_1024(mut self) -> (Self, i32) {
         let mut times = 0;
         while !self.digits.is_empty()
@@ -235,7 +235,7 @@ impl Decimal {
         (self, times)
     }
 
-    /// The integer with `n` zeros behind it.
+    /// Returns the integer with `n` zeros appended.
     pub(super) fn with_zeros(mut self, n: usize) -> Self {
         self.digits.resize(self.digits.len() + n, 0);
         self
@@ -278,7 +278,7 @@ fn add_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     sum
 }
 
-/// `left` less `right`, which is not the greater.
+/// Returns `left` minus `right`, which must not be greater.
 fn subtract_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut right = right.iter().rev();
     let mut borrow = 0;
@@ -295,7 +295,7 @@ fn subtract_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     difference
 }
 
-/// The quotient by 1024, or `None` where there is a remainder.
+/// Returns the quotient by 1024, or `None` if there is a remainder.
 fn divided_by_1024(digits: &[u8]) -> Option<Vec<u8>> {
     let mut remainder = 0_u32;
     let mut quotient = Vec::with_capacity(digits.len());

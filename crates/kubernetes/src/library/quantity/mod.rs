@@ -140,7 +140,7 @@ impl Opaque for Quantity {
         QUANTITY.to_type()
     }
 
-    /// A sum on the right side is of a type that upstream's equality does not know.
+    /// Upstream's equality does not support the type of a sum on the right side.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/quantity.go`, `Quantity.Equal`.
     fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
@@ -171,7 +171,7 @@ impl Opaque for Quantity {
     }
 }
 
-/// Returns the error of an evaluation. Upstream has no limit of digits, so that one of ours decides nothing.
+/// Returns an evaluation error. The digit limit is specific to this crate, so its error leaves the result open.
 fn failed(error: QuantityError) -> EvalError {
     match error {
         QuantityError::TooLong => Exceeded::QuantityDigits.into(),
@@ -200,7 +200,7 @@ fn compare(budget: &EvalBudget, args: &[Value]) -> std::result::Result<Ordering,
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
     let before = Quantity::heap_size(left);
     let order = left.compare(right);
-    // A comparison may give a quantity all its digits.
+    // A comparison may expand a quantity to all its digits.
     let grown = Quantity::heap_size(left).saturating_sub(before);
     budget.allocate(grown)?;
     order.map_err(failed)
@@ -233,7 +233,7 @@ fn is_integer(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.as_integer().is_some().into())
 }
 
-/// The second argument: a quantity, or an integer.
+/// Returns the second argument, a quantity or an integer.
 fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
     match args.get(1) {
         Some(Value::Int(value)) => Ok((*value).into()),

@@ -1,4 +1,4 @@
-//! Quantities: parsing, arithmetic, canonical texts.
+//! Quantities: parsing, arithmetic, canonical form.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `suffix.go`.
 
@@ -9,24 +9,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::amount::{ScaledInt, canonical, canonical_of_1024};
 use super::decimal::{Decimal, TooLong};
 
-/// Why a text is no quantity, or a quantity cannot be computed.
+/// Error of parsing or computing a quantity.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go` (`ErrFormatWrong`, `ErrNumeric`,
 /// `ErrSuffix`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// The text is not of the form.
+    /// The text has another syntax.
     #[error(
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
-    /// There is no number.
+    /// The number is missing.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
     /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// The number has too many digits; upstream would compute for hours.
+    /// The number has too many digits. Upstream would compute for hours.
     #[error("quantity has too many digits")]
     TooLong,
 }
@@ -37,7 +37,7 @@ impl From<TooLong> for QuantityError {
     }
 }
 
-/// In which of three ways a quantity is written.
+/// The notation of a quantity.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +50,11 @@ enum Notation {
     DecimalSi,
 }
 
-/// The number of a quantity, in one of its two forms.
+/// The number of a quantity, in one of two representations.
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(ScaledInt),
-    /// Upstream shares the number between a quantity and what is added to it, and changes it in place.
+    /// Upstream shares the number between a quantity and its sums, and changes it in place.
     Decimal(Arc<Mutex<Decimal>>),
 }
 
@@ -92,14 +92,14 @@ impl Amount {
 struct State {
     amount: Amount,
     notation: Notation,
-    /// The text, where the parser found that it is in canonical form.
+    /// The text, if it was in canonical form when parsed.
     text: Option<Box<str>>,
 }
 
-/// An amount such as `1.5Gi`.
+/// A quantity such as `1.5Gi`.
 ///
-/// A clone is the same quantity: comparing one with a number that needs many digits changes the form of
-/// its own number, and adding to one that already has that form changes the number itself, as upstream.
+/// Clones share their number, like upstream. A comparison with a number of many digits changes the representation of
+/// the number, and an addition to such a number changes the number itself.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     state: Arc<Mutex<State>>,
@@ -107,7 +107,7 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Returns the bytes of its digits and its text.
+    /// Returns the size of its digits and its text, in bytes.
     pub(in crate::library) fn heap_size(&self) -> usize {
         let state = self.state();
         let of_digits = match &state.amount {
@@ -134,11 +134,11 @@ impl Quantity {
         }
     }
 
-    /// The quantity that `text` is.
+    /// Parses a quantity.
     ///
     /// # Errors
     ///
-    /// Where `text` is no quantity, or one of too many digits.
+    /// Returns an error if `text` is not a quantity or has too many digits.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `ParseQuantity`.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
@@ -164,20 +164,20 @@ impl Quantity {
             .clone()
     }
 
-    /// Reports whether it was made by addition or subtraction; upstream's equality does not support
+    /// Returns true if the quantity is the result of an addition or subtraction. Upstream's equality does not support
     /// such quantities.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.is_sum
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     #[must_use]
     pub fn sign(&self) -> i64 {
         self.state().amount.sign()
     }
 
-    /// The integer that it is, or `None` where it is none, or is held with many digits.
+    /// Returns the quantity as an integer, or `None` if it has a fraction or the decimal representation.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsInt64`.
     #[must_use]
@@ -188,7 +188,7 @@ impl Quantity {
         }
     }
 
-    /// A double near to it.
+    /// Returns an approximate double.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsApproximateFloat64`.
     #[must_use]
@@ -207,13 +207,13 @@ impl Quantity {
         }
     }
 
-    /// How it compares with `other`.
+    /// Compares the quantity with `other`.
     ///
-    /// A quantity that is compared with one of many digits is held with many digits from then on.
+    /// If one of them has the decimal representation, the other is converted to it.
     ///
     /// # Errors
     ///
-    /// Where too many digits are needed.
+    /// Returns an error if the comparison needs too many digits.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Cmp`.
     pub fn compare(&self, other: &Self) -> Result<Ordering, QuantityError> {
@@ -226,11 +226,11 @@ impl Quantity {
         Ok(order)
     }
 
-    /// Reports whether it is the same number as `other`.
+    /// Returns true if both quantities are the same number.
     ///
     /// # Errors
     ///
-    /// Where too many digits are needed.
+    /// Returns an error if the comparison needs too many digits.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Equal`.
     pub fn is_equal(&self, other: &Self) -> Result<bool, QuantityError> {
@@ -238,22 +238,22 @@ impl Quantity {
         Ok(order.is_eq())
     }
 
-    /// The sum.
+    /// Returns the sum.
     ///
     /// # Errors
     ///
-    /// Where it has too many digits.
+    /// Returns an error if the result has too many digits.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/quantity.go`, `quantityAdd`.
     pub fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
         self.state().plus(&other.state(), false)
     }
 
-    /// The difference.
+    /// Returns the difference.
     ///
     /// # Errors
     ///
-    /// Where it has too many digits.
+    /// Returns an error if the result has too many digits.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/quantity.go`, `quantitySub`.
     pub fn minus(&self, other: &Self) -> Result<Self, QuantityError> {
@@ -269,7 +269,7 @@ impl From<i64> for Quantity {
 }
 
 impl State {
-    /// The sum, or the difference; zero takes the notation of the other.
+    /// Returns the sum or the difference. Zero takes the notation of the other operand.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Add`, `Quantity.Sub`.
     fn plus(self, other: &Self, negate: bool) -> Result<Quantity, QuantityError> {
@@ -304,7 +304,7 @@ impl State {
         })
     }
 
-    /// Digits and suffix.
+    /// Returns digits and suffix.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.CanonicalizeBytes`.
     fn canonical(&self) -> Result<(String, String), TooLong> {
@@ -328,7 +328,7 @@ impl State {
         Ok((digits, suffix))
     }
 
-    /// Digits and exponent of 1024, or `None` where a decimal notation loses less.
+    /// Returns digits and exponent of 1024, or `None` if a decimal notation is more precise.
     fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
         let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
         if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()
@@ -362,7 +362,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Ten to the power of `exponent`, as Go has it.
+/// Returns ten to the power of `exponent` like Go.
 ///
 /// Source: Go `math/pow10.go`, `Pow10`.
 fn power_of_ten(exponent: i32) -> f64 {
@@ -379,14 +379,14 @@ fn power_of_ten(exponent: i32) -> f64 {
     }
 }
 
-/// A text, taken apart.
+/// The parts of a quantity's text.
 struct Parts<'a> {
     negative: bool,
     /// The number with its sign.
     value: &'a str,
-    /// The digits before the point, without zeros at the begin.
+    /// The digits before the point, without leading zeros.
     whole: &'a str,
-    /// The digits behind the point.
+    /// The digits after the point.
     fraction: &'a str,
     suffix: &'a str,
 }
@@ -399,7 +399,7 @@ impl<'a> Parts<'a> {
         let negative = text.starts_with('-');
         let significant = unsigned.trim_start_matches('0');
         if significant.is_empty() {
-            // A sign alone is zero, too.
+            // A sign without digits is zero, too.
             return Ok(Self {
                 negative,
                 value: "0",
@@ -436,16 +436,16 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the part of `text` before `end`, with which it ends.
+/// Returns `text` without its suffix `end`.
 fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }
 
-/// Meaning of a suffix.
+/// The meaning of a suffix.
 #[derive(Clone, Copy)]
 struct Suffix {
     notation: Notation,
-    /// Of ten, or of two if the notation is binary.
+    /// The exponent of two for the binary notation, else of ten.
     exponent: i32,
 }
 
@@ -471,7 +471,7 @@ const BINARY_SUFFIXES: [(&str, i32); 6] = [
     ("Ei", 60),
 ];
 
-/// The suffix of an exponent, or nothing where there is none; upstream loses the exponent then.
+/// Returns the suffix of an exponent. If there is none, the result is empty and the exponent is lost, like upstream.
 fn decimal_suffix(exponent: i32) -> &'static str {
     DECIMAL_SUFFIXES
         .iter()
@@ -512,7 +512,7 @@ impl Suffix {
     }
 }
 
-/// The quantity with an integer of 64 bits, if it has few enough digits.
+/// Creates the quantity with a 64-bit integer, if it has few enough digits.
 fn parse_scaled(
     text: &str,
     parts: &Parts<'_>,
@@ -554,10 +554,10 @@ fn parse_scaled(
     Ok(Some(Quantity::new(amount, suffix.notation, text)))
 }
 
-/// The least exponent of ten; what is less is rounded up to it.
+/// The minimum exponent of ten. Smaller numbers are rounded up.
 const NANO: i32 = -9;
 
-/// The quantity with a number of many digits.
+/// Creates the quantity with a decimal number.
 fn parse_decimal(parts: &Parts<'_>, suffix: Suffix) -> Result<Quantity, QuantityError> {
     let number = Decimal::parse(parts.value)?.ok_or(QuantityError::Numeric)?;
     let negative = number.sign() < 0;

@@ -76,7 +76,7 @@ pub static VERSION_0: &[OverloadRow] = &[
         .evaluated_by(patch),
 ];
 
-/// Overloads added by version 1: versions normalized first.
+/// Overloads added by version 1: parsing with normalization.
 pub static VERSION_1: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",
@@ -131,13 +131,13 @@ impl Opaque for Semver {
     }
 }
 
-/// The version that the first argument is; normalised if the second argument says so.
+/// Parses the first argument as a version, normalized if the second argument is true.
 fn parse(
     budget: &EvalBudget,
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
-    // An identifier may have one character, and a list of them has room for twice as many.
+    // An identifier may be a single character, and a list of them has up to twice the capacity.
     budget.reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),
@@ -170,7 +170,7 @@ fn compare_to(_: &EvalBudget, args: &[Value]) -> Result {
     compare(args).map(|order| (order as i64).into())
 }
 
-/// A number of a version as an `int`; upstream lets those that do not fit wrap.
+/// Converts a number of a version to an `int`. Upstream wraps on overflow.
 fn number(value: u64) -> Value {
     value.cast_signed().into()
 }

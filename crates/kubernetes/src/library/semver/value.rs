@@ -21,9 +21,9 @@ pub struct Semver {
     build: Vec<String>,
 }
 
-/// A part of what makes a version a pre-release.
+/// A part of a pre-release version.
 ///
-/// INVARIANT: the order of the variants is theirs: numbers come before words.
+/// INVARIANT: the order of the variants is that of semantic versions: numbers before strings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -42,7 +42,7 @@ impl fmt::Display for Identifier {
 /// The memory of an identifier without its text, in bytes, with the overhead of an allocation.
 pub(super) const IDENTIFIER: usize = size_of::<Identifier>() + 24;
 
-/// Why a text is no version; displayed, it is upstream's text.
+/// Error of parsing a version. Its `Display` is upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SemverError(String);
@@ -52,7 +52,7 @@ fn error<T>(message: impl Into<String>) -> Result<T, SemverError> {
 }
 
 impl Semver {
-    /// Returns the bytes of its identifiers.
+    /// Returns the size of its identifiers, in bytes.
     pub(super) fn heap_size(&self) -> usize {
         let of_words = self.pre_release.iter().map(|identifier| match identifier {
             Identifier::Number(_) => 0,
@@ -69,11 +69,11 @@ impl Semver {
             .saturating_add(texts)
     }
 
-    /// The version that `text` is.
+    /// Parses a semantic version.
     ///
     /// # Errors
     ///
-    /// Where `text` is not exactly of the form.
+    /// Returns an error if `text` is not a strict semantic version.
     ///
     /// Source: github.com/blang/semver/v4 `semver.go`, `Parse`.
     pub fn parse(text: &str) -> Result<Self, SemverError> {
@@ -105,11 +105,11 @@ impl Semver {
         })
     }
 
-    /// The version that `text` is but for a `v` before it, zeros before numbers, and numbers left out.
+    /// Parses a version after normalization: a `v` prefix, leading zeros, and missing numbers are allowed.
     ///
     /// # Errors
     ///
-    /// Where `text` is not of that form either.
+    /// Returns an error if `text` is not a version after normalization.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/semverlib.go`, `normalizeAndParse`.
     pub fn parse_normalized(text: &str) -> Result<Self, SemverError> {
@@ -124,7 +124,7 @@ impl Semver {
         Self::parse(&parts.join("."))
     }
 
-    /// Which of two versions is the later; what was built does not matter.
+    /// Compares the precedence of two versions, ignoring build metadata.
     ///
     /// Source: github.com/blang/semver/v4 `semver.go`, `Version.Compare`.
     #[must_use]
@@ -158,7 +158,7 @@ fn split_off(text: &str, separator: char) -> (&str, Option<&str>) {
         .map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
-/// A part without zeros at its begin, but for one that is needed.
+/// Removes leading zeros of a part, except the last zero.
 fn without_zeros(part: &str) -> String {
     if part.len() < 2 {
         return part.to_owned();

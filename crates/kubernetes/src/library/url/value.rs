@@ -1,4 +1,4 @@
-//! URLs, read as Go reads them.
+//! URLs, parsed like Go.
 //!
 //! Source: Go `net/url/url.go`, `net/url/encoding_table.go`.
 
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::library::net::parse_address;
 use cel::go_text::{decode, quote, quote_bytes};
 
-/// Why a text is no URL; displayed, it is Go's text.
+/// Error of parsing a URL. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse {url}: {reason}")]
 pub struct UrlError {
@@ -16,7 +16,7 @@ pub struct UrlError {
     reason: String,
 }
 
-/// A URL, taken apart. What was escaped may be no UTF-8.
+/// A parsed URL. Unescaped parts may be invalid UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
@@ -24,7 +24,7 @@ pub struct Url {
     user: Option<User>,
     host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as it was written, where it is not written as it would be.
+    /// The original path, if it differs from the default encoding.
     raw_path: String,
     omit_host: bool,
     force_query: bool,
@@ -39,7 +39,7 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// Where an escape stands, which decides what must be escaped.
+/// The part of a URL that contains an escape. It decides which characters must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -101,7 +101,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         let value = high << 4 | low;
         let is_percent = value == b'%';
         let allowed = match part {
-            // A host may escape what is not ASCII, and the percent sign for a zone.
+            // A host may escape non-ASCII characters, and the percent sign for a zone.
             Part::Host => high >= 8 || is_percent,
             Part::Zone => is_percent || value == b' ' || !Part::Host.must_escape(value),
             _ => true,
@@ -128,7 +128,7 @@ fn escape(bytes: &[u8], part: Part) -> String {
     decode(&text)
 }
 
-/// Reports whether `text` could be the escaped form of a `part`.
+/// Returns true if `text` is a valid encoding of a `part`.
 ///
 /// Source: Go `net/url/url.go`, `validEncoded`.
 fn is_escaped(text: &str, part: Part) -> bool {
@@ -136,7 +136,7 @@ fn is_escaped(text: &str, part: Part) -> bool {
         .all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !part.must_escape(byte))
 }
 
-/// The form of `plain` that was written, if it can be, else the usual one.
+/// Returns the original encoding of `plain` if it is valid, else the default encoding.
 fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
     let says_plain = || unescape(raw.as_bytes(), part).is_ok_and(|said| said == plain);
     if !raw.is_empty() && is_escaped(raw, part) && says_plain() {
@@ -146,11 +146,11 @@ fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
 }
 
 impl Url {
-    /// The URL that `text` is: absolute, or an absolute path, perhaps with a fragment.
+    /// Parses an absolute URL or an absolute path, with an optional fragment.
     ///
     /// # Errors
     ///
-    /// Where `text` is no such URL.
+    /// Returns an error if `text` is not such a URL.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/urls.go`, `stringToUrl`; Go `net/url/url.go`, `Parse`.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
@@ -247,31 +247,31 @@ impl Url {
         Ok(())
     }
 
-    /// The scheme, in lower case.
+    /// Returns the scheme, in lower case.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// Reports whether it names a user.
+    /// Returns true if the URL has user information.
     #[must_use]
     pub const fn has_user(&self) -> bool {
         self.user.is_some()
     }
 
-    /// Reports whether it has a fragment or a query that are not empty.
+    /// Returns true if the URL has a nonempty fragment or query.
     #[must_use]
     pub const fn has_fragment_or_query(&self) -> bool {
         !self.fragment.is_empty() || !self.query.is_empty()
     }
 
-    /// The host and the port, without what was escaped.
+    /// Returns the host and the port, unescaped.
     #[must_use]
     pub fn host(&self) -> String {
         decode(&self.host)
     }
 
-    /// The host without port and brackets.
+    /// Returns the host without port and brackets.
     ///
     /// Source: Go `net/url/url.go`, `URL.Hostname`.
     #[must_use]
@@ -279,7 +279,7 @@ impl Url {
         decode(self.host_and_port().0)
     }
 
-    /// The port, or nothing.
+    /// Returns the port, may be empty.
     ///
     /// Source: Go `net/url/url.go`, `URL.Port`.
     #[must_use]
@@ -301,7 +301,7 @@ impl Url {
         (inner.unwrap_or(host), port.get(1..).unwrap_or_default())
     }
 
-    /// The path, escaped as it was written, if it can be.
+    /// Returns the path with its original encoding if it is valid, else with the default encoding.
     ///
     /// Source: Go `net/url/url.go`, `URL.EscapedPath`.
     #[must_use]
@@ -312,7 +312,7 @@ impl Url {
         escaped(&self.raw_path, &self.path, Part::Path)
     }
 
-    /// Returns the length of all its parts, in bytes.
+    /// Returns the total length of all its parts, in bytes.
     pub(super) fn text_len(&self) -> usize {
         let of_user = self.user.as_ref().map_or(0, |user| {
             user.name
@@ -332,7 +332,7 @@ impl Url {
         lengths.into_iter().fold(of_user, usize::saturating_add)
     }
 
-    /// Returns the number of parameters of the query that are read; zero if there are too many.
+    /// Returns the number of parsed query parameters, or zero if there are too many.
     pub(super) fn n_parameters(&self) -> usize {
         match self.query.split('&').count() {
             n if n > MAX_PARAMETERS => 0,
@@ -340,7 +340,7 @@ impl Url {
         }
     }
 
-    /// The parameters of the query, each name with all its values; what cannot be read is left out.
+    /// Returns the query parameters by name with all their values. Invalid parameters are skipped.
     ///
     /// Source: Go `net/url/url.go`, `parseQuery`, `urlParamsWithinMax`.
     #[must_use]
@@ -371,16 +371,16 @@ impl Url {
     }
 }
 
-/// The greatest number of parameters of a query; of a longer one none are read.
+/// The maximum number of query parameters. A query with more parameters is parsed as empty.
 ///
 /// Source: Go `net/url/url.go`, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// Reports whether `text` is a URL without a fragment.
+/// Validates `text` as a URL without a fragment.
 ///
 /// # Errors
 ///
-/// Go's, where it is not.
+/// Returns Go's error if `text` is not such a URL.
 ///
 /// Source: Go `net/url/url.go`, `ParseRequestURI`.
 pub fn parse_request_uri(text: &str) -> Result<(), UrlError> {
@@ -440,7 +440,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     unescape(host.as_bytes(), Part::Host)
 }
 
-/// An address in brackets, of which the first is already read.
+/// Parses an address in brackets, after the opening bracket.
 fn parse_literal(
     text: &str,
     check_port: impl Fn(&str) -> Result<(), String>,
