@@ -26,17 +26,17 @@
 //! let expected = json!({"apiVersion": "example.com/v1", "kind": "Box", "tags": ["a", "b"], "sizes": [1]});
 //! assert_eq!(merged, Ok(expected));
 //!
-//! let refused = apply(&types, &gvk, &live, &Applied::from(&json!({"sizes": [2]})));
+//! let rejected = apply(&types, &gvk, &live, &Applied::from(&json!({"sizes": [2]})));
 //! assert_eq!(
-//!     refused.unwrap_err().to_string(),
+//!     rejected.unwrap_err().to_string(),
 //!     "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .sizes"
 //! );
 //! # Ok::<(), String>(())
-//! Several errors are sorted by field name, upstream's order is the random order of Go's maps. For an object with
+//! ```
+//!
+//! Several errors are sorted by field name; upstream's order is the random order of Go's maps. For an object with
 //! fields that its schema does not declare, upstream reports a random one of them, possibly with errors of other
 //! fields. Here, only the first such field is reported.
-//! Of an object with fields that its schema does not declare, the API server names one of them and perhaps errors of
-//! other fields; here the first of them is named alone.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! structured-merge-diff v6.3.3 `typed` (`TypedValue.Merge`, `Validate`); apimachinery

@@ -1,13 +1,11 @@
-//! The schemas and resources of Kubernetes' own APIs, built in: what a machine without a cluster
-//! checks policies against.
+//! The built-in schemas and resources of Kubernetes, for checking policies without a cluster.
 //!
-//! The data are the OpenAPI v3 documents that the API server publishes, one for each group version,
-//! reduced to the keywords that decide about types and compressed one by one. A document is unpacked
-//! and its types are made when the first of its kinds is asked for. `./dev schemas` makes the file,
-//! and a test holds its types equal to those of the documents.
+//! The data are the OpenAPI v3 documents that the API server publishes, one for each group version, reduced to the
+//! keywords that affect types and compressed individually. A document is unpacked and converted when the first of its
+//! kinds is requested. `./dev schemas` generates the file, and a test compares its types with those of the documents.
 //!
-//! The file: the length of the index in 4 bytes (little-endian), the index, the documents; index and
-//! documents are JSON in zlib's format.
+//! File format: the length of the index in 4 bytes (little-endian), the index, the documents. Index and documents are
+//! JSON compressed with zlib.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -25,10 +23,10 @@ use super::{GroupVersion, Gvk, Gvr};
 /// The built-in data.
 static DATA: &[u8] = include_bytes!("builtin.bin");
 
-/// The most bytes that the index or a document may unpack to.
+/// The maximum unpacked size of the index or a document, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The bytes that hold the length of the index.
+/// The size of the length of the index, in bytes.
 const HEAD_BYTES: usize = 4;
 
 /// The index of the file.
@@ -36,7 +34,7 @@ const HEAD_BYTES: usize = 4;
 pub struct Index {
     /// The version of Kubernetes, `1.36.3`.
     pub kubernetes: String,
-    /// The documents, in the order in which they follow the index.
+    /// The documents, in the order of the file.
     pub documents: Vec<IndexDocument>,
     /// The served resources and subresources.
     pub resources: Vec<IndexResource>,
@@ -45,32 +43,32 @@ pub struct Index {
 /// A document in the index.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct IndexDocument {
-    /// The packed length, in bytes.
+    /// The compressed length, in bytes.
     pub length: usize,
-    /// The kinds that this document has the schema for: group, version, kind.
+    /// The kinds with a schema in this document: group, version, kind.
     pub kinds: Vec<(String, String, String)>,
 }
 
 /// A resource in the index.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct IndexResource {
-    /// Group, version and name; the name of a subresource is `deployments/scale`.
+    /// Group, version and name. The name of a subresource has the form `deployments/scale`.
     pub gvr: (String, String, String),
     /// Group, version and kind of the objects in its requests.
     pub gvk: (String, String, String),
     /// The singular name.
     pub singular: String,
-    /// True if objects live in namespaces.
+    /// True if the resource is namespaced.
     pub namespaced: bool,
 }
 
-/// The types and resources of Kubernetes' own APIs, unpacked as they are asked for.
+/// The types and resources of the built-in APIs, unpacked on demand.
 #[derive(Debug)]
 pub struct Builtin {
     kubernetes: String,
     resources: Vec<ApiResource>,
     documents: Vec<Document>,
-    /// For each kind the index of its document.
+    /// The index of the document of each kind.
     kinds: HashMap<Gvk, usize>,
 }
 
@@ -84,11 +82,10 @@ struct Document {
 }
 
 impl Builtin {
-    /// The data of this build, with its documents still packed.
+    /// Loads the data of this build. The documents stay compressed.
     ///
     /// # Errors
-    /// [`SchemaError::Document`] where the data are not what this program reads, that is, never in a
-    /// build that has passed its tests.
+    /// Returns [`SchemaError::Document`] only in a build that fails its tests.
     pub fn load() -> Result<Self, SchemaError> {
         Self::of(DATA)
     }
@@ -131,46 +128,46 @@ impl Builtin {
         })
     }
 
-    /// The version of Kubernetes that the data are of, `1.36.3`.
+    /// Returns the version of Kubernetes of the data, `1.36.3`.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         &self.kubernetes
     }
 
-    /// The resources and subresources that Kubernetes serves.
+    /// Returns the resources and subresources that Kubernetes serves.
     #[must_use]
     pub fn resources(&self) -> &[ApiResource] {
         &self.resources
     }
 
-    /// Reports whether the kind has a schema.
+    /// Returns true if the kind has a schema.
     #[must_use]
     pub fn has(&self, gvk: &Gvk) -> bool {
         self.kinds.contains_key(gvk)
     }
 
-    /// The kinds that have a schema, in no order.
+    /// Returns the kinds with a schema, in no order.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    /// The schemas of the document that has the kind's, as an OpenAPI document with what counts here: types, and how
-    /// objects are merged.
+    /// Returns the OpenAPI document with the schema of the kind, reduced to the keywords that affect types and merges.
     ///
     /// # Errors
-    /// [`SchemaError::UnknownKind`] where no document has the kind.
+    /// Returns [`SchemaError::UnknownKind`] if no document has the kind.
     pub fn document(&self, gvk: &Gvk) -> Result<Vec<u8>, SchemaError> {
         let document = self.kinds.get(gvk).and_then(|n| self.documents.get(*n));
         unpack(document.ok_or(SchemaError::UnknownKind)?.packed)
     }
 
-    /// The number of the document that has the kind's schema; kinds with the same number share [`Builtin::document`].
+    /// Returns the number of the document with the kind's schema. Kinds with the same number share
+    /// [`Builtin::document`].
     #[must_use]
     pub fn document_number(&self, gvk: &Gvk) -> Option<usize> {
         self.kinds.get(gvk).copied()
     }
 
-    /// The group versions that serve a resource.
+    /// Returns the group versions that serve a resource.
     #[must_use]
     pub fn group_versions(&self) -> BTreeSet<GroupVersion> {
         let served = self.resources.iter();

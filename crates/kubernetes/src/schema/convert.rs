@@ -1,4 +1,4 @@
-//! Schemas to declared types.
+//! Converts schemas to declared types.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`, `WithTypeAndObjectMeta`),
 //! `pkg/cel/openapi/resolver/refs.go` (`populateRefs`).
@@ -15,7 +15,7 @@ use super::scalars::{int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
 use cel::interrupt::checkpoint;
 
-/// A type, or why there is none.
+/// A type or the conversion error.
 pub(super) type ConversionResult = Result<Arc<DeclType>, SchemaError>;
 
 /// Converts the schemas of one document.
@@ -23,43 +23,43 @@ pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
-    /// The types of references that are met outside of any circle of theirs.
+    /// The types of references outside of their own cycles.
     free: HashMap<RefId, ConversionResult>,
-    /// The types of references within a circle, by the references of that circle on the way.
+    /// The types of references within a cycle, keyed by the references of that cycle on the path.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
-    /// The circle at work, and the parts of schemas that may still be converted for it.
+    /// The current cycle, and the remaining number of schema parts that may be converted for it.
     circle_left: (Option<u32>, u32),
-    /// The parts of schemas that may still be converted for all circles.
+    /// The remaining number of schema parts that may be converted for all cycles.
     circles_left: u32,
 }
 
-/// How the names of the schema of quantities end.
+/// The suffix of the name of the quantity schema.
 const QUANTITY: &str = ".api.resource.Quantity";
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// At the root of a resource, to which every schema is declared to have metadata.
+    /// The root of a resource, which always declares metadata.
     Resource,
-    /// Behind a reference.
+    /// The target of a reference.
     Named,
-    /// In the middle of another schema.
+    /// Nested in another schema.
     Inline,
 }
 
-/// The way to a schema.
+/// The path to a schema.
 #[derive(Default)]
 struct Way {
-    /// The references on it, outermost first.
+    /// The references on the path, outermost first.
     refs: Vec<RefId>,
-    /// How many of these were met within a circle of theirs.
+    /// The number of references within a cycle of theirs.
     circular: usize,
-    /// The levels of schemas on it.
+    /// The number of schema levels.
     depth: u16,
 }
 
 impl<'a, 'i> Converter<'a, 'i> {
-    /// A converter of `schemas`, which are sorted by name.
+    /// Creates a converter of `schemas`, which must be sorted by name.
     pub(super) fn new(schemas: &'a [Entry<'a>], interner: &'i mut Interner) -> Self {
         let mut converter = Self {
             schemas,
@@ -70,9 +70,9 @@ impl<'a, 'i> Converter<'a, 'i> {
             circle_left: (None, 0),
             circles_left: sizes::MAX_PARTS_OF_CIRCLES,
         };
-        // In this order a conversion never goes deeper than one schema and its circle.
+        // In this order, a conversion never recurses deeper than one schema and its cycle.
         for id in converter.references.in_order() {
-            // The references of a circle come one after the other.
+            // The references of a cycle are adjacent.
             let circle = converter.references.circle(id);
             if converter.circle_left.0 != circle {
                 converter.circle_left = (circle, sizes::MAX_PARTS_OF_CIRCLE);
@@ -83,12 +83,12 @@ impl<'a, 'i> Converter<'a, 'i> {
         converter
     }
 
-    /// The type of the objects whose schema is the one at `idx`.
+    /// Returns the type of objects with the schema at `idx`.
     pub(super) fn root(&mut self, idx: usize) -> ConversionResult {
         let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
         let mut schema = schema.map_err(Clone::clone)?;
-        // Upstream remembers the root by its bare name, and references by their text: they are the
-        // same only where a reference has no prefix.
+        // Upstream tracks the root by its bare name, and references by their text. Both are equal only for references
+        // without a prefix.
         let refs = self.references.id(name).into_iter().collect();
         self.circle_left = (None, sizes::MAX_PARTS_OF_CIRCLE);
         let mut way = Way {
@@ -113,7 +113,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, Place::Resource, &mut way)
     }
 
-    /// The type of a structural schema, which refers to nothing.
+    /// Returns the type of a structural schema, which has no references.
     pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> ConversionResult {
         let place = if is_resource {
             Place::Resource
@@ -123,7 +123,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, place, &mut Way::default())
     }
 
-    /// The schema that `text` refers to, or `None` where `refs` have the reference already.
+    /// Returns the schema that `text` refers to, or `None` if `refs` already contain the reference.
     fn follow(
         &self,
         text: &str,
@@ -139,7 +139,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(Some((id, schema.map_err(Clone::clone)?)))
     }
 
-    /// The type of a part of a schema.
+    /// Returns the type of a nested schema.
     fn part(&mut self, schema: &'a Schema, way: &mut Way) -> ConversionResult {
         let Some(text) = schema.reference() else {
             return self.converted(schema, Place::Inline, way);
@@ -168,7 +168,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         outcome
     }
 
-    /// The type of what `id` refers to.
+    /// Returns the type of the target of `id`.
     fn target_converted(&mut self, id: RefId, way: &mut Way) -> ConversionResult {
         let (_, schema) = self
             .references
@@ -190,7 +190,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         }
     }
 
-    /// The type of a schema, whose own reference does not count any more.
+    /// Returns the type of a schema, ignoring its own reference.
     fn converted(&mut self, schema: &'a Schema, place: Place, way: &mut Way) -> ConversionResult {
         checkpoint();
         if way.depth >= sizes::MAX_DEPTH {
@@ -221,7 +221,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(self.interner.intern(type_))
     }
 
-    /// Counts the parts of a schema that is converted within a circle.
+    /// Charges the parts of a schema that is converted within a cycle.
     fn pay_for(&mut self, schema: &Schema) -> Result<(), SchemaError> {
         let parts = u32::try_from(schema.parts().count())
             .unwrap_or(u32::MAX)
@@ -238,8 +238,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         place: Place,
         way: &mut Way,
     ) -> Result<DeclType, SchemaError> {
-        // All references are followed, whatever the type makes of them: one that leads nowhere is an
-        // error in any case.
+        // All references are resolved, even those that do not affect the type, because a dangling one is always an
+        // error.
         let mut properties = Vec::new();
         let (mut value, mut items) = (None, None);
         if let Some(details) = schema.details() {
@@ -302,8 +302,7 @@ impl<'a, 'i> Converter<'a, 'i> {
             let required = required
                 .binary_search_by(|known| (**known).cmp(name))
                 .is_ok();
-            // The API server fills in defaults, so that a required property with a default may be
-            // absent from a request.
+            // The API server sets defaults, so a request may omit a required property with a default.
             if type_.is_exposed() && required && !type_.has_default {
                 let size = i64::try_from(name.len())
                     .unwrap_or(i64::MAX)
@@ -326,7 +325,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         DeclType::object_of(None, fields, is_open, min_serialized_size)
     }
 
-    /// Reports whether a schema declares the metadata that the root of every resource has.
+    /// Returns true if a schema declares the metadata that the root of every resource has.
     fn declares_object_meta(&self, schema: &'a Schema, refs: &[RefId]) -> bool {
         let is_string = |schema: &'a Schema, name: &str, refs: &[RefId]| {
             self.populated(schema.property(name), refs)
@@ -343,7 +342,7 @@ impl<'a, 'i> Converter<'a, 'i> {
             && is_string(metadata, "generateName", &refs_to_metadata)
     }
 
-    /// The property or what it refers to, with the references on the way to its parts.
+    /// Returns the property or the target of its reference, with the references on the path to its parts.
     fn populated(
         &self,
         property: Option<&'a Schema>,
@@ -359,7 +358,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` by the least that every resource has.
+    /// Replaces `kind`, `apiVersion` and `metadata` by the minimum that every resource has.
     fn add_object_meta(&mut self, properties: &mut Vec<(&'a str, Arc<DeclType>)>) {
         let text = self
             .interner
@@ -378,18 +377,18 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 }
 
-/// Returns the placeholder for a schema that is met again within itself.
+/// Returns the placeholder for a schema nested within itself.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `populateRefs`.
 fn truncated() -> DeclType {
     DeclType::object_of(None, Vec::new(), true, sizes::MIN_COMPOSITE_SIZE_BYTES)
 }
 
-/// Reports whether objects may hold fields that the schema does not declare.
+/// Returns true if objects may have fields that the schema does not declare.
 ///
-/// A schema without any property says nothing about them: so are published those of
-/// CustomResourceDefinitions that are not structural, and those that stand for anything (`RawExtension`).
-/// In the middle of another schema it is one of a structural schema, whose other fields are pruned.
+/// A schema without properties does not restrict fields: examples are published schemas of CustomResourceDefinitions
+/// that are not structural, and schemas for any value (`RawExtension`). Such a schema nested in another one is
+/// structural, so its undeclared fields are pruned.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning` (`prune`).
 fn is_open(schema: &Schema, place: Place) -> bool {

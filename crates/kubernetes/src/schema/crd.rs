@@ -1,8 +1,8 @@
 //! CustomResourceDefinitions: the types that the API server publishes for them.
 //!
-//! The API server builds an OpenAPI document for each served version. This builds what counts of it:
-//! the schema, if it is structural, with the kind's own metadata; else an object of which nothing is
-//! known. Defaults, pruning and validations have no influence on types.
+//! The API server builds an OpenAPI document for each served version. This module builds the parts that affect types:
+//! the schema with the metadata of the kind if it is structural, else an object without a known structure. Defaults,
+//! pruning and validations do not affect types.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`generateBuilder`,
 //! `buildKubeNative`, `addEmbeddedProperties`, `buildListSchema`).
@@ -30,30 +30,30 @@ pub(crate) const META: &str = include_str!("meta.json");
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
-/// The name of the custom resource's own schema, which nothing else can have.
+/// The name of the custom resource's own schema, which no other schema can have.
 const ROOT: &str = "#";
 
-/// The deepest nesting of a schema that is read, in levels of JSON; `serde_json` reads no deeper.
+/// The maximum depth of a schema, in levels of JSON. It is the limit of `serde_json`.
 pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
-/// A CustomResourceDefinition: what it names, and its served versions.
+/// A CustomResourceDefinition: its names and its served versions.
 #[derive(Clone, Debug)]
 pub struct Crd {
     /// The group.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The kind of lists; the kind with `List` behind it, unless another is given.
+    /// The kind of lists. The default is the kind with the suffix `List`.
     pub list_kind: String,
     /// The resource.
     pub plural: String,
-    /// The singular name; the kind in lower case, unless another is given.
+    /// The singular name. The default is the kind in lower case.
     pub singular: String,
-    /// True if objects live in namespaces.
+    /// True if the resource is namespaced.
     pub namespaced: bool,
-    /// True if a webhook converts objects between the versions; else only their apiVersion changes.
+    /// True if a webhook converts objects between versions. Otherwise, only their apiVersion changes.
     pub has_webhook: bool,
-    /// The versions that are served.
+    /// The served versions.
     pub versions: Vec<CrdVersion>,
     definition: Arc<Value>,
 }
@@ -67,7 +67,7 @@ pub struct CrdVersion {
     pub has_status: bool,
     /// True if there is a `scale` subresource.
     pub has_scale: bool,
-    /// The schema as written, or `None` where there is none.
+    /// The schema as written, if there is one.
     pub schema: Option<WrittenSchema>,
 }
 
@@ -75,7 +75,7 @@ pub struct CrdVersion {
 #[derive(Clone, Debug)]
 pub struct WrittenSchema {
     definition: Arc<Value>,
-    /// The place among the versions that are written.
+    /// The index among the written versions.
     nth: usize,
 }
 
@@ -101,18 +101,18 @@ impl Deref for WrittenSchema {
 }
 
 impl Crd {
-    /// Reads a CustomResourceDefinition of `apiextensions.k8s.io/v1`, with the defaults of the API.
+    /// Parses a CustomResourceDefinition of `apiextensions.k8s.io/v1`, with the defaults of the API.
     ///
     /// # Errors
-    /// [`SchemaError::Crd`] where it lacks a name that a resource needs.
+    /// Returns [`SchemaError::Crd`] if a required name is missing.
     pub fn from_value(crd: &Value) -> Result<Self, SchemaError> {
         Self::from_shared(Arc::new(crd.clone()))
     }
 
-    /// As [`Self::from_value`], of a definition that is kept as it is.
+    /// Parses like [`Self::from_value`], but shares the definition instead of copying it.
     ///
     /// # Errors
-    /// As of [`Self::from_value`].
+    /// Same as [`Self::from_value`].
     pub fn from_shared(crd: Arc<Value>) -> Result<Self, SchemaError> {
         let spec = crd.get("spec").unwrap_or(&Value::Null);
         let names = spec.get("names").unwrap_or(&Value::Null);
@@ -163,13 +163,13 @@ impl Crd {
         })
     }
 
-    /// The definition as it is written.
+    /// Returns the definition as written.
     #[must_use]
     pub fn definition(&self) -> &Value {
         &self.definition
     }
 
-    /// The resources that it adds: its own in each served version, and their subresources.
+    /// Returns the added resources: the custom resource in each served version, and its subresources.
     #[must_use]
     pub fn resources(&self) -> Vec<ApiResource> {
         let mut resources = Vec::new();
@@ -195,7 +195,7 @@ impl Crd {
         resources
     }
 
-    /// The types of its kind, of the lists of it and of its scale, in all served versions.
+    /// Returns the types of its kind, of its list kind and of its scale, in all served versions.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -213,7 +213,7 @@ impl Crd {
         types
     }
 
-    /// The part of the version's document that counts.
+    /// Returns the version's document, reduced to the parts that affect types.
     fn document(&self, version: &CrdVersion) -> Result<OpenApiDocument, SchemaError> {
         let gvk = |kind: &String| Some(Gvk::new(&self.group, &version.name, kind));
         let mut schemas = meta_schemas()?;
@@ -257,7 +257,7 @@ impl Crd {
 
 type NamedSchema = (Box<str>, Schema, Option<Gvk>);
 
-/// The definitions that custom resources refer to, as upstream generates them.
+/// Returns the definitions that custom resources refer to, as generated by upstream.
 fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
     static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
         LazyLock::new(|| serde_json::from_str(META).map_err(|error| error.to_string()));
@@ -287,8 +287,8 @@ fn add_type_and_object_meta(schema: &mut Schema) {
     schema.set_property("metadata", reference(OBJECT_META));
 }
 
-/// Does to a structural schema what is done to it on the way to a document: declares what every
-/// resource has on the resources embedded in others, and drops references, which can only be empty.
+/// Changes a structural schema like its publication in a document: declares the common fields of resources on embedded
+/// resources, and drops references, which can only be empty.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`,
 /// `addEmbeddedProperties`; `pkg/apiserver/schema/kubeopenapi.go`, `ToKubeOpenAPI`.
@@ -326,7 +326,7 @@ fn list_schema() -> Schema {
     list
 }
 
-/// Reports whether `value` has at most `depth` levels.
+/// Returns true if `value` has at most `depth` levels.
 pub(crate) fn is_shallower(value: &Value, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else {
         return false;

@@ -1,13 +1,12 @@
-//! Declared types: what a schema says about values, as far as CEL knows it.
+//! Declared types: the information of a schema that CEL uses.
 //!
-//! A [`DeclType`] is immutable and shared: a type that many fields have exists once, and holds no
-//! name. The names of object types depend on where they are (`Deployment#.spec.template`), so that
-//! they are given on the way, when an expression selects a field: [`DeclType::cel_type`] names a
-//! type, and the type names those of its fields.
+//! A [`DeclType`] is immutable and shared. A type of many fields exists once, and has no name. The names of object
+//! types depend on their position (`Deployment#.spec.template`), so they are assigned when an expression selects a
+//! field: [`DeclType::cel_type`] names a type, and the type names those of its fields.
 //!
-//! Upstream drops what CEL does not expose, such as fields without a type. Here they stay, as
-//! [`DeclKind::Unknown`] and fields that [`DeclType::is_exposed`] is false for, and the CEL types are
-//! the same as upstream's; who wants to know that a field exists asks [`DeclType::declared_field`].
+//! Upstream drops fields that CEL does not expose, such as those without a type. Here they stay, as
+//! [`DeclKind::Unknown`] with [`DeclType::is_exposed`] returning false, and the CEL types are the same as upstream's.
+//! [`DeclType::declared_field`] finds all fields.
 //!
 //! Source: apiserver `pkg/cel/types.go` (`DeclType`, `DeclField`, `MaybeAssignTypeName`).
 
@@ -20,7 +19,7 @@ use super::escape;
 use super::sizes;
 use cel::types::{FieldTypes, StructType, Type};
 
-/// Kinds of value that a type has.
+/// Kinds of a type's values.
 #[derive(Clone, Debug)]
 pub enum DeclKind {
     /// `bool`.
@@ -45,28 +44,28 @@ pub enum DeclKind {
     Map(Arc<DeclType>),
     /// An object with its fields.
     Object(ObjectDecl),
-    /// A type of CEL that no schema stands behind, for objects made by hand.
+    /// A CEL type without a schema, for manually declared objects.
     Cel(Type),
-    /// A quantity of Kubernetes' own types, to which their schemas give no type; in JSON a string.
+    /// A quantity of the built-in kinds. Their schemas have no type for it, in JSON it is a string.
     Quantity,
-    /// A value that the schema gives no type, or none that CEL exposes.
+    /// A value without a type in the schema, or with a type that CEL does not expose.
     Unknown,
 }
 
-/// An object type: its name, if it has one of its own, and its fields.
+/// An object type: its name, if it has its own, and its fields.
 #[derive(Clone, Debug)]
 pub struct ObjectDecl {
-    /// The name of a type made by hand, such as `kubernetes.UserInfo`; types of schemas have none.
+    /// The name of a manually declared type, such as `kubernetes.UserInfo`. Types of schemas have no name.
     pub name: Option<Arc<str>>,
-    /// The fields, sorted by name, each name once.
+    /// The fields, sorted by name, without duplicates.
     fields: Box<[DeclField]>,
-    /// True if objects may hold fields that are not declared: the schema preserves unknown fields,
-    /// allows additional properties, or declares no properties at all.
+    /// True if objects may have undeclared fields: the schema preserves unknown fields, allows additional properties,
+    /// or declares no properties at all.
     pub is_open: bool,
 }
 
 impl ObjectDecl {
-    /// The fields that the schema declares, exposed or not, sorted by name.
+    /// Returns the declared fields, exposed or not, sorted by name.
     #[must_use]
     pub fn fields(&self) -> &[DeclField] {
         &self.fields
@@ -76,18 +75,18 @@ impl ObjectDecl {
 /// A field of an object type.
 #[derive(Clone, Debug)]
 pub struct DeclField {
-    /// The name as an expression selects it, that is escaped.
+    /// The escaped name, as used in expressions.
     pub name: Arc<str>,
     /// The type.
     pub type_: Arc<DeclType>,
     /// True if the schema requires the field.
     pub required: bool,
-    /// True if the field is filled in where it is left out.
+    /// True if an absent field gets a default.
     pub has_default: bool,
 }
 
 impl DeclField {
-    /// A field; `name` is the escaped name.
+    /// Creates a field with the escaped name `name`.
     pub fn new(name: impl Into<Arc<str>>, type_: Arc<DeclType>, required: bool) -> Self {
         Self {
             name: name.into(),
@@ -105,28 +104,28 @@ impl DeclField {
     reason = "each is a keyword of its own"
 )]
 pub struct DeclType {
-    /// Kind of the type's values.
+    /// The kind of the type's values.
     pub kind: DeclKind,
-    /// The most elements of a list or map, the most bytes of a string, and 0 where a type has no
-    /// size; `-1` on lists and maps made by hand without a bound.
+    /// The maximum number of elements of a list or map, or of bytes of a string. It is 0 for types without a size, and
+    /// `-1` for manually declared lists and maps without a bound.
     pub max_elements: i64,
-    /// The fewest bytes of a value in JSON.
+    /// The minimum size of a value in JSON, in bytes.
     pub min_serialized_size: i64,
     /// True if the schema allows null.
     pub nullable: bool,
     /// True if the schema has a default other than null.
     pub has_default: bool,
-    /// True if the value is an object with a kind and metadata of its own.
+    /// True if the value is an object with its own kind and metadata.
     pub embedded_resource: bool,
-    /// The values that the schema enumerates; empty where it does not.
+    /// The values of `enum`, if the schema has it.
     pub enum_values: Option<Arc<[Value]>>,
-    /// Levels of types below and including this one.
+    /// The number of type levels, including this one.
     depth: u16,
     exposed: bool,
 }
 
 impl DeclType {
-    /// Reports whether values are texts, numbers or truth values.
+    /// Returns true if values are strings, numbers or booleans.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         matches!(
@@ -139,7 +138,7 @@ impl DeclType {
         )
     }
 
-    /// A type of `kind` with no facts but its sizes.
+    /// Creates a type of `kind` with its sizes only.
     fn new(kind: DeclKind, max_elements: i64, min_serialized_size: i64) -> Self {
         let (below, exposed) = match &kind {
             DeclKind::List(elem) | DeclKind::Map(elem) => (elem.depth, elem.exposed),
@@ -168,7 +167,7 @@ impl DeclType {
         }
     }
 
-    /// A type without size, such as [`DeclKind::Bool`]; lists, maps and objects have their own.
+    /// Creates a type without a size, such as [`DeclKind::Bool`]. Lists, maps and objects have their own constructors.
     #[must_use]
     pub fn scalar(kind: DeclKind) -> Self {
         let (max_elements, min_serialized_size) = match &kind {
@@ -186,13 +185,13 @@ impl DeclType {
         Self::new(kind, max_elements, min_serialized_size)
     }
 
-    /// A value checked at run time only.
+    /// Creates the type of values that are only checked at run time.
     #[must_use]
     pub fn dyn_() -> Self {
         Self::scalar(DeclKind::Cel(Type::Dyn))
     }
 
-    /// A list of at most `max_items` of `elem`.
+    /// Creates a list of at most `max_items` of `elem`.
     #[must_use]
     pub fn list(elem: Arc<DeclType>, max_items: i64) -> Self {
         Self::new(
@@ -202,7 +201,7 @@ impl DeclType {
         )
     }
 
-    /// A map of at most `max_entries` strings to `value`.
+    /// Creates a map with at most `max_entries` string keys and values of type `value`.
     #[must_use]
     pub fn map(value: Arc<DeclType>, max_entries: i64) -> Self {
         Self::new(
@@ -212,7 +211,7 @@ impl DeclType {
         )
     }
 
-    /// An object type made by hand, which has its name wherever it stands.
+    /// Creates a manually declared object type, which has its own name.
     #[must_use]
     pub fn object(
         name: impl Into<Arc<str>>,
@@ -227,7 +226,7 @@ impl DeclType {
         ))
     }
 
-    /// An object type of a schema; of fields of one name the last counts.
+    /// Creates the object type of a schema. Of fields with the same name, the last counts.
     pub(super) fn object_of(
         name: Option<Arc<str>>,
         mut fields: Vec<DeclField>,
@@ -245,20 +244,20 @@ impl DeclType {
         Self::new(DeclKind::Object(object), 0, min_serialized_size)
     }
 
-    /// Reports whether CEL sees values of the type: it does not where the schema gives no type, nor
+    /// Returns true if CEL exposes values of the type. It does not expose values without a type in the schema, nor
     /// lists and maps of such values.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.exposed
     }
 
-    /// The levels of types, this one included; at most [`sizes::MAX_DEPTH`] in types of schemas.
+    /// Returns the number of type levels, including this one: at most [`sizes::MAX_DEPTH`] for types of schemas.
     #[must_use]
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// The object type's own part, or `None` for any other type.
+    /// Returns the declaration of an object type, or `None` for any other type.
     #[must_use]
     pub fn as_object(&self) -> Option<&ObjectDecl> {
         match &self.kind {
@@ -267,16 +266,15 @@ impl DeclType {
         }
     }
 
-    /// The fields that the schema declares, exposed or not, sorted by name; empty for a type that is
-    /// not an object.
+    /// Returns the declared fields, exposed or not, sorted by name. The list is empty for a type that is not an object.
     #[must_use]
     pub fn declared_fields(&self) -> &[DeclField] {
         self.as_object().map_or(&[], |object| &object.fields)
     }
 
-    /// The field that an expression selects by `name`, exposed or not.
+    /// Returns the field that an expression selects by `name`, exposed or not.
     ///
-    /// A reserved word stands for its escaped form too: `namespace` for `__namespace__`.
+    /// A reserved word also finds its escaped form: `namespace` finds `__namespace__`.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclTypeProvider.FindStructFieldType` with
     /// `recognizeKeywordAsFieldName`, which is on since version 1.31.
@@ -295,17 +293,17 @@ impl DeclType {
         }
     }
 
-    /// The field that an expression selects by `name`, if CEL exposes it.
+    /// Returns the field that an expression selects by `name`, if CEL exposes it.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&DeclField> {
         self.declared_field(name)
             .filter(|field| field.type_.exposed)
     }
 
-    /// The type as CEL has it, with `name` for the name of an object type that has none of its own.
+    /// Returns the CEL type. `name` is the name of an object type without its own.
     ///
-    /// What CEL does not expose is `dyn`: the API server declares a variable so whose schema gives no
-    /// type. Fields of that sort are not declared at all.
+    /// A type that CEL does not expose becomes `dyn`, because the API server declares a variable without a schema type
+    /// that way. Fields of such types are not declared at all.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclType.MaybeAssignTypeName`;
     /// `pkg/admission/plugin/policy/validating/typechecking.go`, `createVariableOpts`.
@@ -336,7 +334,7 @@ impl DeclType {
     }
 }
 
-/// One level only: what is below may be met over and over, and grow without bound when written out.
+/// Formats one level only: nested types may repeat and would grow without bound.
 impl fmt::Debug for DeclType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
@@ -352,7 +350,7 @@ impl fmt::Debug for DeclType {
     }
 }
 
-/// The exposed fields of an object type; other types have none.
+/// The exposed fields of an object type. Other types have none.
 impl FieldTypes for DeclType {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
         let field = self.field(field)?;

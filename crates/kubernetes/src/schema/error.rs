@@ -1,21 +1,21 @@
-//! Why a schema could not be turned into a type.
+//! Errors of converting a schema to a type.
 
 use std::sync::Arc;
 
-/// A schema that cannot be read or converted; the text is the reason that a status gives.
+/// A schema that cannot be parsed or converted. The text is shown as the reason in the status.
 ///
-/// Cheap to clone: one failure may be the answer for many kinds.
+/// Clones are cheap, since one failure may affect many kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// The document is not JSON, or not shaped as an OpenAPI document is.
+    /// The document is not JSON or not an OpenAPI document.
     #[error("cannot read the OpenAPI document: {0}")]
     Document(Arc<str>),
-    /// One schema of a document is not JSON, or nests too deeply to be read.
+    /// One schema of a document is not JSON or nests too deeply.
     #[error("cannot read the schema `{name}`: {reason}")]
     Schema {
         /// The name of the schema in its document.
         name: Arc<str>,
-        /// Reason why it is not valid.
+        /// The reason why it is invalid.
         reason: Arc<str>,
     },
     /// A `$ref` to a schema that the document does not have.
@@ -30,7 +30,7 @@ pub enum SchemaError {
     /// The document has no schema for the kind.
     #[error("the document has no schema for the kind")]
     UnknownKind,
-    /// A CustomResourceDefinition without what names its resource.
+    /// A CustomResourceDefinition without the names of its resource.
     #[error("cannot read the CustomResourceDefinition: {0}")]
     Crd(Arc<str>),
 }

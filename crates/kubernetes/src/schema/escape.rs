@@ -1,10 +1,10 @@
-//! How names of properties are written as identifiers.
+//! Escaping of property names as CEL identifiers.
 //!
 //! Source: apiserver `pkg/cel/escaping.go`.
 
 use std::borrow::Cow;
 
-/// Reports whether CEL reserves `word`: the CEL lexer's words, which as a field may also be written with underscores
+/// Returns true if CEL reserves `word`. As a field, a word of the CEL lexer may also be written with underscores
 /// (`__namespace__`).
 ///
 /// Source: `celReservedSymbols`.
@@ -35,7 +35,7 @@ pub fn is_reserved(word: &str) -> bool {
     )
 }
 
-/// The identifier by which an expression selects the property `name`, or `None` where it cannot.
+/// Returns the identifier of the property `name` in expressions, or `None` if the name cannot be escaped.
 ///
 /// Source: `Escape`.
 #[must_use]
@@ -74,8 +74,8 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(escaped.into())
 }
 
-/// The name of the property that the identifier `escaped` selects, or `None` where it holds an
-/// escape sequence that [`escape`] does not make.
+/// Returns the name of the property with the identifier `escaped`, or `None` if it contains an escape sequence that
+/// [`escape`] does not produce.
 ///
 /// Source: `Unescape`.
 #[must_use]
@@ -87,12 +87,12 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut rest = escaped;
     while let Some((before, after)) = rest.split_once("__") {
         name.push_str(before);
-        // A sequence is two underscores, at least one other character, two underscores.
+        // A sequence is two underscores, at least one other character, and two underscores.
         let sequence = after
             .split_once("__")
             .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
         let Some((sequence, behind)) = sequence else {
-            // The second of the two underscores may begin a sequence.
+            // The second of the two underscores may start a sequence.
             name.push('_');
             rest = rest.get(before.len() + 1..).unwrap_or_default();
             continue;

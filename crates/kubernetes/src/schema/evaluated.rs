@@ -1,16 +1,15 @@
-//! Declared types as expressions of policies meet them when they are evaluated.
+//! Declared types as seen by evaluated policy expressions.
 //!
-//! The API server checks the expressions of a policy against declared types, and then evaluates them
-//! over plain JSON, without the schema. What differs:
+//! The API server checks the expressions of a policy against declared types and then evaluates them on plain JSON,
+//! without the schema. The differences are:
 //!
-//! - a timestamp, a duration or bytes is the string that it is in JSON, so that
-//!   `object.metadata.creationTimestamp < timestamp("2030-01-01T00:00:00Z")` is an error for every
-//!   object, while `object.metadata.creationTimestamp.startsWith("2030")` is none;
-//! - a number is an `int` or a `double`, by how it is written;
-//! - a field that the schema declares without a type is there all the same, and so may be any field of an
-//!   open object; a quantity is a string;
-//! - what has a default is there: it was filled in when the request was decoded;
-//! - a property goes by its own name: `object.spec.__if__` passes the type checker and fails.
+//! - A timestamp, a duration or bytes is a JSON string, so `object.metadata.creationTimestamp <
+//!   timestamp("2030-01-01T00:00:00Z")` is an error for every object, and
+//!   `object.metadata.creationTimestamp.startsWith("2030")` is not.
+//! - A number is an `int` or a `double`, depending on its JSON representation.
+//! - A field without a type in the schema exists, and so may any field of an open object. A quantity is a string.
+//! - A field with a default exists: it was set when the request was decoded.
+//! - A property has its unescaped name: `object.spec.__if__` passes the type checker and fails.
 //!
 //! Source: apiserver `pkg/admission/plugin/cel/condition.go`, `objectToResolveVal`.
 
@@ -21,14 +20,14 @@ use super::escape::escape;
 use cel::types::{FieldTypes, StructType, Type};
 
 impl DeclType {
-    /// The type of values as expressions meet them, with `name` for the name of an object type; names
-    /// are those of [`DeclType::cel_type`].
+    /// Returns the type of values in evaluated expressions. `name` is the name of an object type without its own, as in
+    /// [`DeclType::cel_type`].
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
         self.evaluated_as(&|| name.to_owned())
     }
 
-    /// The declaration of the property `name` of an object, by its own name.
+    /// Returns the declaration of the property with the unescaped name `name`.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
@@ -37,7 +36,7 @@ impl DeclType {
         fields.get(idx.ok()?)
     }
 
-    /// [`DeclType::evaluated_type`], by a name that most types do without.
+    /// Like [`DeclType::evaluated_type`], but most types do not need the name.
     fn evaluated_as(self: &Arc<Self>, name: &dyn Fn() -> String) -> Type {
         match &self.kind {
             DeclKind::String
@@ -62,7 +61,7 @@ impl DeclType {
     }
 }
 
-/// The fields of an object type as expressions meet them.
+/// The fields of an object type in evaluated expressions.
 #[derive(Debug)]
 struct Evaluated(Arc<DeclType>);
 
@@ -85,14 +84,14 @@ impl FieldTypes for Evaluated {
 
     fn may_hold(&self, field: &str) -> bool {
         let is_open = matches!(&self.0.kind, DeclKind::Object(object) if object.is_open);
-        // A name that cannot be escaped is not among the declarations, whether it is declared or not.
+        // A name that cannot be escaped has no declaration, even if the schema has the property.
         is_open || self.0.property(field).is_some() || escape(field).is_none()
     }
 
     fn alternatives(&self, field: &str) -> &[Type] {
         match self.0.property(field).map(|field| &field.type_.kind) {
             Some(DeclKind::IntOrString) => &[Type::Int, Type::String],
-            // A number of JSON is a whole one or not by how it is written.
+            // A JSON number is an integer or not, depending on its representation.
             Some(DeclKind::Double) => &[Type::Int, Type::Double],
             _ => &[],
         }

@@ -1,4 +1,4 @@
-//! The vendor extensions of schemas that decide about types, and how they are read.
+//! The vendor extensions of schemas that affect types.
 //!
 //! Source: apiserver `pkg/cel/openapi/extensions.go`, `pkg/cel/openapi/resolver/discovery.go`.
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::Gvk;
 
-/// `x-kubernetes-int-or-string`: the value is an integer or a string, whatever `type` says.
+/// `x-kubernetes-int-or-string`: the value is an integer or a string, regardless of `type`.
 pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
-/// `x-kubernetes-embedded-resource`: the value is an object of some kind, with its own metadata.
+/// `x-kubernetes-embedded-resource`: the value is an object with its own kind and metadata.
 pub const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
-/// `x-kubernetes-preserve-unknown-fields`: the value may hold what the schema does not declare.
+/// `x-kubernetes-preserve-unknown-fields`: the value may have undeclared fields.
 pub const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
-/// `x-kubernetes-group-version-kind`: the kinds that a schema of a document is the schema of, or the
-/// kind of the objects in the requests of an operation.
+/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of the objects in the requests of
+/// an operation.
 pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
-/// The format by which built-in types mark an integer or string.
+/// The format of integers or strings in built-in types.
 pub const INT_OR_STRING_FORMAT: &str = "int-or-string";
 
-/// The kinds that [`GROUP_VERSION_KIND`] lists; what is not a group, version and kind is left out.
+/// Returns the kinds in [`GROUP_VERSION_KIND`]. Invalid entries are skipped.
 #[must_use]
 pub fn kinds(extension: &Value) -> Vec<Gvk> {
     extension
@@ -29,7 +29,7 @@ pub fn kinds(extension: &Value) -> Vec<Gvk> {
         .collect()
 }
 
-/// The kind that [`GROUP_VERSION_KIND`] of an operation names.
+/// Returns the kind in the [`GROUP_VERSION_KIND`] of an operation.
 #[must_use]
 pub fn kind(extension: &Value) -> Option<Gvk> {
     let text = |key: &str| match extension.get(key) {

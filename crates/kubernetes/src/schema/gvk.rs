@@ -1,8 +1,8 @@
-//! Group, version and kind or resource: how Kubernetes names what is served.
+//! Identifiers of API types: group, version, and kind or resource.
 
 use std::fmt;
 
-/// A group and version; ordered by group, version.
+/// A group and version, ordered by group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersion {
     /// The group; empty for the core group.
@@ -12,7 +12,7 @@ pub struct GroupVersion {
 }
 
 impl GroupVersion {
-    /// The version `version` of `group`.
+    /// Creates the version `version` of `group`.
     pub fn new(group: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             group: group.into(),
@@ -20,10 +20,10 @@ impl GroupVersion {
         }
     }
 
-    /// The group and version that an `apiVersion` names, or `None` where it names none.
+    /// Parses an `apiVersion`. Returns `None` if it is invalid.
     ///
-    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`; an empty text
-    /// and a slash alone, which upstream takes for the empty group and version, are `None` here.
+    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`. Upstream parses an empty string
+    /// and a single slash as the empty group and version, this function returns `None`.
     #[must_use]
     pub fn parse(api_version: &str) -> Option<Self> {
         match Self::split_valid(api_version)? {
@@ -32,13 +32,13 @@ impl GroupVersion {
         }
     }
 
-    /// Splits an `apiVersion` at its first slash. Without one, the group is the core group.
+    /// Splits an `apiVersion` at its first slash. Without a slash, the group is the core group.
     #[must_use]
     pub fn split(api_version: &str) -> (&str, &str) {
         api_version.split_once('/').unwrap_or(("", api_version))
     }
 
-    /// Splits an `apiVersion` as upstream does. `None` with more than one slash.
+    /// Splits an `apiVersion` like upstream. Returns `None` if there is more than one slash.
     ///
     /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
     #[must_use]
@@ -47,8 +47,8 @@ impl GroupVersion {
         (!version.contains('/')).then_some((group, version))
     }
 
-    /// The group and version whose OpenAPI v3 document has the path `path` in the API server's index
-    /// (`api/v1`, `apis/apps/v1`), or `None` for a document of anything else (`apis/apps`, `version`).
+    /// Parses the path of an OpenAPI v3 document in the API server's index (`api/v1`, `apis/apps/v1`). Returns `None`
+    /// if the document does not belong to a group version (`apis/apps`, `version`).
     ///
     /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `resourcePathFromGV`.
     #[must_use]
@@ -62,15 +62,14 @@ impl GroupVersion {
         parts.next().is_none().then_some(gv)
     }
 
-    /// The group and version of a file of Kubernetes' `api/openapi-spec/v3`
-    /// (`apis__apps__v1_openapi.json`).
+    /// Parses the name of a file in Kubernetes' `api/openapi-spec/v3` (`apis__apps__v1_openapi.json`).
     #[must_use]
     pub fn from_openapi_file_name(name: &str) -> Option<Self> {
         Self::from_openapi_path(&name.strip_suffix("_openapi.json")?.replace("__", "/"))
     }
 }
 
-/// The form of an `apiVersion`: `apps/v1`, and `v1` for the core group.
+/// Formats as an `apiVersion`: `apps/v1`, or `v1` for the core group.
 impl fmt::Display for GroupVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.group.is_empty() {
@@ -81,7 +80,7 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-/// A group, version and kind; ordered by group, version, kind, as warnings are.
+/// A group, version and kind, ordered by group, version and kind, like warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk {
     /// The group; empty for the core group.
@@ -93,7 +92,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// The kind `kind` of `group` and `version`.
+    /// Creates the kind `kind` of `group` and `version`.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -106,31 +105,30 @@ impl Gvk {
         }
     }
 
-    /// The group and version.
+    /// Returns the group and version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// `group/version`, or `version` for the core group.
+    /// Returns `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         self.group_version().to_string()
     }
 
-    /// The name of the type of the kind's objects, `Deployment#`.
+    /// Returns the type name of the kind's objects, `Deployment#`.
     ///
     /// Differs: upstream appends the nanoseconds of the clock to the kind (apiserver
-    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so that
-    /// the text of its warnings changes from run to run. `#` cannot stand in an identifier, so that
-    /// no expression can name the type.
+    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so the text of its warnings
+    /// differs between runs. `#` is invalid in identifiers, so no expression can name the type.
     #[must_use]
     pub fn type_name(&self) -> String {
         format!("{}#", self.kind)
     }
 }
 
-/// `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` for the core group.
+/// Formats as `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
 impl fmt::Display for Gvk {
@@ -146,12 +144,12 @@ pub struct Gvr {
     pub group: String,
     /// The version.
     pub version: String,
-    /// The resource, with its subresource if it is one: `deployments/scale`.
+    /// The resource, with its subresource if there is one: `deployments/scale`.
     pub resource: String,
 }
 
 impl Gvr {
-    /// The resource `resource` of `group` and `version`.
+    /// Creates the resource `resource` of `group` and `version`.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -164,20 +162,20 @@ impl Gvr {
         }
     }
 
-    /// The group and version.
+    /// Returns the group and version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// Reports whether this is a subresource, such as `deployments/scale`.
+    /// Returns true if this is a subresource, such as `deployments/scale`.
     #[must_use]
     pub fn is_subresource(&self) -> bool {
         self.resource.contains('/')
     }
 }
 
-/// `apps/v1, Resource=deployments`.
+/// Formats as `apps/v1, Resource=deployments`.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionResource.String`.
 impl fmt::Display for Gvr {

@@ -1,7 +1,6 @@
-//! Sharing of equal types and names, within a document and from one document to the next.
+//! Interning of equal types and names, within a document and across documents.
 //!
-//! Metadata and pod templates occur in dozens of documents; with one [`Interner`] for all of them,
-//! they exist once.
+//! Metadata and pod templates occur in dozens of documents. With one [`Interner`] for all documents, they exist once.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -9,9 +8,9 @@ use std::sync::Arc;
 
 use super::decl_type::{DeclField, DeclKind, DeclType, ObjectDecl};
 
-/// The types and names that exist so far.
+/// The interned types and names.
 ///
-/// It keeps alive what it holds: drop it after loading, or [`Interner::purge`] it now and then.
+/// It owns its contents: drop it after loading, or call [`Interner::purge`] from time to time.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     types: HashSet<Shallow>,
@@ -19,7 +18,7 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// The one type that is equal to `type_`, whose own parts are from this interner already.
+    /// Returns the interned type equal to `type_`. The nested types must be interned already.
     pub fn intern(&mut self, type_: DeclType) -> Arc<DeclType> {
         let candidate = Shallow(Arc::new(type_));
         if let Some(Shallow(known)) = self.types.get(&candidate) {
@@ -30,7 +29,7 @@ impl Interner {
         type_
     }
 
-    /// The one text that is equal to `name`.
+    /// Returns the interned string equal to `name`.
     pub fn name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return Arc::clone(known);
@@ -40,9 +39,9 @@ impl Interner {
         name
     }
 
-    /// Forgets the types and names that nobody else holds.
+    /// Removes the types and names without other owners.
     pub fn purge(&mut self) {
-        // A type that only a forgotten type held can go in the next round.
+        // The next iteration removes types that only a removed type owned.
         let mut before = usize::MAX;
         while self.types.len() < before {
             before = self.types.len();
@@ -52,21 +51,20 @@ impl Interner {
         self.names.retain(|name| Arc::strong_count(name) > 1);
     }
 
-    /// The number of types held.
+    /// Returns the number of interned types.
     #[must_use]
     pub fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Reports whether no type is held.
+    /// Returns true if no types are interned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
 }
 
-/// A type compared by its own facts and by the identity of its parts, so that equality costs no
-/// recursion.
+/// A type compared by its own fields and by the identity of nested types, so that comparisons do not recurse.
 #[derive(Clone, Debug)]
 struct Shallow(Arc<DeclType>);
 
@@ -114,7 +112,7 @@ fn same_kind(a: &DeclKind, b: &DeclKind) -> bool {
     }
 }
 
-/// Reports whether the kind alone describes the type, as it has no parts.
+/// Returns true if the type has no nested types, so that its kind identifies it.
 fn is_plain(kind: &DeclKind) -> bool {
     !matches!(
         kind,

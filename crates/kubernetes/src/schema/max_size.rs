@@ -1,4 +1,4 @@
-//! The greatest sizes of values, as the declared types of variables bound them.
+//! The maximum sizes of values, bounded by the declared types of variables.
 //!
 //! Source: k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `sizeEstimator`.
 
@@ -9,43 +9,43 @@ use super::decl_type::{DeclKind, DeclType};
 use super::sizes;
 use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 
-/// Knows the sizes of variables by their declared types.
+/// Estimates the sizes of variables by their declared types.
 ///
-/// What a schema does not bound is bounded by the size of the largest request, so that no estimate of a
-/// value within one is endless. As upstream has it, a key of a map has the size 0, and so has an object;
-/// what is selected from a map like a field has no known size.
+/// A value without a bound in the schema is bounded by the size of the largest request, so estimates within declared
+/// types are finite. As in upstream, map keys and objects have size 0, and a value selected from a map like a field has
+/// no known size.
 ///
-/// [`DeclaredSizes::in_objects`] supposes smaller objects than the largest request.
+/// [`DeclaredSizes::in_objects`] assumes smaller objects than the largest request.
 ///
-/// Differs: upstream knows one type, that of the rule's `self`, and begins there whatever the path begins
-/// with: so it does for [`DeclaredSizes::of_rule`]. With [`DeclaredSizes::new`] each variable has a type
-/// of its own, and nothing is said of what no variable leads to.
+/// Differs: upstream has a single type, that of the rule's `self`, and applies it to every path, regardless of the
+/// variable. [`DeclaredSizes::of_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type, and
+/// sizes of other paths are unknown.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredSizes {
     variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
-    /// Where paths begin that no variable of these is the beginning of.
+    /// The type at the start of paths that begin with none of the variables.
     otherwise: Option<Arc<DeclType>>,
-    /// The objects that are supposed, if not the largest that a request can carry.
+    /// The assumed objects, if not the largest that fit into a request.
     objects: Option<ObjectShape>,
-    /// Set once a list or map within another one is asked for.
+    /// Set when the size of a nested list or map is requested.
     asks_within: Option<Arc<AtomicBool>>,
 }
 
-/// The objects that an estimate supposes: how large each is, and where in it the bytes are.
+/// The assumed objects of an estimate: the total size and its distribution.
 ///
-/// An object of some size cannot have both many containers and in each of them many ports. With `filled_from`
-/// 0 it has as many containers as fit, and the ports that fit are spread over them; with 1 it has one
-/// container with as many ports as fit. A loop within a loop costs most for one of these.
+/// An object of limited size cannot have both many containers and many ports in each of them. With `filled_from` 0, it
+/// has as many containers as fit, and the ports are distributed over them. With 1, it has one container with as many
+/// ports as fit. One of these shapes has the maximum cost of nested loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectShape {
     /// The size of the object in JSON, in bytes.
     pub n_bytes: i64,
-    /// The number of lists and maps around those that are filled; each of the outer ones has one element.
+    /// The number of enclosing lists and maps that have only one element each.
     pub filled_from: usize,
 }
 
 impl ObjectShape {
-    /// How many elements fit, or bytes for what is no list or map.
+    /// Returns the number of elements that fit, or of bytes for other types.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_serialized_size),
@@ -57,7 +57,7 @@ impl ObjectShape {
 }
 
 impl DeclaredSizes {
-    /// The sizes of `variables`.
+    /// Creates the sizes of `variables`.
     pub fn new(variables: impl IntoIterator<Item = (Arc<str>, Arc<DeclType>)>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
@@ -67,22 +67,22 @@ impl DeclaredSizes {
         }
     }
 
-    /// The same, for objects of a shape.
+    /// Returns these sizes for objects of a shape.
     #[must_use]
     pub fn in_objects(mut self, shape: ObjectShape) -> Self {
         self.objects = Some(shape);
         self
     }
 
-    /// The same, which sets `flag` once a list or map within another one is asked for: without that, objects that are
-    /// filled from the second list on are the same as those filled from a later one.
+    /// Returns these sizes, and sets `flag` when the size of a nested list or map is requested. If it stays unset, a
+    /// larger `filled_from` does not change estimates.
     #[must_use]
     pub fn telling(mut self, flag: &Arc<AtomicBool>) -> Self {
         self.asks_within = Some(Arc::clone(flag));
         self
     }
 
-    /// The sizes that the API server supposes in a validation rule of a CRD, for values of `self_type`.
+    /// Creates the sizes that the API server assumes for a validation rule of a CRD with values of `self_type`.
     #[must_use]
     pub fn of_rule(self_type: Arc<DeclType>) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Tells where `reached` is a list or map within another one.
+    /// Sets the flag if `reached` is a nested list or map.
     fn tell(&self, around: &Around, reached: &Reached<'_>) {
         if let (Some(flag), Reached::Type(type_)) = (&self.asks_within, reached)
             && around.depth > 0
@@ -103,7 +103,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Where a path begins whose first step is `first`.
+    /// Returns the type at the start of a path with the first step `first`.
     fn beginning(&self, first: &PathStep) -> Option<&DeclType> {
         let variable = self
             .variables
@@ -114,10 +114,10 @@ impl DeclaredSizes {
     }
 }
 
-/// Target of a step.
+/// The target of a step.
 enum Reached<'a> {
     Type(&'a DeclType),
-    /// The key of a map, which no schema bounds.
+    /// The key of a map. Schemas do not bound it.
     Key,
 }
 
@@ -131,7 +131,7 @@ impl Reached<'_> {
                 Some(Self::Type(elem))
             }
             (PathStep::Keys, DeclKind::Map(_)) => Some(Self::Key),
-            // Upstream does not find a field by a reserved word that stands for its escaped name.
+            // Upstream does not find a field by a reserved word instead of its escaped name.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
                 Some(Self::Type(&field.type_))
@@ -140,8 +140,8 @@ impl Reached<'_> {
         }
     }
 
-    /// Reports whether what is selected from it is a part of an object, and not computed: types made by hand,
-    /// such as that of all variables of a policy, have a name.
+    /// Returns true if values selected from it are parts of an object instead of computed. Manually declared types,
+    /// such as that of the variables of a policy, have a name.
     fn is_part_of_object(&self) -> bool {
         match self {
             Self::Type(type_) => type_.as_object().is_none_or(|object| object.name.is_none()),
@@ -151,7 +151,7 @@ impl Reached<'_> {
 
     fn max_size(&self) -> u64 {
         match self {
-            // Without a bound it is -1, which stands for 2^64-1 here.
+            // Without a bound it is -1, interpreted as 2^64-1.
             Self::Type(type_) => type_.max_elements.cast_unsigned(),
             Self::Key => 0,
         }
@@ -163,7 +163,7 @@ impl SizeEstimator for DeclaredSizes {
         self.estimate_varying_size(node).0
     }
 
-    /// The answer, and true if it depends on the objects that are supposed.
+    /// Returns the estimate, and true if it depends on the assumed objects.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         const UNKNOWN: (Option<SizeEstimate>, bool) = (None, false);
         let steps = node.path().steps();
@@ -183,7 +183,7 @@ impl SizeEstimator for DeclaredSizes {
             let is_part_of_object = reached.is_part_of_object();
             reached = match (reached.step(step), self.objects) {
                 (Some(next), _) => next,
-                // The parts of an object that the schema says nothing of are together no larger than the object.
+                // The untyped parts of an object are together no larger than the object.
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                     let of_each = within.checked_div(around.n_elements).unwrap_or(1).max(1);
@@ -203,11 +203,11 @@ impl SizeEstimator for DeclaredSizes {
     }
 }
 
-/// The lists and maps around a value, in an object of some shape.
+/// The enclosing lists and maps of a value in an object of some shape.
 struct Around {
-    /// How many there are.
+    /// The number of enclosing lists and maps.
     depth: usize,
-    /// How many of the innermost there are in the whole object.
+    /// The number of elements of the innermost one in the whole object.
     n_elements: u64,
 }
 
@@ -229,7 +229,7 @@ impl Around {
         }
     }
 
-    /// The greatest size of a value in the midst of these.
+    /// Returns the maximum size of a value within these.
     fn max_size(&self, reached: &Reached<'_>, shape: ObjectShape) -> u64 {
         let Reached::Type(type_) = reached else {
             return reached.max_size();
@@ -262,8 +262,8 @@ mod tests {
         Arc::new(type_)
     }
 
-    /// The estimate of `expression` where `a` has a list `l` of at most 3 texts of at most 20 bytes, a map
-    /// `m` of at most 5 of at most 30, and `b` is a list without bound of texts of at most 100.
+    /// Returns the estimate of `expression`. `a` has a list `l` of at most 3 strings of at most 20 bytes and a map `m`
+    /// of at most 5 of at most 30. `b` is an unbounded list of strings of at most 100 bytes.
     fn estimated(expression: &str) -> CostEstimate {
         let list = Arc::new(DeclType::list(text(20), 3));
         let map = Arc::new(DeclType::map(text(30), 5));
@@ -278,7 +278,7 @@ mod tests {
         estimate_of(expression, variables, |sizes| sizes)
     }
 
-    /// The types of the parts of `expression`, in the standard library with these variables.
+    /// Returns the checked `expression`, in the standard library with these variables.
     fn checked(expression: &str, variables: &[(Arc<str>, Arc<DeclType>)]) -> CheckedAst {
         let mut library = Library::default();
         for rows in stdlib::TABLES {
@@ -333,8 +333,8 @@ mod tests {
         check("b.all(x, true)", 2, u64::MAX);
     }
 
-    /// The greatest cost of `expression` for objects `a` of a shape: a list `items` of objects, each with a `name`,
-    /// a list `parts` of integers and a map `limits`, and a list of at most 3 texts.
+    /// Returns the maximum cost of `expression` for objects `a` of a shape: a list `items` of objects, each with a
+    /// `name`, a list `parts` of integers and a map `limits`, and a list of at most 3 strings.
     fn most(expression: &str, n_bytes: i64, filled_from: usize) -> u64 {
         let number = Arc::new(DeclType::scalar(DeclKind::Int));
         let part = Arc::new(DeclType::list(number, -1));
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn an_object_of_a_size_has_what_fits() {
-        // 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a text of 998 bytes.
+        // 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a string of 998 bytes.
         assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
         assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
         assert_eq!(most("a.items[0].name.contains('a')", 1000, 1), 4 + 100);
@@ -386,7 +386,7 @@ mod tests {
             65_536,
             0,
         );
-        // 21,844 items, with a few units for each.
+        // 21,844 items, with a few cost units for each.
         assert!(by_field < 200_000, "{by_field}");
         assert!(by_key < 200_000, "{by_key}");
         // One item may have all the bytes.
@@ -394,7 +394,7 @@ mod tests {
         assert!((6_000..20_000).contains(&in_one), "{in_one}");
     }
 
-    /// Estimates for many sizes together are those for each by itself.
+    /// Combined estimates for many sizes equal the individual estimates.
     #[test]
     fn estimates_together_are_those_of_each() {
         let item = DeclType::object(

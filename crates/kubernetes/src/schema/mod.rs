@@ -1,4 +1,4 @@
-//! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
+//! Converts OpenAPI v3 and CRD schemas to CEL types like the API server.
 
 pub mod builtin;
 mod convert;

@@ -1,6 +1,6 @@
 //! Schemas and served resources from files: OpenAPI documents and CustomResourceDefinitions.
 //!
-//! What discovery would list is read off the paths of the documents.
+//! The paths of the documents replace discovery.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -26,11 +26,11 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Adds an OpenAPI v3 document; `own` is the group version that it is the document of, as
-    /// [`GroupVersion::from_openapi_file_name`] reads it off the name of the file.
+    /// Adds an OpenAPI v3 document of the group version `own`, which [`GroupVersion::from_openapi_file_name`] parses
+    /// from the file name.
     ///
     /// # Errors
-    /// [`SchemaError::Document`] where the document cannot be read.
+    /// Returns [`SchemaError::Document`] if the document cannot be parsed.
     pub fn add_document(
         &mut self,
         own: Option<&GroupVersion>,
@@ -49,15 +49,14 @@ impl Offline {
         self.resources.extend(crd.resources());
     }
 
-    /// All that was added.
+    /// Returns all added schemas and resources.
     #[must_use]
     pub fn finish(self) -> (SchemaSet, RestMapper) {
         (self.schemas, RestMapper::new(self.resources))
     }
 }
 
-/// The part of a document that is read here; a path whose operations are not shaped as operations are
-/// is passed over.
+/// The relevant part of a document. A path with malformed operations is skipped.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow, default, deserialize_with = "null_to_default")]
@@ -70,10 +69,10 @@ struct Operation {
     kind: Value,
 }
 
-/// The resources and subresources that the paths of a document serve.
+/// Returns the resources and subresources that the paths of a document serve.
 ///
 /// # Errors
-/// [`SchemaError::Document`] where the document is not JSON or its paths are not shaped as paths are.
+/// Returns [`SchemaError::Document`] if the document is not JSON or its paths are malformed.
 pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
     let text = String::from_utf8_lossy(bytes);
     let document: Document<'_> = serde_json::from_str(&text)
@@ -85,7 +84,7 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
         };
         let operations = serde_json::from_str(operations.get());
         let operations: HashMap<Cow<'_, str>, &RawValue> = operations.unwrap_or_default();
-        // What a request sends rather than what it gets: `pods/eviction` is created as an Eviction.
+        // Uses the request kind instead of the response kind: `pods/eviction` is created as an Eviction.
         let verbs: &[&str] = if gvr.is_subresource() {
             &["post", "put", "patch", "get", "delete"]
         } else {
@@ -113,8 +112,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
     Ok(resources)
 }
 
-/// The resource or subresource that a path serves, and whether in a namespace; `None` for a path that
-/// serves none, or that watches.
+/// Returns the resource or subresource that a path serves, and true if it is namespaced. Returns `None` if the path
+/// serves none or is a watch path.
 fn served_at(path: &str) -> Option<(Gvr, bool)> {
     let mut parts = path.trim_matches('/').split('/').peekable();
     let group = match parts.next()? {

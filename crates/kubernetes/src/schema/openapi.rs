@@ -1,7 +1,7 @@
 //! OpenAPI v3 documents, as an API server publishes one for each group version.
 //!
-//! A document is read, its kinds are turned into declared types, and then it is dropped: of
-//! everything that it says, only what decides about types is kept while reading.
+//! A document is parsed, its kinds are converted to declared types, and then it is dropped. Parsing only keeps the
+//! keywords that affect types.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/discovery.go` (`ClientDiscoveryResolver`).
 
@@ -25,17 +25,16 @@ use super::read::SchemaSeed;
 use super::refs::Entry;
 use super::{extensions, sizes};
 
-/// A document: its schemas, and which of them are those of kinds.
+/// A document: its schemas, and the kinds that they describe.
 #[derive(Debug)]
 pub struct OpenApiDocument {
     /// The schemas, sorted by name.
     schemas: Vec<(Box<str>, Result<Schema, SchemaError>)>,
-    /// For each kind the index of its schema.
+    /// The index of the schema of each kind.
     kinds: BTreeMap<Gvk, usize>,
 }
 
-/// The part of a document that is read; each schema is read on its own, so that one that cannot be
-/// read is an error of its own.
+/// The relevant part of a document. Each schema is parsed separately, so that an invalid one only affects itself.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow, default, deserialize_with = "null_to_default")]
@@ -48,14 +47,14 @@ struct Components<'a> {
     schemas: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
-/// The kinds of a schema that cannot be read as a whole.
+/// The kinds of a schema that cannot be parsed as a whole.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "x-kubernetes-group-version-kind", default)]
     kinds: Value,
 }
 
-/// Reads null as the default.
+/// Deserializes null as the default.
 pub(super) fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -63,15 +62,15 @@ pub(super) fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserializ
 }
 
 impl OpenApiDocument {
-    /// Reads a document; text that is not UTF-8 is replaced, as only descriptions ever have any.
+    /// Parses a document. Invalid UTF-8, which only occurs in descriptions, is replaced.
     ///
     /// # Errors
-    /// [`SchemaError::Document`] where the document is not JSON or has another shape. A schema that
-    /// cannot be read is an error of the kinds that need it, not of the document.
+    /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. An invalid schema is
+    /// an error of the kinds that need it, not of the document.
     pub fn parse(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         if !text.trim_start().starts_with('{') {
-            // As a list of its fields, which serde would take.
+            // A list of its fields, which serde would accept.
             return Err(SchemaError::Document("it is not a JSON object".into()));
         }
         let document: Document<'_> = serde_json::from_str(&text)
@@ -93,7 +92,7 @@ impl OpenApiDocument {
                     .map_or_else(|_| Vec::new(), |head| extensions::kinds(&head.kinds)),
             };
             for gvk in gvks {
-                // Of schemas that claim one kind, the first by name has it.
+                // If several schemas claim one kind, the first by name counts.
                 kinds.entry(gvk).or_insert(schemas.len());
             }
             let schema = schema.map_err(|error| SchemaError::Schema {
@@ -105,7 +104,7 @@ impl OpenApiDocument {
         Ok(Self { schemas, kinds })
     }
 
-    /// A document made of schemas, each with its name and the kind that it is the schema of.
+    /// Creates a document from schemas, each with its name and its kind, if it has one.
     pub(super) fn of_schemas(
         schemas: impl IntoIterator<Item = (Box<str>, Schema, Option<Gvk>)>,
     ) -> Self {
@@ -122,23 +121,23 @@ impl OpenApiDocument {
         Self { schemas, kinds }
     }
 
-    /// The kinds that the document has schemas for, sorted.
+    /// Returns the kinds with a schema in the document, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    /// The type of one kind; for more than a few, [`Self::decl_types`] does less work.
+    /// Returns the type of one kind. [`Self::decl_types`] is faster for more than a few kinds.
     ///
     /// # Errors
-    /// [`SchemaError::UnknownKind`] where the document has no schema for the kind, and why its schema
-    /// has no type otherwise.
+    /// Returns [`SchemaError::UnknownKind`] if the document has no schema for the kind, else the error of converting
+    /// its schema.
     pub fn decl_type(&self, gvk: &Gvk) -> Result<Arc<DeclType>, SchemaError> {
         let idx = *self.kinds.get(gvk).ok_or(SchemaError::UnknownKind)?;
         let mut interner = Interner::default();
         Converter::new(&self.entries(), &mut interner).root(idx)
     }
 
-    /// The types of all kinds, sorted by kind, or why a kind has none.
+    /// Returns the types of all kinds or their conversion errors, sorted by kind.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -160,7 +159,7 @@ impl OpenApiDocument {
     }
 }
 
-/// Reads one schema, which must not nest deeper than `serde_json` goes (128 levels of JSON).
+/// Parses one schema, up to the depth limit of `serde_json` (128 levels of JSON).
 fn read_schema(raw: &RawValue, left: &Cell<u32>) -> Result<Schema, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
     SchemaSeed { left }.deserialize(&mut deserializer)

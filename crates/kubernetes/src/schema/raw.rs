@@ -1,5 +1,4 @@
-//! One schema of an OpenAPI v3 document, as [`read`](super::read): the keywords that decide about
-//! types, and nothing else.
+//! A schema of an OpenAPI v3 document, as parsed by [`read`](super::read): only the keywords that affect types.
 //!
 //! Source: kube-openapi `pkg/validation/spec/schema.go` (`Schema`).
 
@@ -8,10 +7,10 @@ use serde_json::Value;
 use super::Gvk;
 use super::extensions;
 
-/// A JSON type, as the keyword `type` names it.
+/// A JSON type of the keyword `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JsonType {
-    /// No `type`, or one that is none of these.
+    /// No `type`, or an unknown one.
     #[default]
     None,
     Array,
@@ -36,10 +35,10 @@ impl JsonType {
     }
 }
 
-/// A format that changes the type.
+/// A format that affects the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Format {
-    /// None, or one without effect.
+    /// No format, or one without effect.
     #[default]
     None,
     Byte,
@@ -78,8 +77,7 @@ pub(super) enum AdditionalProperties {
     reason = "each is a keyword of its own"
 )]
 pub(super) struct Schema {
-    /// The first type of `type`; the others count for nothing but [`Schema::is_string`] and
-    /// [`Schema::is_object`].
+    /// The first type of `type`. The others only count for [`Schema::is_string`] and [`Schema::is_object`].
     pub(super) type_: JsonType,
     pub(super) format: Format,
     /// True if `string` is among the types.
@@ -92,7 +90,7 @@ pub(super) struct Schema {
     pub(super) preserve_unknown_fields: bool,
     /// True if there is a default other than null.
     pub(super) has_default: bool,
-    /// True if a keyword that counts is of the wrong type.
+    /// True if a relevant keyword has the wrong type.
     pub(super) malformed: bool,
     /// The keywords that most schemas lack.
     details: Option<Box<Details>>,
@@ -101,8 +99,8 @@ pub(super) struct Schema {
 /// The keywords of lists, maps, objects, references and restricted scalars.
 #[derive(Debug, Default)]
 pub(super) struct Details {
-    /// The `$ref` of the schema or, without one, that of the first schema of `allOf` that has one;
-    /// schemas wrap a reference in `allOf` to give it a description.
+    /// The `$ref` of the schema, else that of the first schema of `allOf` with one. Schemas wrap a reference in `allOf`
+    /// to add a description.
     pub(super) reference: Option<Box<str>>,
     pub(super) max_length: Option<i64>,
     pub(super) max_items: Option<i64>,
@@ -110,7 +108,7 @@ pub(super) struct Details {
     pub(super) enum_values: Vec<Value>,
     /// The names of required properties, sorted.
     pub(super) required: Vec<Box<str>>,
-    /// The properties, sorted by name, each name once.
+    /// The properties, sorted by name, without duplicates.
     pub(super) properties: Vec<(Box<str>, Schema)>,
     pub(super) items: Option<Schema>,
     pub(super) additional: AdditionalProperties,
@@ -118,7 +116,7 @@ pub(super) struct Details {
 }
 
 impl Schema {
-    /// A schema of the type `type_`, and nothing more.
+    /// Creates a schema with only the type `type_`.
     pub(super) fn of_type(type_: JsonType) -> Self {
         Self {
             type_,
@@ -136,14 +134,14 @@ impl Schema {
         }
     }
 
-    /// A schema that is a reference to `name`.
+    /// Creates a schema that is a reference to `name`.
     pub(super) fn of_reference(name: &str) -> Self {
         let mut schema = Self::default();
         schema.details_mut().reference = Some(name.into());
         schema
     }
 
-    /// The keywords that most schemas lack, where it has any of them.
+    /// Returns the keywords that most schemas lack, if there are any.
     pub(super) fn details(&self) -> Option<&Details> {
         self.details.as_deref()
     }
@@ -152,14 +150,14 @@ impl Schema {
         self.details.get_or_insert_default()
     }
 
-    /// The schema that it stands for, by its name.
+    /// Returns the name of the referenced schema.
     ///
     /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `refOf`.
     pub(super) fn reference(&self) -> Option<&str> {
         self.details()?.reference.as_deref()
     }
 
-    /// The property `name`.
+    /// Returns the property `name`.
     pub(super) fn property(&self, name: &str) -> Option<&Schema> {
         let properties = &self.details()?.properties;
         let idx = properties
@@ -181,7 +179,7 @@ impl Schema {
         }
     }
 
-    /// Requires the property `name`.
+    /// Marks the property `name` as required.
     pub(super) fn require(&mut self, name: &str) {
         let required = &mut self.details_mut().required;
         if let Err(idx) = required.binary_search_by(|known| (**known).cmp(name)) {
@@ -189,7 +187,7 @@ impl Schema {
         }
     }
 
-    /// The schemas within: of properties, of additional properties, of items.
+    /// Returns the nested schemas: of properties, of additional properties, of items.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Schema> {
         self.details().into_iter().flat_map(|details| {
             let additional = match &details.additional {

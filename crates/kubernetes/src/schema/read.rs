@@ -1,8 +1,8 @@
-//! Reading schemas: descriptions, examples and validations are dropped on the way.
+//! Parses schemas, without descriptions, examples and validations.
 //!
-//! Reading is tolerant, since one odd schema must not cost a whole group its types: unknown keywords
-//! are passed over, and a keyword of the wrong type makes its own schema [`Schema::malformed`], which
-//! is then a schema without a type. Upstream refuses the whole document.
+//! Parsing is tolerant, because one malformed schema must not affect all types of its group: unknown keywords are
+//! skipped, and a keyword of the wrong type makes its own schema [`Schema::malformed`], which has no type. Upstream
+//! rejects the whole document.
 //!
 //! Source: kube-openapi `pkg/validation/spec/schema.go` (`UnmarshalNextJSON`),
 //! `pkg/validation/spec/swagger.go` (`SchemaOrBool`, `SchemaOrArray`, `StringOrArray`).
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::extensions;
 use super::raw::{AdditionalProperties, Format, JsonType, Schema};
 
-/// Reads a [`Schema`], and counts the schemas that may still be read.
+/// Deserializes a [`Schema`] and decrements the number of schemas that may still be read.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaSeed<'a> {
     pub(super) left: &'a Cell<u32>,
@@ -42,7 +42,7 @@ impl<'de> DeserializeSeed<'de> for SchemaSeed<'_> {
     }
 }
 
-/// Value of a keyword that takes a schema, a boolean or a list of schemas.
+/// The value of a keyword that accepts a schema, a boolean or a list of schemas.
 enum Any {
     Null,
     Bool(bool),
@@ -51,7 +51,7 @@ enum Any {
     Other,
 }
 
-/// Reads [`Any`].
+/// Deserializes [`Any`].
 struct AnySeed<'a> {
     left: &'a Cell<u32>,
 }
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
                 }
                 Keyword::Items => match map.next_value_seed(seed)? {
                     Any::Schema(items) => schema.details_mut().items = Some(items),
-                    // A list of schemas, one for each item, gives upstream no type for items either.
+                    // A list of schemas, one for each item, gives items no type in upstream, either.
                     Any::Null | Any::Schemas(_) => {}
                     Any::Bool(_) | Any::Other => schema.malformed = true,
                 },
@@ -160,10 +160,10 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
     }
 }
 
-/// Sets the keyword to a value that is not null; `None` where the value is of the wrong type.
+/// Sets the keyword to a value other than null. Returns `None` if the value has the wrong type.
 fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     match keyword {
-        // Upstream passes over a reference that is not a string, and extensions that are not booleans.
+        // Upstream ignores a reference that is not a string, and extensions that are not booleans.
         Plain::Ref => {
             if let Value::String(name) = value {
                 schema.details_mut().reference = Some(name.into());
@@ -218,7 +218,7 @@ fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     Some(())
 }
 
-/// A whole number, also if written with a fraction of zero.
+/// Returns an integer, which may have a zero fraction.
 fn integer(value: &Value) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     #[expect(
@@ -260,7 +260,7 @@ enum Keyword {
     Other,
 }
 
-/// Reads a [`Keyword`] without keeping its text.
+/// Deserializes a [`Keyword`] without storing its text.
 struct KeywordSeed;
 
 impl<'de> DeserializeSeed<'de> for KeywordSeed {
@@ -303,7 +303,7 @@ impl Visitor<'_> for KeywordSeed {
     }
 }
 
-/// Reads the value of `properties`; `None` where it is neither an object nor null.
+/// Deserializes the value of `properties`. Returns `None` if it is neither an object nor null.
 struct PropertiesSeed<'a> {
     left: &'a Cell<u32>,
 }
@@ -357,7 +357,7 @@ impl<'de> Visitor<'de> for PropertiesSeed<'_> {
         while let Some(name) = map.next_key::<Box<str>>()? {
             properties.push((name, map.next_value_seed(SchemaSeed { left: self.left })?));
         }
-        // Of two properties of one name the last counts.
+        // Of two properties with the same name, the last counts.
         properties.reverse();
         properties.sort_by(|(a, _), (b, _)| a.cmp(b));
         properties.dedup_by(|(later, _), (kept, _)| later == kept);

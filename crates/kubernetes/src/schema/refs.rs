@@ -1,9 +1,8 @@
 //! References between the schemas of a document.
 //!
-//! Upstream replaces each reference by what it refers to, and cuts a reference that is met again
-//! within itself to an object without fields. What a schema becomes thus depends on the way to it,
-//! but only on the part of the way that lies in the same circle: [`References`] finds the circles, so
-//! that everything else is converted once.
+//! Upstream replaces each reference by its target, and truncates a reference nested within itself to an object without
+//! fields. The conversion of a schema therefore depends on the path to it, but only on the part of the path within the
+//! same cycle. [`References`] finds the cycles, so that everything else is converted once.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/refs.go` (`PopulateRefs`).
 
@@ -12,15 +11,15 @@ use std::collections::HashMap;
 use super::error::SchemaError;
 use super::raw::Schema;
 
-/// A schema by its name, or why it could not be read.
+/// A schema by its name, or its parse error.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
-/// Prefix of the names in references; names without it are looked up as they are.
+/// The prefix of names in references. Names without it are looked up unchanged.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
 pub(crate) const PREFIX: &str = "#/components/schemas/";
 
-/// A reference by its text; two texts may refer to one schema.
+/// A reference by its text. Several texts may refer to one schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RefId(u32);
 
@@ -30,22 +29,22 @@ impl RefId {
     }
 }
 
-/// All references of a document.
+/// The references of a document.
 #[derive(Debug, Default)]
 pub(super) struct References<'a> {
     ids: HashMap<&'a str, RefId>,
-    /// For each reference its text.
+    /// The text of each reference.
     texts: Vec<&'a str>,
-    /// For each reference the index of the schema, or `None` where there is none.
+    /// The index of the schema of each reference, or `None` if there is no such schema.
     targets: Vec<Option<usize>>,
-    /// For each reference its circle: references lead to each other just if they have the same.
+    /// The cycle of each reference. References are in the same cycle if they reach each other.
     circles: Vec<u32>,
-    /// The references so that what one leads to comes before it, except within a circle.
+    /// The references in topological order: targets come first, except within a cycle.
     order: Vec<RefId>,
 }
 
 impl<'a> References<'a> {
-    /// The references of `schemas`, which are sorted by name.
+    /// Collects the references of `schemas`, which must be sorted by name.
     pub(super) fn new(schemas: &'a [Entry<'a>]) -> Self {
         let mut references = Self::default();
         let mut edges_of_schema = Vec::with_capacity(schemas.len());
@@ -54,8 +53,8 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
-            // The reference of a schema as a whole is followed if the schema is a root, which parts
-            // may refer to by its bare name.
+            // The reference of a schema as a whole is resolved if the schema is a root, which nested schemas may refer
+            // to by its bare name.
             if let Some(name) = schema.ok().and_then(Schema::reference) {
                 edges.push(references.id_or_insert(schemas, name));
             }
@@ -75,7 +74,7 @@ impl<'a> References<'a> {
         references
     }
 
-    /// The references in `schema`, down to and not into what they refer to.
+    /// Collects the references in `schema`, without following them.
     fn collect(&mut self, schemas: &'a [Entry<'a>], schema: &'a Schema, edges: &mut Vec<RefId>) {
         if let Some(name) = schema.reference() {
             edges.push(self.id_or_insert(schemas, name));
@@ -102,42 +101,41 @@ impl<'a> References<'a> {
         id
     }
 
-    /// The text of the reference.
+    /// Returns the text of the reference.
     pub(super) fn text(&self, id: RefId) -> &'a str {
         self.texts.get(id.idx()).copied().unwrap_or_default()
     }
 
-    /// The id of the reference `text`.
+    /// Returns the id of the reference `text`.
     pub(super) fn id(&self, text: &str) -> Option<RefId> {
         self.ids.get(text).copied()
     }
 
-    /// The index of the schema that is referred to.
+    /// Returns the index of the referenced schema.
     pub(super) fn target(&self, id: RefId) -> Option<usize> {
         self.targets.get(id.idx()).copied().flatten()
     }
 
-    /// The circle of the reference, of which it may be the only one.
+    /// Returns the cycle of the reference, which may be its only member.
     pub(super) fn circle(&self, id: RefId) -> Option<u32> {
         self.circles.get(id.idx()).copied()
     }
 
-    /// Reports whether the two refer to each other.
+    /// Returns true if the two references are in the same cycle.
     pub(super) fn in_one_circle(&self, a: RefId, b: RefId) -> bool {
         self.circle(a) == self.circle(b)
     }
 
-    /// All references, so that what one leads to comes before it, except within a circle.
+    /// Returns all references, targets first, except within a cycle.
     pub(super) fn in_order(&self) -> impl Iterator<Item = RefId> + use<> {
         self.order.clone().into_iter()
     }
 }
 
-/// Orders the nodes `0..n` so that those that a node leads to come before it, except within a circle,
-/// and numbers the circles.
+/// Sorts the nodes `0..n` topologically, targets first except within a cycle, and numbers the cycles.
 ///
-/// This is Tarjan's algorithm for strongly connected components, with a stack of its own, as chains of
-/// references may be as long as the document.
+/// This is Tarjan's algorithm for strongly connected components. It has an explicit stack, because chains of references
+/// may be as long as the document.
 fn circles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, Vec<u32>) {
     const UNSEEN: u32 = u32::MAX;
     let mut state = Tarjan {
@@ -208,7 +206,7 @@ impl Tarjan {
         }
     }
 
-    /// Makes a circle of the open nodes from `first` on.
+    /// Closes a cycle of the open nodes from `first` on.
     fn close(&mut self, first: RefId) {
         while let Some(node) = self.open.pop() {
             if let Some(circle) = self.circle.get_mut(node.idx()) {

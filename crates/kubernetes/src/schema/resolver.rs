@@ -1,4 +1,4 @@
-//! Where the type of a kind comes from.
+//! Resolves the type of a kind.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/resolver.go` (`SchemaResolver`).
 
@@ -12,11 +12,10 @@ use super::intern::Interner;
 use super::openapi::OpenApiDocument;
 use super::{GroupVersion, Gvk};
 
-/// The answer to the question for the schema of a kind.
+/// The result of resolving the schema of a kind.
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// The type of objects of the kind; [`DeclType::cel_type`] of [`Gvk::type_name`] is the type in
-    /// CEL.
+    /// The type of objects of the kind. Its CEL type is [`DeclType::cel_type`] with [`Gvk::type_name`].
     Found(Arc<DeclType>),
     /// The kind has no published schema.
     NotFound,
@@ -24,21 +23,21 @@ pub enum Resolution {
     Unavailable(String),
 }
 
-/// Gives the type of a kind's objects.
+/// Resolves the type of a kind's objects.
 pub trait SchemaResolver: Sync {
-    /// The type of `gvk`.
+    /// Resolves the type of `gvk`.
     fn resolve(&self, gvk: &Gvk) -> Resolution;
 
-    /// The CustomResourceDefinition of a kind with the version, where the kind has one that is at hand.
+    /// Returns the CustomResourceDefinition of a kind with the version, if it is available.
     fn custom(&self, _gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
         None
     }
 }
 
-/// Types in memory, filled from documents and CustomResourceDefinitions.
+/// Types in memory, from documents and CustomResourceDefinitions.
 ///
-/// Where several have a schema for a kind, that of the document of the kind's own group version
-/// counts, and of several of these, or of none, the first that was added.
+/// If several have a schema for a kind, the document of the kind's own group version counts, else the first that was
+/// added.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaSet {
     types: HashMap<Gvk, Known>,
@@ -53,7 +52,7 @@ struct Known {
 }
 
 impl SchemaSet {
-    /// Adds the kinds of a document; `own` is the group version that it is the document of.
+    /// Adds the kinds of a document of the group version `own`.
     pub fn add_document(
         &mut self,
         own: Option<&GroupVersion>,
@@ -74,12 +73,12 @@ impl SchemaSet {
         }
     }
 
-    /// Notes that the document of a group version cannot be had.
+    /// Marks the document of a group version as unavailable.
     pub fn add_unavailable(&mut self, group_version: GroupVersion, reason: impl Into<String>) {
         self.unavailable.insert(group_version, reason.into());
     }
 
-    /// The kinds that have a schema, readable or not, in no order.
+    /// Returns the kinds with a schema, valid or not, in no order.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.types.keys()
     }

@@ -1,7 +1,7 @@
-//! Which resources are served and which kinds they hold.
+//! The served resources and their kinds.
 //!
-//! [`RestMapper::kinds_for`] answers as upstream's mapper does, oddities included; the other methods
-//! answer what a request to the API server would find.
+//! [`RestMapper::kinds_for`] reproduces upstream's mapper, including its oddities. The other methods find what a
+//! request to the API server would find.
 //!
 //! Source: apimachinery `pkg/api/meta/restmapper.go` (`DefaultRESTMapper`),
 //! `pkg/api/meta/multirestmapper.go`; client-go `restmapper/discovery.go`
@@ -12,14 +12,14 @@ use super::{Gvk, Gvr};
 /// A served resource or subresource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiResource {
-    /// The resource; `deployments`, or `deployments/scale` for a subresource.
+    /// The resource: `deployments`, or `deployments/scale` for a subresource.
     pub gvr: Gvr,
-    /// The kind of the objects in its requests; for a subresource that of the subresource
-    /// (`autoscaling/v1, Kind=Scale`).
+    /// The kind of the objects in its requests. For a subresource, it is the kind of the subresource (`autoscaling/v1,
+    /// Kind=Scale`).
     pub gvk: Gvk,
-    /// The singular name; empty where the API server gives none.
+    /// The singular name, empty if the API server has none.
     pub singular: String,
-    /// True if objects live in namespaces.
+    /// True if the resource is namespaced.
     pub namespaced: bool,
 }
 
@@ -28,20 +28,20 @@ pub struct ApiResource {
 pub struct RestMapper {
     /// The resources, sorted.
     pub resources: Vec<ApiResource>,
-    /// Groups (`group/version`) whose resources could not be listed, with the reason: an aggregated
-    /// API whose server does not answer, for one.
+    /// Groups (`group/version`) whose resources could not be listed, with the reason. An example is an unavailable
+    /// aggregated API.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions (`group/version`, sorted) that have not been listed for some time, be their resources known from
-    /// before or not: what rests on them may be out of date.
+    /// Group versions (`group/version`, sorted) that have not been discovered for some time, even if their resources
+    /// are known from before. Results that depend on them may be outdated.
     pub undiscovered: Vec<String>,
 }
 
-/// The one character that stands for all groups, versions, resources or subresources in a rule.
+/// The wildcard for all groups, versions, resources or subresources in a rule.
 const ANY: &str = "*";
 
 impl RestMapper {
-    /// A mapper of `resources`, in any order; of several of one name the first counts, and it is
-    /// namespaced if one of them is.
+    /// Creates a mapper of `resources`, in any order. Of several with the same name, the first counts. It is namespaced
+    /// if one of them is.
     #[must_use]
     pub fn new(mut resources: Vec<ApiResource>) -> Self {
         resources.sort_by(|a, b| a.gvr.cmp(&b.gvr));
@@ -57,14 +57,13 @@ impl RestMapper {
         }
     }
 
-    /// The kinds that upstream finds for a group, version and resource of a rule.
+    /// Returns the kinds that upstream finds for a group, version and resource of a rule.
     ///
-    /// The resource may be upper case or singular, or the kind with `list` or `lists` behind it. The
-    /// empty group, that is the core group, stands for any group; an empty version for any version. A
-    /// group that has no such resource stands for all groups that begin with it, if the version is
-    /// empty. Subresources are not found.
+    /// The resource may be in upper case, singular, or the kind with the suffix `list` or `lists`. The empty group,
+    /// which is the core group, matches any group, and an empty version any version. If the version is empty, a group
+    /// without such a resource matches all groups with that prefix. Subresources are not found.
     ///
-    /// Differs: upstream lists the kinds in the order of discovery, this sorted by group and version.
+    /// Differs: upstream lists the kinds in the order of discovery, this function sorts them by group and version.
     ///
     /// Source: apimachinery `pkg/api/meta/restmapper.go`, `DefaultRESTMapper.KindsFor`.
     #[must_use]
@@ -83,8 +82,8 @@ impl RestMapper {
         kinds
     }
 
-    /// Returns the kind that `resource` has in each wanted group version. `is_wanted` sees one [`Gvr`] of each and may only
-    /// depend on its group and version.
+    /// Returns the kind of `resource` in each wanted group version. `is_wanted` receives one [`Gvr`] for each and must
+    /// only depend on its group and version.
     fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
         let mut rest = self.resources.as_slice();
@@ -98,7 +97,7 @@ impl RestMapper {
             if !is_wanted(&first.gvr) {
                 continue;
             }
-            // Upstream enters one resource after the other into a table, so that the last counts.
+            // Upstream inserts the resources into a table one after the other, so the last counts.
             let mut resources = in_version
                 .iter()
                 .filter(|served| !served.gvr.is_subresource());
@@ -113,7 +112,7 @@ impl RestMapper {
         kinds
     }
 
-    /// The resource or subresource, by its exact name.
+    /// Returns the resource or subresource with this exact name.
     #[must_use]
     pub fn resource(&self, gvr: &Gvr) -> Option<&ApiResource> {
         let idx = self
@@ -123,7 +122,7 @@ impl RestMapper {
         self.resources.get(idx)
     }
 
-    /// The resources, without subresources, whose objects are of the kind.
+    /// Returns the resources, without subresources, whose objects are of the kind.
     pub fn resources_of_kind<'a, 'k>(
         &'a self,
         gvk: &'k Gvk,
@@ -133,12 +132,10 @@ impl RestMapper {
             .filter(move |served| served.gvk == *gvk && !served.gvr.is_subresource())
     }
 
-    /// The resources and subresources that a rule of these groups, versions and resources matches,
-    /// sorted.
+    /// Returns the resources and subresources that match a rule with these groups, versions and resources, sorted.
     ///
-    /// `*` stands for all groups, all versions, or all resources without their subresources;
-    /// `pods/*` for the pods and all their subresources, `*/scale` for the scale of every resource,
-    /// `*/*` for everything.
+    /// `*` matches all groups, all versions, or all resources without their subresources; `pods/*` matches the pods and
+    /// all their subresources, `*/scale` the scale of every resource, `*/*` everything.
     ///
     /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher`.
     pub fn matching<'a>(
@@ -158,7 +155,7 @@ impl RestMapper {
     }
 }
 
-/// Reports whether `rule`, a resource in a rule, matches the resource or subresource `served`.
+/// Returns true if `rule`, a resource in a rule, matches the resource or subresource `served`.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher.resource`.
 #[must_use]
@@ -169,9 +166,9 @@ pub fn rule_matches(rule: &str, served: &str) -> bool {
         && (subresource == ANY || subresource == served_subresource)
 }
 
-/// The kind that upstream's table has for `name` on account of one resource.
+/// Returns the kind of `name` in upstream's table because of one resource.
 ///
-/// The singular is guessed where discovery gives none, and so are the names of lists.
+/// The singular is derived if discovery has none, and so are the names of lists.
 fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
     let kind = &served.gvk.kind;
     let item = name

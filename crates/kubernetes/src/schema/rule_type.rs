@@ -1,7 +1,7 @@
-//! The types that the rules of a CustomResourceDefinition see: those of its structural schema, or of a part of it.
+//! The types in the rules of a CustomResourceDefinition: those of its structural schema, or of a part of it.
 //!
-//! They differ from what is published of the schema: formats and references mean nothing here, and the metadata of a
-//! resource is declared by its name alone.
+//! They differ from the published schema: formats and references have no effect, and only the name is declared in the
+//! metadata of a resource.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/model/schemas.go` (`SchemaDeclType`).
 
@@ -19,8 +19,8 @@ use super::raw::{AdditionalProperties, Format, Schema};
 use super::read::SchemaSeed;
 use super::sizes;
 
-/// The type of values of `schema`, which is structural and nests no deeper than
-/// [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH); `None` where rules cannot see them.
+/// Returns the type of values of `schema`, which must be structural and nest no deeper than
+/// [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH). Returns `None` if rules cannot see the values.
 pub(crate) fn rule_type(
     schema: &Map<String, Value>,
     is_resource: bool,
@@ -35,7 +35,7 @@ pub(crate) fn rule_type(
     Ok(type_.is_exposed().then_some(type_))
 }
 
-/// Drops what structural schemas do not have.
+/// Drops keywords that structural schemas do not have.
 fn plain(schema: &mut Schema) {
     if schema.format == Format::IntOrString {
         schema.format = Format::None;

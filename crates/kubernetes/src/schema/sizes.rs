@@ -1,8 +1,8 @@
-//! Sizes of serialized values, and the bounds within which schemas are converted.
+//! Sizes of serialized values, and the limits of schema conversion.
 //!
 //! Sizes are in bytes of JSON, or in elements.
 //!
-//! Differs: arithmetic on them saturates, where upstream's wraps around.
+//! Differs: arithmetic on sizes saturates, upstream's wraps around.
 //!
 //! Source: apiserver `pkg/cel/limits.go`, `pkg/apis/cel/config.go`, `pkg/cel/common/schemas.go`.
 
@@ -26,24 +26,24 @@ pub const MIN_BOOL_SIZE_BYTES: i64 = 4;
 pub const MIN_NUMBER_SIZE_BYTES: i64 = 1;
 /// An empty list, map or object in JSON, in bytes.
 pub const MIN_COMPOSITE_SIZE_BYTES: i64 = 2;
-/// The smallest value of a type that is checked at run time only, in bytes.
+/// The minimum size of a dynamically typed value, in bytes.
 pub const MIN_DYN_SIZE_BYTES: i64 = 1;
 
-/// The deepest nesting of types that is converted, in levels; a deeper schema is an error.
+/// The maximum depth of types, in levels. Deeper schemas are errors.
 ///
-/// Types are converted, compared and dropped by recursion, and the recursion is bounded by this.
+/// It bounds the recursion of conversions, comparisons and drops of types.
 pub const MAX_DEPTH: u16 = 128;
-/// The number of schemas of one document that are read; a document with more is an error.
+/// The maximum number of schemas in one document. A document with more is an error.
 pub const MAX_SCHEMAS: u32 = 500_000;
-/// The number of parts of schemas that are converted for one circle of references.
+/// The maximum number of schema parts converted for one cycle of references.
 ///
-/// A schema within a circle is converted once for each way into the circle, as upstream does, and
-/// there may be exponentially many.
+/// A schema within a cycle is converted once for each path into the cycle, as in upstream, and the number of paths may
+/// be exponential.
 pub const MAX_PARTS_OF_CIRCLE: u32 = 50_000;
-/// The number of parts of schemas that are converted for all circles of a document.
+/// The maximum number of schema parts converted for all cycles of a document.
 pub const MAX_PARTS_OF_CIRCLES: u32 = 1_000_000;
 
-/// The longest string that fits into a request.
+/// Returns the maximum length of a string in a request.
 ///
 /// Source: `estimateMaxStringLengthPerRequest`.
 #[must_use]
@@ -51,13 +51,13 @@ pub const fn max_string_length() -> i64 {
     length_within(MAX_REQUEST_SIZE_BYTES)
 }
 
-/// The longest string that fits into `n_bytes`: all but the quotation marks.
+/// Returns the maximum length of a string in `n_bytes`, without its quotes.
 #[must_use]
 pub const fn length_within(n_bytes: i64) -> i64 {
     n_bytes.saturating_sub(2)
 }
 
-/// The most items of a list that fit into a request, if an item has at least `min_size` bytes.
+/// Returns the maximum number of list items in a request, if an item has at least `min_size` bytes.
 ///
 /// Source: `estimateMaxArrayItemsFromMinSize`.
 #[must_use]
@@ -65,13 +65,13 @@ pub fn max_items(min_size: i64) -> i64 {
     items_within(MAX_REQUEST_SIZE_BYTES, min_size)
 }
 
-/// The most items of a list that fit into `n_bytes`, each with a comma.
+/// Returns the maximum number of list items in `n_bytes`, each with a comma.
 #[must_use]
 pub fn items_within(n_bytes: i64, min_size: i64) -> i64 {
     length_within(n_bytes) / min_size.max(0).saturating_add(1)
 }
 
-/// The most entries of a map that fit into a request, if a value has at least `min_size` bytes.
+/// Returns the maximum number of map entries in a request, if a value has at least `min_size` bytes.
 ///
 /// Source: `estimateMaxAdditionalPropertiesFromMinSize`.
 #[must_use]
@@ -79,13 +79,13 @@ pub fn max_entries(min_size: i64) -> i64 {
     entries_within(MAX_REQUEST_SIZE_BYTES, min_size)
 }
 
-/// The most entries of a map that fit into `n_bytes`, each with a key.
+/// Returns the maximum number of map entries in `n_bytes`, each with a key.
 #[must_use]
 pub fn entries_within(n_bytes: i64, min_size: i64) -> i64 {
     length_within(n_bytes) / min_size.max(0).saturating_add(6)
 }
 
-/// The most bytes of a string of at most `max_length` code points.
+/// Returns the maximum size of a string with `max_length` code points, in bytes.
 ///
 /// Source: `estimateMaxElementsFromMaxLength`.
 #[must_use]

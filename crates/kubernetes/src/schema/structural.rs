@@ -1,13 +1,11 @@
-//! Check that the schema of a CustomResourceDefinition is structural.
+//! Checks that the schema of a CustomResourceDefinition is structural.
 //!
-//! The API server publishes a schema that is not structural as an object of which nothing is known.
-//! No such schema can be created today, but those of old clusters live on.
+//! The API server publishes a schema that is not structural as an object without a known structure. Such schemas can no
+//! longer be created, but old clusters still have them.
 //!
-//! The rules are read off the JSON. A keyword of the wrong type, which no API server stores, counts as
-//! absent.
+//! The check uses the JSON. A keyword of the wrong type, which no API server stores, counts as absent.
 //!
-//! Differs: that patterns are regular expressions is not checked, since an API server checks it when a
-//! CustomResourceDefinition is created.
+//! Differs: patterns are not checked, since the API server does that when a CustomResourceDefinition is created.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go` (`NewStructural`),
 //! `pkg/apiserver/schema/validation.go` (`ValidateStructural`), `pkg/apiserver/schema/complete.go`,
@@ -18,14 +16,14 @@ use serde_json::{Map, Value};
 use super::extensions::{EMBEDDED_RESOURCE, INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
 use cel::interrupt::checkpoint;
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
     Within,
 }
 
-/// Reports whether `schema`, which must not be nested too deeply for recursion, is structural.
+/// Returns true if `schema` is structural. Its depth must be bounded because this function recurses.
 pub(crate) fn is_structural(schema: &Map<String, Value>) -> bool {
     let node = Node(schema);
     has_no_unsupported(node)
@@ -95,8 +93,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Reports whether nothing but the keywords `but` is set; a keyword set to its zero value counts as
-    /// not set, except where upstream keeps the difference.
+    /// Returns true if only the keywords `but` are set. A keyword with its zero value counts as unset, unless upstream
+    /// distinguishes them.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())
@@ -137,7 +135,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The schemas under `not`, `allOf`, `anyOf` and `oneOf`.
+/// Returns the schemas under `not`, `allOf`, `anyOf` and `oneOf`.
 fn junctors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let lists = ["allOf", "anyOf", "oneOf"]
         .into_iter()
@@ -145,7 +143,7 @@ fn junctors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.child("not").into_iter().chain(lists)
 }
 
-/// The schemas under `items`, `properties` and `additionalProperties`.
+/// Returns the schemas under `items`, `properties` and `additionalProperties`.
 fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let additional = match node.additional() {
         Some(Additional::Schema(schema)) => Some(schema),
@@ -155,8 +153,7 @@ fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.items().into_iter().chain(properties).chain(additional)
 }
 
-/// Reports whether a schema and all schemas within it use no keyword and no type that structural
-/// schemas do not have.
+/// Returns true if a schema and its nested schemas only use keywords and types of structural schemas.
 fn has_no_unsupported(node: Node<'_>) -> bool {
     const TYPES: [&str; 7] = [
         "", "array", "boolean", "integer", "number", "object", "string",
@@ -207,7 +204,7 @@ fn has_invariants(node: Node<'_>, level: Level) -> bool {
         && parts(node).all(|part| has_invariants(part, Level::Within))
 }
 
-/// The kind, version and metadata of a resource may be restricted in few ways.
+/// Checks that the kind, version and metadata of a resource are restricted only in supported ways.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateStructuralMetadataInvariants`.
@@ -230,7 +227,7 @@ fn has_metadata_invariants(node: Node<'_>, level: Level, embedded: bool) -> bool
     is_string("kind") && is_string("apiVersion") && metadata
 }
 
-/// Which of the junctors are the one form in which an integer or string may be restricted.
+/// The junctors of the only supported form for restricting an integer or string.
 #[derive(Clone, Copy, Default)]
 struct Skipped {
     any_of: bool,
@@ -250,7 +247,7 @@ fn skipped(node: Node<'_>) -> Skipped {
 fn is_int_or_string_any_of(node: Node<'_>) -> bool {
     let is = |node: Option<Node<'_>>, type_| {
         node.is_some_and(|node| {
-            // Of a restriction, other than of a schema, `false` leaves nothing behind.
+            // `false` as a restriction, other than of a schema, has no effect.
             let no_more = matches!(node.additional(), Some(Additional::Bool(false)));
             let but: &[&str] = if no_more {
                 &["type", "additionalProperties"]
@@ -285,7 +282,7 @@ fn has_nested_invariants(node: Node<'_>, skipped: Skipped) -> bool {
         && node.child("not").is_none_or(plain)
 }
 
-/// Reports whether a schema under a junctor restricts values and declares nothing.
+/// Returns true if a schema under a junctor restricts values and declares none.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateNestedValueValidation`.
@@ -324,7 +321,7 @@ fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
         && node.map("properties").all(|(_, nested)| plain(nested))
 }
 
-/// Reports whether `schema` declares everything that a restriction is about.
+/// Returns true if `schema` declares every field of a restriction.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/complete.go`,
 /// `validateNestedValueValidationCompleteness`.

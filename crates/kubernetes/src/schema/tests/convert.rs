@@ -1,15 +1,15 @@
-//! Schemas to types: `SchemaDeclType` keyword by keyword.
+//! Tests of schema conversion: `SchemaDeclType` by keyword.
 
 use super::*;
 
-/// The type of a field of the schema `schema`.
+/// Returns the type of a field with the schema `schema`.
 fn field(schema: Value) -> Arc<DeclType> {
     let root = json!({"type": "object", "properties": {"field": schema}});
     let root = decl_type(root, &[]).unwrap();
     Arc::clone(&root.declared_field("field").unwrap().type_)
 }
 
-/// Asserts the type of a field and its sizes: the most elements, the fewest bytes.
+/// Asserts the type of a field and its sizes: maximum number of elements, minimum number of bytes.
 #[track_caller]
 fn check_sizes(schema: Value, type_: &str, max_elements: i64, min_serialized_size: i64) {
     let field = field(schema);
@@ -111,7 +111,7 @@ fn int_or_string_is_dyn() {
         MAX - 2,
         1,
     );
-    // An extension that is not a boolean counts for nothing.
+    // An extension that is not a boolean is ignored.
     check_sizes(
         json!({"type": "integer", "x-kubernetes-int-or-string": "true"}),
         "int",
@@ -287,7 +287,7 @@ fn what_has_no_type_is_not_exposed() {
 fn open_objects_may_hold_more_than_is_declared() {
     let is_open = |schema| field(schema).as_object().unwrap().is_open;
     let x = json!({"x": {"type": "integer"}});
-    // Only what stands by itself can be a type of which nothing is published.
+    // Only standalone schemas can be of a type without published fields.
     for silent in [
         json!({"type": "object"}),
         json!({"type": "object", "properties": {}}),
@@ -318,7 +318,7 @@ fn roots_always_have_a_kind_and_a_name() {
     check(&bare, "metadata", "Test#.metadata");
     check(&bare, "apiVersion", "string");
 
-    // What is declared less than fully is replaced, with all that goes with it.
+    // An incomplete declaration is replaced as a whole.
     let name = json!({"type": "string"});
     let partly = json!({"type": "object", "properties": {
         "kind": {"type": "integer"},

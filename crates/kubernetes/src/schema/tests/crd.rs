@@ -1,9 +1,9 @@
-//! CustomResourceDefinitions: what is published for them.
+//! Tests of the published types of CustomResourceDefinitions.
 
 use super::*;
 use crate::schema::crd::Crd;
 
-/// The type of the definition whose schema is `schema`.
+/// Returns the type of the definition with the schema `schema`.
 fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     let crd = json!({"kind": "CustomResourceDefinition", "spec": {
         "group": "example.com", "scope": "Namespaced",
@@ -17,7 +17,7 @@ fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     found.unwrap().1
 }
 
-/// Checks whether the schema is published as it is, rather than as an object without a known structure.
+/// Asserts if the schema is published unchanged, or as an object without a known structure.
 #[track_caller]
 fn check_structural(schema: Value, expected: bool) {
     let type_ = crd_type(schema.clone()).unwrap();
@@ -30,7 +30,7 @@ fn check_structural(schema: Value, expected: bool) {
     assert_eq!(!is_bare, expected, "{schema}");
 }
 
-/// As [`check_structural`], for a property of the root.
+/// Same as [`check_structural`], for a property of the root.
 #[track_caller]
 fn check_field(schema: Value, expected: bool) {
     check_structural(
@@ -103,7 +103,7 @@ fn lists_of_the_kind_are_a_kind() {
         .unwrap();
     check(&list, "items.[].a", "int");
     check(&list, "items.[].metadata.labels", "map(string, string)");
-    // The metadata of lists has no name, so that upstream takes it for a schema without metadata.
+    // The metadata of lists has no name, so upstream treats it as a schema without metadata.
     check(&list, "metadata.continue", "undefined");
     check(&list, "metadata.name", "string");
 }
@@ -224,7 +224,7 @@ fn metadata_may_restrict_names_only() {
         json!({"type": "object", "properties": {"kind": {"type": "integer"}}}),
         false,
     );
-    // Within, it is a property like any other.
+    // In a nested schema, it is an ordinary property.
     check_field(with(json!({"type": "string"})), true);
 }
 
@@ -259,7 +259,7 @@ fn what_a_junctor_of_the_root_names_must_be_declared() {
     check_structural(root(json!({"properties": {"b": {"enum": ["x"]}}})), false);
     check_structural(root(json!({"not": {"properties": {"b": {}}}})), false);
     check_structural(root(json!({"items": {}})), false);
-    // Upstream asks this of the root only.
+    // Upstream requires this of the root only.
     check_field(root(json!({"properties": {"b": {"enum": ["x"]}}})), true);
 }
 

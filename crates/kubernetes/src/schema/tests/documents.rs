@@ -1,4 +1,4 @@
-//! Reading documents: references, kinds, and tolerance.
+//! Tests of parsing documents: references, kinds, and tolerance.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn references_replace_the_whole_schema() {
         let type_ = &root.field(field).unwrap().type_;
         assert!(type_.max_elements == 12 && !type_.has_default, "{field}");
     }
-    // Upstream replaces a reference once; that what it finds is a reference again, it does not see.
+    // Upstream resolves a reference once, and ignores a reference in the target.
     check(&root, "not_chased", "undefined");
 }
 
@@ -47,7 +47,7 @@ fn references_to_nothing_are_errors_wherever_they_stand() {
     let error = |root| decl_type(root, &[]).unwrap_err();
     let unresolved = SchemaError::UnresolvedRef(format!("{PREFIX}absent").into());
     assert_eq!(error(object(json!({"a": to("absent")}))), unresolved);
-    // An integer has no items, and yet they are looked at.
+    // An integer has no items, but they are visited.
     assert_eq!(
         error(object(
             json!({"a": {"type": "integer", "items": to("absent")}})
@@ -58,7 +58,7 @@ fn references_to_nothing_are_errors_wherever_they_stand() {
         error(object(json!({"a": {"$ref": ""}}))),
         SchemaError::UnresolvedRef("".into())
     );
-    // Neither does a name without prefix find a schema of another name.
+    // A name without a prefix does not find a schema with another name, either.
     assert_eq!(
         error(json!({"$ref": "absent"})),
         SchemaError::UnresolvedRef("absent".into())
@@ -67,7 +67,7 @@ fn references_to_nothing_are_errors_wherever_they_stand() {
 
 #[test]
 fn circles_are_cut_where_they_close() {
-    // The root is remembered by its bare name, so that it may be met once more.
+    // The root is tracked by its bare name, so it may occur once more.
     let root = decl_type(
         object(json!({"self": to("test"), "other": to("other")})),
         &[(
@@ -90,7 +90,7 @@ fn circles_are_cut_where_they_close() {
 fn a_circle_depends_on_the_way_into_it() {
     let a = object(json!({"b": to("b"), "in_a": {"type": "string"}}));
     let b = object(json!({"a": to("a"), "in_b": {"type": "string"}}));
-    // Whichever is converted first, the other way in must not see what became of it.
+    // The second conversion must not see the result of the first, in any order.
     for names in [["a", "b"], ["b", "a"]] {
         let root = object(json!({names[0]: to(names[0]), names[1]: to(names[1])}));
         let root = decl_type(root, &[("a", a.clone()), ("b", b.clone())]).unwrap();
@@ -111,7 +111,7 @@ fn a_root_may_be_met_by_its_bare_name() {
     check(&root, "x", "int");
     check(&root, "back", "Test#.back");
     check(&root, "back.metadata", "undefined");
-    // Of a root that is the reference to itself, only what every root has is left.
+    // A root that is a reference to itself only has the common fields of resources.
     let itself = decl_type(bare, &[("part", part)]).unwrap();
     check(&itself, "x", "undefined");
     check(&itself, "metadata.name", "string");

@@ -1,8 +1,8 @@
-//! Types as expressions meet them: what the schema declares and what JSON holds.
+//! Tests of types in evaluated expressions: declarations of the schema and JSON values.
 
 use super::*;
 
-/// Asserts the declared type of the field at `path` and the type that it is evaluated as.
+/// Asserts the declared type and the evaluated type of the field at `path`.
 #[track_caller]
 fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
     let root = decl_type(

@@ -1,4 +1,4 @@
-//! Schemas made to crash, hang or exhaust: each must be an answer or an error, in little time.
+//! Tests of schemas designed to crash, hang or exhaust: each must quickly result in a type or an error.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::schema::sizes;
 
-/// Ample for a debug build on a busy machine; without sharing the cases below take years.
+/// Enough for a debug build on a busy machine. Without sharing, the cases below take years.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A document of the schemas `bodies`, named `s0`, `s1`, …, the first of which is that of `Test`.
+/// Returns a document of the schemas `bodies`, named `s0`, `s1`, …. The first one describes `Test`.
 fn document_of(bodies: impl IntoIterator<Item = String>) -> Vec<u8> {
     let mut text = String::from(
         r##"{"components":{"schemas":{"root":{"$ref":"#/components/schemas/s0",
@@ -26,7 +26,7 @@ fn to(n: usize) -> String {
     format!(r##"{{"$ref":"#/components/schemas/s{n}"}}"##)
 }
 
-/// The type of `Test`, found in good time.
+/// Returns the type of `Test` and asserts that it took little time.
 #[track_caller]
 fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Tests of the schema layer on schemas made for them; `tests/schema_*.rs` have the real documents.
+//! Tests of the schema layer with synthetic schemas; `tests/schema_*.rs` have the real documents.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use super::{DeclField, DeclKind, DeclType, Gvk, Interner, OpenApiDocument, SchemaError};
 use cel::types::{FieldTypes, Type};
 
-/// The type of the kind `Test`, whose schema is `schema`, with `others` beside it.
+/// Returns the type of the kind `Test` with the schema `schema`. `others` are additional schemas.
 fn decl_type(schema: Value, others: &[(&str, Value)]) -> Result<Arc<DeclType>, SchemaError> {
     let gvk = Gvk::new("example.com", "v1", "Test");
     document(schema, others).decl_type(&gvk)
 }
 
-/// A document with the kind `Test`, whose schema is `schema`, and `others` beside it.
+/// Creates a document with the kind `Test`, its schema `schema`, and the additional schemas `others`.
 fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
     schema["x-kubernetes-group-version-kind"] =
         json!([{"group": "example.com", "version": "v1", "kind": "Test"}]);
@@ -38,13 +38,13 @@ fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
     OpenApiDocument::parse(document.to_string().as_bytes()).unwrap()
 }
 
-/// The type of the field at `path` of objects of `type_`: names joined by dots, `[]` for the elements
-/// of a list or map.
+/// Returns the type of the field at `path` of objects of `type_`: names joined by dots, `[]` for the elements of a list
+/// or map.
 fn select(type_: &Arc<DeclType>, path: &str) -> Option<Type> {
     select_from(type_.cel_type("Test#"), path)
 }
 
-/// The type at `path` of values of `selected`.
+/// Returns the type at `path` of values of `selected`.
 fn select_from(mut selected: Type, path: &str) -> Option<Type> {
     for step in path.split('.').filter(|step| !step.is_empty()) {
         selected = match (selected, step) {
@@ -61,7 +61,7 @@ fn select_from(mut selected: Type, path: &str) -> Option<Type> {
     Some(selected)
 }
 
-/// Asserts the type of the field at `path`, as messages print it, or that there is no such field.
+/// Asserts the printed type of the field at `path`, or that there is no such field.
 #[track_caller]
 fn check(type_: &Arc<DeclType>, path: &str, expected: &str) {
     let found = select(type_, path).map_or_else(|| "undefined".into(), |found| found.to_string());

@@ -1,4 +1,4 @@
-//! Types in memory: which document's schema counts.
+//! Tests of types in memory: precedence of documents.
 
 use super::*;
 use crate::schema::GroupVersion;

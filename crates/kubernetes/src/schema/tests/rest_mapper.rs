@@ -1,4 +1,4 @@
-//! Resources to kinds, as upstream finds them and as requests find them.
+//! Tests of mapping resources to kinds, as in upstream and in requests.
 
 use super::json;
 use crate::schema::crd::Crd;
@@ -48,7 +48,7 @@ fn names_in_any_case_and_number() {
     for name in ["deployments", "deployment", "DEPLOYMENTS", "Deployment"] {
         check(("apps", "v1", name), &["apps/v1, Kind=Deployment"]);
     }
-    // Discovery gives no singular here, so that it is guessed.
+    // Discovery has no singular here, so it is derived.
     check(
         ("apps", "v1beta1", "deployment"),
         &["apps/v1beta1, Kind=Deployment"],
