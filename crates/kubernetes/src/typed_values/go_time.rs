@@ -1,4 +1,4 @@
-//! Dates, times and durations of JSON with a format, read as Go reads them, with its errors.
+//! Parses dates, times and durations of JSON formats like Go, with its errors.
 //!
 //! Source: Go `time/format.go`, `parse`; kube-openapi `pkg/validation/strfmt/time.go` (`ParseDateTime`),
 //! `duration.go` (`ParseDuration`).
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use cel::temporal;
 use cel::value::{Timestamp, go_quote};
 
-/// An element of a layout: what is read, and how the layout writes it.
+/// An element of a layout: its kind and its notation in the layout.
 #[derive(Clone, Copy)]
 enum Element {
     Year,
@@ -33,7 +33,7 @@ impl Element {
         }
     }
 
-    /// The name of the part, and the numbers that it may be.
+    /// Returns the name of the element and the range of its values.
     fn range(self) -> Option<(&'static str, std::ops::RangeInclusive<u32>)> {
         match self {
             Self::Month => Some(("month", 1..=12)),
@@ -67,7 +67,7 @@ const DATE_TIME: &[Element] = &[
     Element::Second,
 ];
 
-/// A text in quotes, as Go's errors about times have it: bytes that are not plain as numbers.
+/// Quotes a string like Go's time errors: non-printable bytes are written as numbers.
 ///
 /// Source: Go `time/format.go`, `quote`.
 fn quote(text: &str) -> String {
@@ -86,7 +86,7 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// Why `text` is not of the form `layout`, as Go says it.
+/// Returns Go's error for `text` that does not match `layout`.
 fn parse_error(text: &str, layout: &[Element]) -> String {
     let layout_text: String = layout.iter().map(|element| element.text()).collect();
     let parsing = format!("parsing time {}", quote(text));
@@ -134,7 +134,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
     }
 }
 
-/// Returns the text behind a fraction of a second.
+/// Returns the text after a fraction of a second.
 fn without_fraction(text: &str) -> &str {
     match text.strip_prefix(['.', ',']) {
         Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -153,22 +153,22 @@ fn timestamp(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// The start of the day that `text` is.
+/// Parses a date and returns the start of the day.
 ///
 /// # Errors
 ///
-/// Go's.
+/// Returns Go's error message.
 pub(super) fn date(text: &str) -> Result<Timestamp, String> {
     timestamp(&format!("{text}T00:00:00Z"))
         .filter(|_| text.len() == "2006-01-02".len())
         .ok_or_else(|| parse_error(text, DATE))
 }
 
-/// The time that `text` is, with a zone or in UTC.
+/// Parses a time with a zone or in UTC.
 ///
 /// # Errors
 ///
-/// Go's, for the last of the forms that are tried.
+/// Returns Go's error message for the last of the tried layouts.
 pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
     const EPOCH: Timestamp = Timestamp {
         seconds: 0,
@@ -183,8 +183,8 @@ pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE_TIME))
 }
 
-/// The units that Go does not have, and all others in words, in nanoseconds; a unit may also be the beginning
-/// of the last name and more.
+/// Units with their names, in nanoseconds, including days and weeks, which Go does not have. Any unit that starts with
+/// the last name is valid, too.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -196,11 +196,11 @@ const UNITS: &[(&[&str], i64)] = &[
     (&["w", "wk", "week"], 604_800_000_000_000),
 ];
 
-/// The nanoseconds of a duration, in Go's form or as numbers with units in words: `2 days`.
+/// Parses a duration, in Go's format or as numbers with unit names (`2 days`), and returns nanoseconds.
 ///
 /// # Errors
 ///
-/// That it is none.
+/// Returns an error if `text` is not a duration.
 pub(super) fn duration(text: &str) -> Result<i64, String> {
     if let Some(nanos) = temporal::parse_duration(text) {
         return Ok(nanos);

@@ -1,6 +1,6 @@
-//! A value of JSON with a schema, of which only those parts are made that expressions ask for.
+//! A JSON value with a schema that only converts the parts that expressions select.
 //!
-//! Knows no rules. What is unusual on the way to a part is left to the value as a whole, which then tells the error.
+//! Unusual selections are left to the whole value, which reports the error.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct Lazy<'a> {
     schema: &'a Arc<ValueSchema>,
     budget: &'a Arc<EvalBudget>,
     whole: OnceLock<Value>,
-    /// The objects and lists in it that were asked for, by their places in memory.
+    /// The converted objects and lists, by their addresses.
     parts: Mutex<Vec<(usize, Value)>>,
 }
 
@@ -38,14 +38,14 @@ impl<'a> Lazy<'a> {
         }
     }
 
-    /// The value as a whole.
+    /// Returns the whole value.
     pub(crate) fn whole(&self) -> &Value {
         let make = || typed_within(&Value::from(self.json), self.schema, self.budget);
         self.whole.get_or_init(make)
     }
 
-    /// The value to which `keys` lead, as selecting them one by one would give; of the last only whether it is there, if
-    /// `is_test`. `None` where the whole must be asked.
+    /// Returns the value of selecting `keys` one by one. If `is_test`, returns the presence of the last key instead.
+    /// Returns `None` if the whole value must decide.
     pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part<'static>> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {
@@ -66,7 +66,7 @@ impl<'a> Lazy<'a> {
         Some(Part::Value(keys.len(), Cow::Owned(value)))
     }
 
-    /// A part as a value, unless it is an error.
+    /// Converts a part to a value, unless the result is an error.
     fn made(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
         let make = || match typed_within(&Value::from(json), schema, self.budget) {
             Value::Error(_) => None,
@@ -86,13 +86,13 @@ impl<'a> Lazy<'a> {
     }
 }
 
-/// The fields of an object or a map that has the type of its schema.
+/// Returns the fields of an object or a map that matches the type of its schema.
 fn fields_of<'j>(json: &'j Json, schema: &ValueSchema) -> Option<&'j Map<String, Json>> {
     let is_map = schema.type_ == "object" && !schema.int_or_string;
     json.as_object().filter(|_| is_map)
 }
 
-/// Reports whether `json` is a list that has the type of its schema.
+/// Returns true if `json` is a list that matches the type of its schema.
 fn is_list(json: &Json, schema: &ValueSchema) -> bool {
     let is_known = matches!(&*schema.list_type, "" | "atomic" | "map" | "set");
     json.is_array()
@@ -102,9 +102,9 @@ fn is_list(json: &Json, schema: &ValueSchema) -> bool {
         && is_known
 }
 
-/// The field or entry `key`, if it is there, and its schema.
+/// Returns the field or entry `key`, if it exists, and its schema.
 ///
-/// Source: as of `TypedMap::find`.
+/// Source: same as `TypedMap::find`.
 fn field<'j, 's>(
     fields: &'j Map<String, Json>,
     schema: &'s ValueSchema,
@@ -114,7 +114,7 @@ fn field<'j, 's>(
         return Some((fields.get(key)?, schema.part(key)?));
     }
     let name = unescape(key)?;
-    // A null field is one that is not there.
+    // A null field counts as absent.
     let raw = fields.get(&*name).filter(|raw| !raw.is_null())?;
     Some((raw, schema.part(&name)?))
 }

@@ -1,4 +1,4 @@
-//! Lists with a schema, which may be maps or sets.
+//! Lists with a schema, including lists of type `map` and `set`.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -10,13 +10,13 @@ use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
-/// Keys of so many fields are arrays of Go.
+/// The maximum number of key fields that Go stores in an array.
 const MAX_HASHED_KEYS: usize = 3;
 
 /// The memory of an element of a set or of a key, in bytes, without the text of the key.
 const MEMBER: usize = 96;
 
-/// Rules for the equality and joining of a list.
+/// The type of a list, which determines equality and concatenation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     Atomic,
@@ -34,13 +34,12 @@ pub(super) struct TypedList {
     kind: ListKind,
     /// The schema of the list, for the keys of its elements.
     schema: Arc<ValueSchema>,
-    /// The elements of a list that is a set, once they are asked for. Elements that are joined to it count as its
-    /// own from then on.
+    /// The elements of a list of type `set`, filled on first use. It includes elements added by concatenation.
     members: Mutex<Option<Members>>,
     budget: Arc<EvalBudget>,
 }
 
-/// Shows no state, like that of [`EvalBudget`].
+/// Prints no state, like [`EvalBudget`].
 impl fmt::Debug for TypedList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("TypedList");
@@ -70,7 +69,7 @@ impl TypedList {
         typed_within(raw, &self.items, &self.budget)
     }
 
-    /// Asks the elements of this set, which are taken in before.
+    /// Calls `ask` with the elements of this set, after filling them.
     fn with_members<T>(&self, ask: impl FnOnce(&mut Members) -> T) -> Result<T, EvalError> {
         let mut held: MutexGuard<'_, Option<Members>> =
             self.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,8 +86,8 @@ impl TypedList {
         Ok(ask(held.get_or_insert_default()))
     }
 
-    /// The values of the key fields of an element of a list that is a map, as a text; `None` for what is no
-    /// object, whose key is like no other.
+    /// Returns the values of the key fields of an element of a list of type `map`, as a string. Returns `None` for a
+    /// value that is not an object. Its key differs from all others.
     ///
     /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.
     fn key_of(&self, raw: &Value) -> Result<Option<String>, EvalError> {
@@ -102,7 +101,7 @@ impl TypedList {
             let part = match map.field(&escaped) {
                 None | Some(Value::Null) => "none".to_owned(),
                 Some(value) => {
-                    // More than three keys are printed, and what is printed can be hashed.
+                    // More than three keys are printed, and the printed form is hashable.
                     if names.len() <= MAX_HASHED_KEYS {
                         hashable(value)?;
                     }
@@ -115,7 +114,8 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// The elements of a list that is a map, by their keys; of several of one key the last.
+    /// Returns the position of each key in a list of type `map`. Of several elements with the same key, the last
+    /// counts.
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
         for (at, own) in self.raw.iter().enumerate() {

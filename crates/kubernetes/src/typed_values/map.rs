@@ -41,7 +41,7 @@ impl MapSource for TypedMap {
             Some(_) => self.raw.field(&name).cloned(),
             None => self.raw.find(&Value::from(&*name))?,
         };
-        // A null field is one that is not there.
+        // A null field counts as absent.
         let Some(raw) = raw.filter(|raw| !is_object || !matches!(raw, Value::Null)) else {
             return Ok(None);
         };
@@ -71,7 +71,7 @@ impl MapSource for TypedMap {
                 _ => key,
             })
             .collect();
-        // Upstream has room for all keys, and leaves nil where there is no schema.
+        // Upstream allocates all keys and leaves nil for those without a schema.
         keys.resize(n_all, Value::Null);
         Ok(keys)
     }
@@ -99,7 +99,7 @@ impl TypedMap {
                 .is_some_and(|name| self.schema.part(name).is_some());
             if is_known {
                 let own = self.find(&key)?;
-                // An error on the other side is a value like no other.
+                // An error on the other side differs from every value.
                 let others = match other_map.find(&key) {
                     Err(error) if !error.ends_evaluation() => Some(Value::Error(error)),
                     found => found?,

@@ -1,8 +1,8 @@
-//! Values with a schema: JSON whose parts get their types when they are read.
+//! Values with a schema: JSON whose parts are converted to their types on access.
 //!
-//! Takes a [`ValueSchema`] and a plain value, gives a value whose fields and elements are of the types that
-//! the schema says: timestamps, durations, byte sequences, lists that are maps or sets. Rules of
-//! CustomResourceDefinitions see their objects so; policies see plain values.
+//! A [`ValueSchema`] and a plain value result in a value whose fields and elements have the types of the schema:
+//! timestamps, durations, byte sequences, lists of type `map` or `set`. Rules of CustomResourceDefinitions use such
+//! values, policies use plain values.
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
@@ -26,7 +26,7 @@ use preserved::Preserved;
 use raw::go_type;
 pub use value_schema::ValueSchema;
 
-/// Reports whether `text` is a duration, in Go's form or as numbers with units in words.
+/// Returns true if `text` is a duration, in Go's format or as numbers with unit names.
 #[must_use]
 pub(crate) fn is_duration(text: &str) -> bool {
     go_time::duration(text).is_ok()
@@ -36,7 +36,7 @@ fn invalid(message: impl Into<String>) -> Value {
     Value::Error(EvalError::new(message))
 }
 
-/// The plain value `raw` as one of the type of `schema`.
+/// Converts the plain value `raw` to the type of `schema`.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `UnstructuredToVal`.
 #[must_use]
@@ -44,7 +44,7 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
     typed_within(raw, schema, &Arc::default())
 }
 
-/// As [`typed()`]; comparisons and concatenations of the value's parts use `budget`.
+/// Converts like [`typed()`]. Comparisons and concatenations of the value's parts use `budget`.
 #[must_use]
 pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) -> Value {
     let got = |expected: &str| {
@@ -141,7 +141,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
                 .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
             // Upstream uses the URL alphabet, although the format specifies the standard one.
             "byte" => {
-                // The value is decoded whenever it is read.
+                // The value is decoded on each access.
                 let room = budget
                     .allocate(text.len())
                     .and_then(|()| budget.reserve(text.len()));
@@ -157,7 +157,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
     read.unwrap_or_else(invalid)
 }
 
-/// Reports whether a part equals another by its own rule, which does not know null.
+/// Returns true if a part equals another by its own rule, which does not support null.
 fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
     budget.step()?;
     let by_rule = match own {
@@ -168,7 +168,7 @@ fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, 
     by_rule.unwrap_or_else(|| own.equals_within(other, budget))
 }
 
-/// The error of comparing or joining with a value of another type: the value itself, where it is an error.
+/// Returns the error of comparing or concatenating with a value of another type. If that value is an error, returns it.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 fn no_such_overload(other: &Value) -> EvalError {

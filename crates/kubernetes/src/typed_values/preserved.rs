@@ -5,7 +5,7 @@ use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 use super::raw::{go_type, unwrapped};
 
-/// A value of unknown type, which can only be compared.
+/// A value of unknown type, which only supports comparison.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unknownPreserved`.
 #[derive(Debug)]

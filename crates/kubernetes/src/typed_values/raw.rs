@@ -1,4 +1,4 @@
-//! Plain values below a schema: what a value wraps in Go, and what Go's maps make of it.
+//! Plain values with a schema: the Go value that a value wraps, and its use in Go's maps.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cel::value::{EvalBudget, EvalError, List, Opaque, Value};
 
 use super::preserved::Preserved;
 
-/// The name of the Go type of a plain value.
+/// Returns the name of the Go type of a plain value.
 pub(super) fn go_type(raw: &Value) -> &'static str {
     match raw {
         Value::Null => "<nil>",
@@ -25,7 +25,7 @@ pub(super) fn go_type(raw: &Value) -> &'static str {
     }
 }
 
-/// A value that no JSON has, among the raw elements of a list: what the language's value wraps.
+/// A value that JSON does not have, among the plain elements of a list: the Go value that the CEL value wraps.
 #[derive(Debug)]
 struct Foreign {
     value: Value,
@@ -43,7 +43,7 @@ impl Opaque for Foreign {
 
     fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
         match other.downcast::<Self>() {
-            // Pointers are as unlike as the values that they were made for.
+            // Pointers are equal only if they are the same.
             Some(other) => Ok(self.go_type == other.go_type
                 && !self.go_type.starts_with('*')
                 && self.value.equals_within(&other.value, budget)?),
@@ -56,12 +56,11 @@ impl Opaque for Foreign {
     }
 }
 
-/// Returns the value that `value` wraps in Go, which is what joined lists keep, and the form of keys
-/// and elements of sets.
+/// Returns the Go value that `value` wraps. Concatenated lists, keys and elements of sets use this form.
 ///
 /// # Errors
 ///
-/// If `budget` is exceeded by the copy of a list.
+/// Returns an error if the copy of a list exceeds `budget`.
 ///
 /// Source: cel-go `common/types/ref/reference.go`, `Val.Value`, of each type.
 pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
@@ -106,7 +105,7 @@ pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, Eva
     })
 }
 
-/// Go's panic for what can be no key of a map.
+/// Returns Go's panic message for a value that cannot be the key of a map.
 pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     let go_type = go_type(raw);
     let is_hashable = !go_type.starts_with("[]")
@@ -120,21 +119,21 @@ pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     )))
 }
 
-/// The keys of a Go map that are plain values, each looked up at once.
+/// The keys of a Go map, as a hash set of plain values.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     scalars: HashSet<Scalar>,
-    /// Values that no JSON has.
+    /// Values that JSON does not have.
     others: Vec<Value>,
 }
 
-/// The identity of a scalar of JSON.
+/// The identity of a JSON scalar.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// By its bits; zeros are one.
+    /// The bits. Both zeros have the same bits here.
     Double(u64),
     String(Arc<str>),
 }
@@ -162,7 +161,7 @@ impl Members {
         }
     }
 
-    /// Reports whether `value` is among these, as a key of a Go map is.
+    /// Returns true if the set contains `value`, compared like keys of a Go map.
     pub(super) fn contains(&self, value: &Value) -> bool {
         match Scalar::new(value) {
             Some(scalar) => self.scalars.contains(&scalar),

@@ -1,4 +1,4 @@
-//! The parts of a schema that matter for values.
+//! The parts of a schema that affect values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use serde_json::Value as Json;
 
 use crate::schema::extensions::INT_OR_STRING_FORMAT;
 
-/// The parts of a schema that matter for values.
+/// The parts of a schema that affect values.
 #[derive(Debug, Default)]
 pub struct ValueSchema {
-    /// The properties that the schema itself declares, where those of every resource were added to them.
+    /// The properties of the schema itself, if the common properties of resources were added.
     own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,
@@ -26,7 +26,7 @@ pub struct ValueSchema {
 
 type Properties = HashMap<String, Arc<ValueSchema>>;
 
-/// Whose form a schema has.
+/// The source of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A schema of an OpenAPI document.
@@ -35,17 +35,17 @@ enum Form {
     Structural,
 }
 
-/// How deep a schema may nest; what is below has no type.
+/// The maximum depth of a schema. Deeper values have no type.
 const MAX_DEPTH: u32 = 100;
 
 impl ValueSchema {
-    /// Reads a schema.
+    /// Parses a schema.
     #[must_use]
     pub fn new(schema: &Json) -> Arc<Self> {
         Arc::new(Self::read(schema, Form::OpenApi, 0))
     }
 
-    /// Reads a structural schema of a CustomResourceDefinition, to which `is_resource` adds what every resource has.
+    /// Parses a structural schema of a CustomResourceDefinition. `is_resource` adds the common properties of resources.
     #[must_use]
     pub fn of_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
         let mut read = Self::read(schema, Form::Structural, 0);
@@ -155,26 +155,26 @@ impl ValueSchema {
         self.properties.as_ref()?.get(name)
     }
 
-    /// The type, as the schema names it.
+    /// Returns the type as written in the schema.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.type_
     }
 
-    /// The schema of items.
+    /// Returns the schema of items.
     #[must_use]
     pub fn items(&self) -> Option<&Arc<Self>> {
         self.items.as_ref()
     }
 
-    /// The keys of a list that is a map; empty for any other list.
+    /// Returns the keys of a list of type `map`. The slice is empty for any other list.
     #[must_use]
     pub fn map_keys(&self) -> &[String] {
         let is_map = self.type_ == "array" && self.list_type == "map";
         if is_map { &self.list_map_keys } else { &[] }
     }
 
-    /// The schema that is declared of the field or entry `name`, without what every resource has.
+    /// Returns the declared schema of the field or entry `name`, without the common properties of resources.
     #[must_use]
     pub fn declared_part(&self, name: &str) -> Option<&Arc<Self>> {
         let own = self.own_properties.as_ref().or(self.properties.as_ref());
@@ -186,7 +186,7 @@ impl ValueSchema {
         self.properties.is_some()
     }
 
-    /// The schema of the field or entry `name`.
+    /// Returns the schema of the field or entry `name`.
     pub(super) fn part(&self, name: &str) -> Option<&Arc<Self>> {
         if self.is_object() {
             self.property(name)

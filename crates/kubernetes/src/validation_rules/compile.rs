@@ -1,4 +1,4 @@
-//! The rules of one schema, compiled.
+//! Compiles the rules of one schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go` (`Compile`, `compileRule`).
 
@@ -23,42 +23,43 @@ use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
 
-/// The variable of the value that a rule is about.
+/// The variable of the value that a rule validates.
 pub(super) const SELF: &str = "self";
-/// The variable of that value before an update.
+/// The variable of the old value.
 pub(super) const OLD_SELF: &str = "oldSelf";
 
-/// The name of the type of objects, which upstream makes different each time.
+/// The name of the type of objects. Upstream generates a different one each time.
 const TYPE_NAME: &str = "selfType";
 
-/// The most nodes that the expressions of a CustomResourceDefinition may have together; of those beyond it is not
-/// known whether they compile.
+/// The maximum total number of nodes in the expressions of a CustomResourceDefinition. Expressions beyond it are not
+/// compiled.
 const MAX_NODES: usize = 500_000;
 
-/// The most text about what is wrong with expressions, in bytes; beyond it only the first finding of each is told.
+/// The maximum total size of messages about expressions, in bytes. Beyond it, only the first finding of each expression
+/// is reported.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Kinds of trouble with an expression.
+/// Kinds of expression errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The API server refuses it.
+    /// The API server rejects the expression.
     Refused,
-    /// The API server cannot evaluate it safely.
+    /// The API server cannot evaluate the expression safely.
     Unsafe,
-    /// Too large to be judged here.
+    /// The expression exceeds the limits of this crate.
     Unjudged,
 }
 
-/// The reason why an expression does not compile.
+/// Error of compiling an expression.
 #[derive(Clone, Debug)]
 pub struct ExpressionError {
-    /// Kind of trouble.
+    /// The kind of the error.
     pub trouble: Trouble,
-    /// The API server's words.
+    /// The API server's message.
     pub detail: String,
-    /// True if the result has another type than the expression must have.
+    /// True if the result type differs from the required type.
     pub is_result_type: bool,
-    /// The findings with their places in the expression, in our words; empty where the trouble is with the whole.
+    /// The findings with their locations in the expression and this project's messages. Empty if no location is known.
     pub found: Diagnostics,
 }
 
@@ -73,25 +74,25 @@ impl ExpressionError {
     }
 }
 
-/// A compiled rule; of one without an expression all is empty.
+/// A compiled rule. All fields are empty for a rule without an expression.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRule {
     pub(super) error: Option<ExpressionError>,
     pub(super) program: Option<Program>,
-    /// True if the expression names `oldSelf`.
+    /// True if the expression uses `oldSelf`.
     pub(super) uses_old_self: bool,
-    /// The most that one evaluation may cost.
+    /// The maximum cost of one evaluation.
     pub(super) max_cost: u64,
-    /// How many values of the schema fit into a request.
+    /// The maximum number of values of the schema in a request.
     pub(super) max_cardinality: u64,
     pub(super) message_error: Option<ExpressionError>,
     pub(super) message: Option<Program>,
     pub(super) message_max_cost: u64,
-    /// The field below that errors are about, as the API server writes it.
+    /// The path of the reported field relative to the value, in the API server's format.
     pub(super) field_path: String,
 }
 
-/// The rest that may still be compiled.
+/// The remaining budget of compilations.
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,
@@ -191,7 +192,7 @@ fn compile_rule(
     compiled
 }
 
-/// The words of one sort of expression.
+/// The messages for one kind of expression.
 struct Sort {
     prefix: &'static str,
     type_: Type,
@@ -210,14 +211,14 @@ static MESSAGE: Sort = Sort {
     wrong_type: "messageExpression must evaluate to a string",
 };
 
-/// An expression that compiles.
+/// A compiled expression.
 struct Sound {
     program: Program,
     uses_old_self: bool,
     max_cost: u64,
 }
 
-/// Compiles an expression; beside an error, whether the expression was found to name `oldSelf`.
+/// Compiles an expression. With an error, the flag is true if the expression uses `oldSelf`.
 fn expression(
     text: &str,
     env: &Env,
@@ -288,7 +289,7 @@ fn names_old_self(checked: &CheckedAst) -> bool {
     )
 }
 
-/// The error of an expression in which `found` was found.
+/// Returns the error of an expression with the findings `found`.
 fn refusal(
     found: Diagnostics,
     is_syntax: bool,

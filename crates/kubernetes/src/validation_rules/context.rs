@@ -1,4 +1,5 @@
-//! Facts about a schema for the rules in it and below it: the type of `self`, and how often a rule may run for an object.
+//! The context of a schema for its rules and those of nested schemas: the type of `self`, and the number of evaluations
+//! per object.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go` (`CELSchemaContext`).
 
@@ -12,7 +13,7 @@ use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner};
 
-/// How a schema is reached from the one around it.
+/// The step from the enclosing schema.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'a> {
     Property(&'a str),
@@ -20,15 +21,15 @@ pub(super) enum Step<'a> {
     Values,
 }
 
-/// Facts about a schema for the rules in it and below it.
+/// The context of a schema for its rules and those of nested schemas.
 pub(super) struct Context<'a> {
     around: Option<(&'a Context<'a>, Step<'a>)>,
     schema: &'a Map<String, Json>,
-    /// True if the schema has rules, or one around it.
+    /// True if the schema or an enclosing one has rules.
     is_in_scope: bool,
-    /// The type, once it is asked for; none where upstream has none either.
+    /// The type, computed on first use. `None` if upstream has no type either.
     type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
-    /// How many values of the schema an object may have, where that is bounded.
+    /// The maximum number of values of the schema in an object, if bounded.
     pub(super) max_cardinality: Option<u64>,
 }
 
@@ -65,7 +66,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The type: a part of that of the schema around it, if this is in the scope of rules, else its own.
+    /// Returns the type: a part of the enclosing schema's type if that one is in the scope of rules, else its own.
     pub(super) fn type_(
         &self,
         interner: &RefCell<Interner>,
@@ -90,15 +91,15 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Where a type leads to.
+/// A part of a type.
 enum Part {
-    /// To a part, which may have no type that rules can see.
+    /// The part exists. It may have no type that rules can see.
     Found(Option<Arc<DeclType>>),
-    /// To no such part.
+    /// There is no such part.
     Missing,
 }
 
-/// The type of a part of `type_`.
+/// Returns the type of a part of `type_`.
 fn part(type_: &DeclType, step: Step<'_>) -> Part {
     let exposed = |type_: &Arc<DeclType>| type_.is_exposed().then(|| Arc::clone(type_));
     match (step, &type_.kind) {

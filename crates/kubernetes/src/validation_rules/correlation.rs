@@ -1,4 +1,4 @@
-//! An object beside its value before an update: which parts belong together, and which are equal.
+//! Correlates an object with the old object: finds corresponding parts and compares them.
 //!
 //! Source: apiserver `pkg/cel/common/equality.go` (`CorrelatedObject`), `maplist.go` (`MapList`).
 
@@ -11,7 +11,7 @@ use serde_json::{Number, Value as Json};
 use crate::typed_values::ValueSchema;
 use cel::value::go_quote;
 
-/// The elements of a list that is a map, by the values of its keys; of several with the same the first.
+/// The elements of a list of type `map` by the values of its keys. Of several with the same keys, the first counts.
 #[derive(Debug, Default)]
 pub(super) struct MapList<'a> {
     keys: &'a [String],
@@ -19,7 +19,7 @@ pub(super) struct MapList<'a> {
 }
 
 impl<'a> MapList<'a> {
-    /// The elements of `list`; none where the schema is not that of a list that is a map.
+    /// Indexes the elements of `list`. The result is empty if the schema is not that of a list of type `map`.
     pub(super) fn new(schema: &'a ValueSchema, list: Option<&'a Json>) -> Self {
         let keys = schema.map_keys();
         let mut elements = HashMap::new();
@@ -33,7 +33,7 @@ impl<'a> MapList<'a> {
         Self { keys, elements }
     }
 
-    /// The element with the keys of `element`.
+    /// Returns the element with the same keys as `element`.
     pub(super) fn get(&self, element: &Json) -> Option<&'a Json> {
         if self.elements.is_empty() {
             return None;
@@ -42,7 +42,7 @@ impl<'a> MapList<'a> {
     }
 }
 
-/// The values of `keys` in an element, as one text; `None` where one is absent or no scalar.
+/// Returns the values of `keys` in an element, as one string. Returns `None` if one is absent or not a scalar.
 fn key_of(keys: &[String], element: &Json) -> Option<String> {
     let fields = element.as_object()?;
     let mut text = String::new();
@@ -53,7 +53,7 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
             Json::Bool(value) => write!(text, "{value}"),
             Json::Number(number) => match number.as_i64() {
                 Some(value) => write!(text, "{value}"),
-                // Of a single key the number itself counts, of several its text.
+                // A single key is compared as a number, several keys as text.
                 None if keys.len() == 1 => write!(text, "double {}", double(number)),
                 None => write!(text, "{:.6}", double(number)),
             },
@@ -64,12 +64,12 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
     Some(text)
 }
 
-/// A number that is not whole, or too large for a whole one.
+/// Returns a number that is no integer or exceeds the range of integers.
 fn double(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A value beside the one before an update that it belongs to.
+/// A value with the corresponding old value.
 #[derive(Debug)]
 pub(crate) struct Correlated<'a> {
     new: &'a Json,
@@ -88,7 +88,7 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// The field `name`, if it was there before and the schema declares it.
+    /// Returns the field `name`, if the old object has it and the schema declares it.
     pub(crate) fn key(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.as_object()?, self.old.as_object()?);
         let (new, old) = (new.get(name)?, old.get(name)?);
@@ -96,7 +96,7 @@ impl<'a> Correlated<'a> {
         Some(Self::new(new, old, schema))
     }
 
-    /// The elements of a list, each with the one before that it belongs to.
+    /// Returns the elements of a list with their corresponding old elements.
     pub(crate) fn elements(&self) -> Elements<'a> {
         let list = match (self.new, self.old) {
             (Json::Array(new), Json::Array(_)) => Some(new.as_slice()),
@@ -109,7 +109,7 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// Reports whether nothing has changed, as far as the parts are found again.
+    /// Returns true if nothing has changed, as far as parts can be correlated.
     pub(crate) fn is_equal(&self) -> bool {
         *self.is_equal.get_or_init(|| self.compare())
     }
@@ -137,7 +137,7 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The elements of a list beside those before an update.
+/// The elements of a list and those of the old list.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     list: Option<&'a [Json]>,
@@ -146,7 +146,7 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The element at `index`, if its keys were there before.
+    /// Returns the element at `index`, if the old list has its keys.
     pub(crate) fn get(&self, index: usize) -> Option<Correlated<'a>> {
         let new = self.list?.get(index)?;
         let old = self.before.get(new)?;
@@ -154,7 +154,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Reports whether two values of JSON are the same to Go.
+/// Returns true if two JSON values are equal in Go.
 fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_i64(), b.as_i64()) {

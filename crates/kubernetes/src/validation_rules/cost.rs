@@ -1,30 +1,29 @@
-//! The limits on what the rules of a CustomResourceDefinition may cost, and the words about them.
+//! The limits of the cost of the rules of a CustomResourceDefinition, and their messages.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`getCostErrorMessage`,
 //! `multiplyWithOverflowGuard`), `cel_validation.go` (`TotalCost`).
 
 use super::path::{Path, PathStep};
 
-/// The most that one expression of a rule may be estimated to cost for an object, in cost units
-/// (`StaticEstimatedCostLimit`).
+/// The maximum estimated cost of one expression of a rule for an object, in cost units (`StaticEstimatedCostLimit`).
 pub const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 
-/// The most that all expressions of a schema may be estimated to cost for an object, in cost units
+/// The maximum estimated cost of all expressions of a schema for an object, in cost units
 /// (`StaticEstimatedCRDCostLimit`).
 pub const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// How many of the expressions that cost most are named.
+/// The number of most expensive expressions that are reported.
 const N_NAMED: usize = 4;
 
 pub(super) const CONTRIBUTED: &str =
     "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
 
-/// The cost of `cardinality` evaluations.
+/// Returns the cost of `cardinality` evaluations.
 pub(super) fn product(cost: u64, cardinality: u64) -> u64 {
     cost.saturating_mul(cardinality)
 }
 
-/// The words for an estimate that exceeds its limit.
+/// Returns the message for an estimate that exceeds its limit.
 pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "upstream divides so")]
     let factor = cost as f64 / limit as f64;
@@ -41,11 +40,11 @@ pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// The cost of all expressions of a schema.
+/// The total cost of all expressions of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,
-    /// Those that cost most, most first.
+    /// The most expensive expressions, in descending order.
     expensive: Vec<(u64, Vec<PathStep>, String)>,
 }
 

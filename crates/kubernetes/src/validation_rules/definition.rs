@@ -1,12 +1,11 @@
-//! The verdict on the rules of a CustomResourceDefinition at its creation.
+//! Validates the rules of a CustomResourceDefinition as on its creation.
 //!
-//! Takes the definition as JSON, gives the errors about its rules that the API server gives, in its words. What else
-//! may be wrong with a definition is not told; where it keeps the API server from compiling rules, they are not
-//! compiled here either.
+//! Returns the errors of its rules with the API server's messages. Other errors of a definition are not reported. If
+//! they prevent the API server from compiling rules, the rules are not compiled here, either.
 //!
-//! Differs: [`judge`] does not hold defaults against the schema, which the API server does before it compiles rules, as
-//! [`judge`](crate::custom_resource) of custom resources does; errors come in the order of the names of properties,
-//! which upstream leaves to chance.
+//! Differs: [`judge`] does not validate defaults against the schema, which the API server does before it compiles
+//! rules; [`judge`](crate::custom_resource) of custom resources does. Errors are sorted by property name, upstream's
+//! order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -31,36 +30,36 @@ use crate::schema::structural::is_structural;
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
-/// An error about the rules of a CustomResourceDefinition.
+/// An error of the rules of a CustomResourceDefinition.
 #[derive(Clone, Debug)]
 pub struct DefinitionError {
-    /// The error, as the API server gives it.
+    /// The error of the API server.
     pub error: FieldError,
-    /// The way to the field in the definition as it is written. The API server names a schema that all versions share
-    /// `spec.validation`.
+    /// The path to the field in the definition as written. The API server uses `spec.validation` for a schema shared by
+    /// all versions.
     pub place: Vec<PathStep>,
     /// The cause.
     pub cause: DefinitionCause,
 }
 
-/// The cause of an error about a CustomResourceDefinition.
+/// The cause of an error of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub enum DefinitionCause {
-    /// None of the others.
+    /// Another cause.
     #[default]
     Other,
     /// An expression that does not compile.
     Expression(ExpressionError),
     /// The estimated cost of an expression, or of all expressions, exceeds its limit.
     CostLimit,
-    /// A rule uses `oldSelf` where the value before an update cannot be found.
+    /// A rule uses `oldSelf` for a value without a corresponding old value.
     UncorrelatableRule,
-    /// A schema has a keyword that schemas do not have.
+    /// A schema has an unknown keyword.
     UnknownKeyword,
 }
 
 impl DefinitionError {
-    /// The error of the expression, if that is the cause.
+    /// Returns the error of the expression, if that is the cause.
     #[must_use]
     pub fn expression(&self) -> Option<&ExpressionError> {
         match &self.cause {
@@ -73,27 +72,27 @@ impl DefinitionError {
 /// The estimated cost of a rule or its message for one object, in cost units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCost {
-    /// The path to the expression, as the API server writes it.
+    /// The path to the expression, in the API server's format.
     pub field: String,
-    /// The most that it may cost.
+    /// The maximum cost.
     pub max_cost: u64,
-    /// True if it compiles; what does not costs nothing.
+    /// True if the expression compiles. Otherwise the cost is zero.
     pub is_compiled: bool,
 }
 
-/// The API server's verdict on the rules of a CustomResourceDefinition.
+/// Result of validating the rules of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub struct DefinitionVerdict {
-    /// The errors; with any of them the definition is refused.
+    /// The errors. The API server accepts the definition if there are none.
     pub errors: Vec<DefinitionError>,
-    /// The estimated costs of all expressions that were compiled.
+    /// The estimated costs of all compiled expressions.
     pub costs: Vec<RuleCost>,
-    /// True if there are rules that were not compiled because of other errors of the schema.
+    /// True if rules were not compiled because of other errors of the schema.
     pub is_partial: bool,
 }
 
-/// Judges the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, as the API server does
-/// when it is created.
+/// Validates the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, as the API server does
+/// on its creation.
 ///
 /// # Example
 /// ```
@@ -122,7 +121,7 @@ pub fn judge(definition: &Json) -> DefinitionVerdict {
 /// Finds the errors of the defaults of a structural schema at a path.
 pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
 
-/// As [`judge`], with the errors that `default_errors` finds; no rules are compiled where there are any.
+/// Validates like [`judge`], and adds the errors of `default_errors`. If there are any, no rules are compiled.
 pub(crate) fn judge_with(
     definition: &Json,
     default_errors: DefaultErrors<'_>,
@@ -176,7 +175,7 @@ pub(crate) fn judge_with(
     verdict
 }
 
-/// Reports whether a version of `definition` has a rule, in whatever part of its schema.
+/// Returns true if a version of `definition` has a rule anywhere in its schema.
 #[must_use]
 pub fn has_rules(definition: &Json) -> bool {
     let versions = definition.pointer("/spec/versions");
@@ -287,12 +286,12 @@ fn error(
     }
 }
 
-/// The errors of a schema and what is below.
+/// The errors of a schema and its nested schemas.
 #[derive(Default)]
 struct Found {
-    /// Errors of the schema's own that are not about rules.
+    /// True if the schema itself has errors outside of rules.
     has_others: bool,
-    /// Errors of rules that are seen without compiling them.
+    /// Errors of rules that are detected without compiling them.
     about_rules: Vec<DefinitionError>,
     /// Errors of expressions.
     of_expressions: Vec<DefinitionError>,
@@ -306,14 +305,14 @@ impl Found {
     }
 }
 
-/// Facts that are inherited on the way to a schema.
+/// Facts that nested schemas inherit.
 #[derive(Clone)]
 struct Way {
     is_root: bool,
     /// True within the metadata of a resource.
     in_metadata: bool,
     allows_defaults: bool,
-    /// The outermost part of the schema whose values before an update cannot be found.
+    /// The outermost part of the schema whose old values cannot be correlated.
     uncorrelatable: Option<String>,
 }
 
@@ -337,7 +336,7 @@ impl Way {
     }
 }
 
-/// The work on one schema.
+/// The validation of one schema.
 struct Judging<'b> {
     budget: &'b mut Budget,
     interner: RefCell<Interner>,
@@ -347,7 +346,7 @@ struct Judging<'b> {
 }
 
 impl Judging<'_> {
-    /// Judges `schema` and what is below it; without a context no rule is compiled.
+    /// Validates `schema` and its nested schemas. Without a context, no rules are compiled.
     fn schema(
         &mut self,
         schema: &Map<String, Json>,
@@ -496,7 +495,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Notes what an expression may cost.
+    /// Records the estimated cost of an expression.
     fn cost(
         &mut self,
         path: &Path<'_>,
@@ -530,7 +529,7 @@ fn below_property(schema: &Map<String, Json>, name: &str, path: &Path<'_>, way: 
     below
 }
 
-/// The errors of a rule that are seen without compiling it.
+/// Returns the errors of a rule that are detected without compiling it.
 fn about_rule(
     rule: &ValidationRule,
     schema: &Map<String, Json>,

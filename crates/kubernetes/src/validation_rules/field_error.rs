@@ -1,37 +1,37 @@
-//! Errors about fields, in the API server's words.
+//! Field errors with the API server's messages.
 //!
 //! Source: apimachinery `pkg/util/validation/field/errors.go` (`Error`, `ErrorBody`).
 
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Classes of errors about fields.
+/// Types of field errors.
 ///
 /// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
-    /// A value that is not allowed.
+    /// An invalid value.
     Invalid,
-    /// A value that is missing.
+    /// A missing value.
     Required,
-    /// A value that is there twice.
+    /// A duplicate value.
     Duplicate,
-    /// A value that some policy does not allow.
+    /// A value that a policy forbids.
     Forbidden,
-    /// A value that is none of those that are known.
+    /// A value outside of the supported ones.
     NotSupported,
     /// A value of the wrong type.
     TypeInvalid,
-    /// A text that is too long.
+    /// A string that is too long.
     TooLong,
     /// Too many elements or fields.
     TooMany,
-    /// A failure that is not the user's.
+    /// An internal error.
     Internal,
 }
 
 impl FieldErrorKind {
-    /// The name of the class, as the cause of a status has it.
+    /// Returns the name of the type, as in the cause of a status.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,21 +72,21 @@ impl FieldErrorKind {
     }
 }
 
-/// An error about a field; it is displayed as the API server writes it.
+/// A field error. Its `Display` is the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The class of the error.
+    /// The type of the error.
     pub kind: FieldErrorKind,
-    /// The path to the field, as the API server writes it; `<nil>` for the object as a whole.
+    /// The path to the field in the API server's format, or `<nil>` for the whole object.
     pub field: String,
-    /// The value, as the API server writes it, unless it is left out.
+    /// The value in the API server's format, unless it is omitted.
     pub value: Option<String>,
     /// The reason.
     pub detail: String,
 }
 
 impl FieldError {
-    /// The error without the path.
+    /// Returns the message without the path.
     #[must_use]
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();

@@ -1,4 +1,4 @@
-//! The `fieldPath` of a rule: a path to a field below, which the schema must have.
+//! Parses the `fieldPath` of a rule: a path to a nested field that the schema must have.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`,
 //! `unescapeSingleQuote`).
@@ -7,9 +7,9 @@ use serde_json::{Map, Value as Json};
 
 use super::path::{PathStep, written};
 
-/// `text` as the API server writes it in errors, or `None` where it leads to no field of `schema`.
+/// Returns `text` in the API server's format for errors, or `None` if `schema` has no such field.
 ///
-/// Differs: upstream panics where the path goes on behind a map of anything.
+/// Differs: upstream panics if the path continues after a map with values of any type.
 pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<String> {
     let mut tokens = Tokens(text);
     let mut at = Some(schema);
@@ -35,7 +35,7 @@ pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<Strin
     Some(written(&steps))
 }
 
-/// The schema below `schema` that `name` leads to, which is noted in `steps`.
+/// Returns the nested schema of `name` and appends it to `steps`.
 fn step<'a>(
     schema: &'a Map<String, Json>,
     name: String,
@@ -56,7 +56,7 @@ fn step<'a>(
     }
 }
 
-/// The tokens of a path: delimiters, quoted texts, and what is between.
+/// The tokens of a path: delimiters, quoted strings, and the text between them.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Tokens<'a> {
@@ -83,12 +83,12 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The text of a literal in single quotes; `None` where it has an escape that is none.
+/// Returns the value of a single-quoted literal, or `None` if it has an invalid escape.
 fn unescaped(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        // A backslash before the end or a line break escapes nothing.
+        // A backslash at the end or before a line break escapes nothing.
         if c != '\\' || chars.peek().is_none_or(|next| *next == '\n') {
             plain.push(c);
             continue;

@@ -1,4 +1,4 @@
-//! The keywords of a schema, and which of their values the API server refuses.
+//! The keywords of a schema, and the values that the API server rejects.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`,
@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 type Schema = Map<String, Json>;
 
-/// The keyword `key`, unless it is null.
+/// Returns the keyword `key`, unless it is null.
 fn get<'a>(schema: &'a Schema, key: &str) -> Option<&'a Json> {
     schema.get(key).filter(|value| !value.is_null())
 }
@@ -21,7 +21,7 @@ pub(super) fn flag(schema: &Schema, key: &str) -> bool {
     get(schema, key) == Some(&Json::Bool(true))
 }
 
-/// The schemas under `key`, by their names, in the order of these.
+/// Returns the schemas under `key`, sorted by name.
 pub(super) fn schemas_of<'a>(
     schema: &'a Schema,
     key: &str,
@@ -41,7 +41,7 @@ fn list<'a>(schema: &'a Schema, key: &str) -> &'a [Json] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// The schemas under `not`, `allOf`, `oneOf` and `anyOf`, with their keywords and their places in them.
+/// Returns the schemas under `not`, `allOf`, `oneOf` and `anyOf`, with their keywords and indices.
 pub(super) fn junctors(
     schema: &Schema,
 ) -> impl Iterator<Item = (&'static str, Option<usize>, &Schema)> {
@@ -55,7 +55,7 @@ pub(super) fn junctors(
     not.chain(lists)
 }
 
-/// How many values of what is directly below a value may have, where that is bounded.
+/// Returns the maximum number of direct children of a value, if bounded.
 pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     let bound = |key: &str| {
         let max = get(schema, key).and_then(|max| {
@@ -74,7 +74,7 @@ pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     }
 }
 
-/// Reports whether the fields of an object are found in its value before an update.
+/// Returns true if the fields of an object can be correlated with the old object.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `MapIsCorrelatable`.
 pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
@@ -84,7 +84,7 @@ pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
     )
 }
 
-/// Reports whether the API server refuses something of `schema`, apart from what is below it and from its rules.
+/// Returns true if the API server rejects `schema` for errors outside of its nested schemas and its rules.
 pub(super) fn has_errors(schema: &Schema, allows_defaults: bool, in_metadata: bool) -> bool {
     has_unsupported(schema)
         || (get(schema, "default").is_some() && !allows_defaults)
@@ -152,7 +152,7 @@ fn has_wrong_list_type(schema: &Schema) -> bool {
         || (list_type != "atomic" && items.is_some_and(|items| flag(items, "nullable")))
 }
 
-/// Reports whether the keys of a list that is a map are wrong.
+/// Returns true if the keys of a list of type `map` are invalid.
 fn has_wrong_keys(schema: &Schema) -> bool {
     if text(schema, "x-kubernetes-list-type") != "map" {
         return false;
@@ -179,7 +179,7 @@ fn has_wrong_keys(schema: &Schema) -> bool {
     keys.iter().enumerate().any(is_wrong)
 }
 
-/// Reports whether `schema` uses no keyword that structural schemas do not have, so that it can be read as one.
+/// Returns true if all keywords of `schema` are those of structural schemas, so that it can be parsed as one.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go`, `NewStructural`, `validateUnsupportedFields`.
 pub(super) fn is_convertible(schema: &Schema) -> bool {

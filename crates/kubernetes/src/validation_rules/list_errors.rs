@@ -1,4 +1,4 @@
-//! Faults of the keywords of a schema that say what sort of list or map its values are.
+//! Errors of the keywords of a schema that declare the type of lists and maps.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `validateMapListKeysMapSet`).
@@ -13,12 +13,12 @@ const LIST_TYPE: &str = "x-kubernetes-list-type";
 const MAP_TYPE: &str = "x-kubernetes-map-type";
 const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
 
-/// A fault: the fields from the schema to the place, the class, the value as it is written, and the detail.
+/// An error: the fields from the schema to the keyword, the type, the formatted value, and the detail.
 pub(super) type Fault<'a> = (Vec<&'a str>, FieldErrorKind, Option<String>, String);
 
 type Schema = Map<String, Json>;
 
-/// The faults of one schema, apart from what is below its items.
+/// Returns the errors of one schema, except those nested in its items.
 pub(super) fn faults(schema: &Schema) -> Vec<Fault<'_>> {
     let mut faults = Vec::new();
     let map_type = schema.get(MAP_TYPE).and_then(Json::as_str);
@@ -92,7 +92,7 @@ fn unsupported<'a>(keyword: &'a str, value: &str, known: &str) -> Fault<'a> {
     )
 }
 
-/// The fault of the items of a set, whose parts cannot be compared one by one.
+/// Returns the error of the items of a set whose parts cannot be compared separately.
 fn of_set(items: &Schema) -> Option<Fault<'_>> {
     let wanted = |keyword: &'static str, value: Option<String>| {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
@@ -114,7 +114,7 @@ fn of_set(items: &Schema) -> Option<Fault<'_>> {
     }
 }
 
-/// The faults of a list whose items have keys.
+/// Adds the errors of a list of type `map`.
 fn of_map<'a>(schema: &'a Schema, items: Option<&'a Schema>, faults: &mut Vec<Fault<'a>>) {
     if keys(schema).is_empty() {
         let detail = "must not be empty if x-kubernetes-list-type is map";

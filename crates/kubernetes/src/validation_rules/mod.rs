@@ -1,14 +1,14 @@
-//! Validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): judged as at creation, and held against
-//! objects.
+//! Validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): validates the rules as on creation, and
+//! objects against them.
 //!
-//! - [`judge`]: what the API server says of the rules of a definition when it is created: errors in its words, and
-//!   what each rule may cost.
-//! - [`has_rules`]: whether there is anything to judge.
-//! - [`validate`]: an object held against the rules of a definition, on creation or on an update: for tests of a
-//!   definition that Rust types make, such as those of `kube`'s derive macro.
-//! - [`Validator`]: the same for many objects of one schema.
+//! - [`judge`]: validates the rules of a definition like the API server on creation. Returns its errors and the
+//!   estimated cost of each rule.
+//! - [`has_rules`]: returns true if there are rules.
+//! - [`validate`]: validates an object against the rules of a definition, on creation or update. Use it to test
+//!   definitions generated from Rust types, such as those of `kube`'s derive macro.
+//! - [`Validator`]: validates many objects of one schema.
 //!
-//! Nothing here prunes, defaults, or looks at anything that a schema says beside its rules.
+//! Pruning, defaulting and all other keywords are out of scope.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, `pkg/apis/apiextensions/validation`.
 
@@ -46,27 +46,28 @@ pub use walk::{RuleWatcher, WatchedRule};
 use crate::schema::SchemaError;
 use cel::value::Exceeded;
 
-/// The reason why an object could not be held against rules.
+/// Error of validating an object against rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// The definition has no version of that name with a schema.
+    /// The definition has no version with that name and a schema.
     #[error("the definition has no schema of version `{0}`")]
     NoVersion(String),
-    /// The schema is beyond what is read.
+    /// The schema exceeds the limits of this crate.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The rules need more than they may use, so that the errors of the object are unknown.
+    /// The evaluation of the rules exceeds its budget, so the errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
 }
 
-/// Holds `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`; on an
-/// update with the object `before` it. The errors are those of the API server, in its words; none where the rules hold.
+/// Validates `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. On an
+/// update, `before` is the old object. Returns the errors of the API server with its messages. The list is empty if the
+/// rules hold.
 ///
-/// The version is that of the object's `apiVersion`.
+/// The version is the one of the object's `apiVersion`.
 ///
 /// # Errors
-/// If the definition has no schema of that version, or one that nests too deeply.
+/// Returns an error if the definition has no schema of that version, or if the schema nests too deeply.
 ///
 /// # Example
 /// ```
@@ -117,7 +118,7 @@ pub fn validate(
     }
 }
 
-/// A value as errors show it.
+/// Formats a value for errors.
 ///
 /// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorBody`.
 pub(crate) fn shown(value: &serde_json::Value) -> String {

@@ -1,21 +1,21 @@
-//! Paths to fields, as the API server writes them in errors.
+//! Paths to fields, formatted like the API server's errors.
 //!
 //! Source: apimachinery `pkg/util/validation/field/path.go` (`Path.String`).
 
 use std::fmt::Write as _;
 
-/// A step of a path through a document.
+/// A step of a path in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
     /// A field of an object.
     Field(String),
-    /// An entry of a map, which the API server writes in brackets.
+    /// An entry of a map. The API server writes it in brackets.
     Key(String),
     /// An element of a list.
     Index(usize),
 }
 
-/// A path: the step that it ends with, and what is before it.
+/// A path: the last step, and a link to its parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     before: Option<&'a Path<'a>>,
@@ -31,7 +31,7 @@ enum Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The path to the object as a whole.
+    /// The path to the whole object.
     pub(crate) const ROOT: Path<'static> = Path {
         before: None,
         step: Step::Root,
@@ -56,7 +56,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The steps, outermost first.
+    /// Returns the steps, outermost first.
     pub(crate) fn steps(&self) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let mut at = Some(self);
@@ -73,7 +73,7 @@ impl<'a> Path<'a> {
         steps
     }
 
-    /// The path as the API server writes it.
+    /// Formats the path like the API server.
     pub(crate) fn text(&self) -> String {
         match written(&self.steps()) {
             text if text.is_empty() => "<nil>".into(),
@@ -82,7 +82,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// `steps` as the API server writes them; nothing for none.
+/// Formats `steps` like the API server. The result is empty if there are none.
 pub(super) fn written(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for (n, step) in steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A rule as a schema has it.
+//! Rules as written in a schema.
 
 use serde_json::Value as Json;
 
@@ -11,20 +11,20 @@ use crate::go_json;
 pub struct ValidationRule {
     /// The expression that must be true.
     pub rule: String,
-    /// The message where it is not.
+    /// The message if it is false.
     pub message: String,
-    /// The expression that makes the message.
+    /// The expression that computes the message.
     pub message_expression: String,
-    /// The class of the error.
+    /// The type of the error.
     pub reason: Option<String>,
-    /// The field below that the error is about.
+    /// The nested field that the error refers to.
     pub field_path: String,
-    /// True if `oldSelf` is an optional, and the rule holds on creation too.
+    /// True if `oldSelf` is an optional and the rule is also evaluated on creation.
     pub optional_old_self: Option<bool>,
 }
 
 impl ValidationRule {
-    /// The classes that a rule may name.
+    /// The error types that a rule may specify.
     pub(super) const REASONS: [&'static str; 4] = [
         "FieldValueDuplicate",
         "FieldValueForbidden",
@@ -32,7 +32,7 @@ impl ValidationRule {
         "FieldValueRequired",
     ];
 
-    /// Reads a rule; a field of the wrong type, which no API server stores, counts as absent.
+    /// Parses a rule. A field of the wrong type, which no API server stores, counts as absent.
     #[must_use]
     pub fn read(rule: &Json) -> Self {
         let text = |key: &str| {
@@ -49,7 +49,7 @@ impl ValidationRule {
         }
     }
 
-    /// The rules of a schema.
+    /// Returns the rules of a schema.
     pub(super) fn of_schema(schema: &serde_json::Map<String, Json>) -> Vec<Self> {
         let rules = schema
             .get("x-kubernetes-validations")
@@ -57,12 +57,12 @@ impl ValidationRule {
         rules.into_iter().flatten().map(Self::read).collect()
     }
 
-    /// Reports whether `oldSelf` is an optional.
+    /// Returns true if `oldSelf` is an optional.
     pub(super) fn has_optional_old_self(&self) -> bool {
         self.optional_old_self == Some(true)
     }
 
-    /// The rule as an error shows it.
+    /// Formats the rule for errors.
     pub(super) fn as_value(&self) -> String {
         let reason = self.reason.as_deref().map(go_json::string_text);
         let optional = self.optional_old_self.map(|is| is.to_string());
@@ -78,7 +78,7 @@ impl ValidationRule {
         )
     }
 
-    /// The text that stands for the rule in an error: its message or its expression.
+    /// Returns the text that identifies the rule in an error: its message or its expression.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleErrorString`.
     pub(super) fn error_text(&self) -> &str {

@@ -1,10 +1,11 @@
-//! Faults of the schemas of a CustomResourceDefinition beside its rules, for which it is refused when it is created.
+//! Errors of the schemas of a CustomResourceDefinition outside of its rules, for which it is rejected on creation.
 //!
-//! The faults that people make have a place and the API server's words: keywords that there are not, types that are
-//! missing or not known, keywords that are not supported, patterns. Whatever else keeps a schema from being structural
-//! is told of the schema as a whole.
+//! Common mistakes are reported with their path and the API server's message: unknown keywords, missing or unknown
+//! types, unsupported keywords, patterns. Other reasons why a schema is not structural are reported for the whole
+//! schema.
 //!
-//! Not looked at are defaults, which are held against the rules too, and what is not a schema ([`super::spec_errors`]).
+//! Not validated are defaults, which are also validated against the rules, and everything outside of schemas
+//! ([`super::spec_errors`]).
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`),
@@ -23,10 +24,10 @@ use crate::schema::structural::is_structural;
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
-/// The most faults that are told of one definition.
+/// The maximum number of errors of one definition.
 const MAX_ERRORS: usize = 50;
 
-/// Message of a keyword that there is not.
+/// The message for an unknown keyword.
 const UNKNOWN_KEYWORD: &str =
     "schemas have no such keyword: the API server drops it, and kubectl refuses it";
 
@@ -80,7 +81,7 @@ pub const KEYWORDS: [&str; 44] = [
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Keywords that are read and not supported.
+/// Keywords that are parsed but not supported.
 const UNSUPPORTED: [&str; 6] = [
     "$ref",
     "additionalItems",
@@ -90,17 +91,17 @@ const UNSUPPORTED: [&str; 6] = [
     "patternProperties",
 ];
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
     Item,
     Field,
-    /// Beneath `not`, `allOf`, `anyOf` or `oneOf`.
+    /// Under `not`, `allOf`, `anyOf` or `oneOf`.
     Junctor,
 }
 
-/// The faults of the schemas of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
+/// Returns the errors of the schemas of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
 #[must_use]
 pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
@@ -212,7 +213,7 @@ fn walk(
     }
 }
 
-/// The faults of the keywords of one schema.
+/// Returns the errors of the keywords of one schema.
 fn keywords(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -271,7 +272,7 @@ fn keywords(
                 PathStep::Field(field)
             }
         }));
-        // One of no type is told above.
+        // A schema without a type is reported above.
         let field = written(&at);
         if kind == FieldErrorKind::Required && errors.iter().any(|it| it.error.field == field) {
             continue;
@@ -290,7 +291,7 @@ fn keywords(
     }
 }
 
-/// The faults of the type of one schema, and of what goes with it.
+/// Returns the errors of the type of one schema and of related keywords.
 fn types(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -382,7 +383,7 @@ mod tests {
             .collect()
     }
 
-    /// The faults of a schema with one property.
+    /// Asserts the errors of a schema with one property.
     #[track_caller]
     fn check(property: &Json, expect: &[&str]) {
         let found = of(&json!({"type": "object", "properties": {"a": property}}));

@@ -1,7 +1,7 @@
-//! Faults of a CustomResourceDefinition beside its schemas, for which it is refused when it is created: its names, group,
+//! Errors of a CustomResourceDefinition outside of its schemas, for which it is rejected on creation: its names, group,
 //! scope, versions, printer columns and conversion.
 //!
-//! Not looked at are labels and annotations, the status, JSON paths, selectable fields, and the addresses of webhooks.
+//! Not validated are labels and annotations, the status, JSON paths, selectable fields, and the addresses of webhooks.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`ValidateCustomResourceDefinition`,
 //! `validateCustomResourceDefinitionSpec`, `ValidateCustomResourceDefinitionNames`,
@@ -29,10 +29,11 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 
-/// The annotation without which a group of Kubernetes' own is not taken.
+/// The annotation that groups of the Kubernetes project require.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// The faults of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, beside those of its schemas.
+/// Returns the errors of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, except those of its
+/// schemas.
 #[must_use]
 pub fn definition_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut faults = Faults(Vec::new());
@@ -83,7 +84,7 @@ fn list<'a>(value: &'a Json, name: &str) -> &'a [Json] {
     found.map_or(&[], Vec::as_slice)
 }
 
-/// The faults of a text as one, as the API server writes them.
+/// Joins the errors of a string like the API server.
 fn joined(wrong: &[String]) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join(","))
 }
@@ -91,7 +92,7 @@ fn joined(wrong: &[String]) -> Option<String> {
 struct Faults(Vec<DefinitionError>);
 
 impl Faults {
-    /// Adds a fault; `path` has its fields, `spec.versions[0].name`.
+    /// Adds an error. `path` contains its fields, such as `spec.versions[0].name`.
     fn add(&mut self, path: &str, kind: FieldErrorKind, value: Option<String>, detail: &str) {
         let place = steps(path);
         self.0.push(DefinitionError {
@@ -222,7 +223,7 @@ impl Faults {
                 self.column(column, &format!("{path}.additionalPrinterColumns[{n}]"));
             }
         }
-        // The API server writes all versions out, which tells nothing.
+        // The API server prints all versions as the value. This adds no information.
         let whole = |faults: &mut Self, detail: &str| {
             faults.add("spec.versions", FieldErrorKind::Invalid, None, detail);
         };
@@ -307,7 +308,7 @@ impl Faults {
     }
 }
 
-/// The steps of a path of fields and indices.
+/// Parses a path of fields and indices.
 fn steps(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     for part in path.split('.') {

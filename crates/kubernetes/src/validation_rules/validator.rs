@@ -1,4 +1,4 @@
-//! An object held against the rules of its schema.
+//! Validates an object against the rules of its schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator`).
 
@@ -22,10 +22,10 @@ use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::ValueSchema;
 use cel::value::Exceeded;
 
-/// The rules of a structural schema, compiled once and held against many objects.
+/// The rules of a structural schema, compiled once to validate many objects.
 ///
-/// The object is taken to be valid by all else that its schema says, as the API server looks at rules only then; and
-/// to have its defaults.
+/// The object must be valid by all other keywords of its schema, since the API server only evaluates rules then, and
+/// have its defaults.
 ///
 /// # Example
 /// ```
@@ -58,27 +58,26 @@ pub struct Validator {
     schema: Arc<ValueSchema>,
 }
 
-/// The errors of an object.
+/// The result of validating an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationResult {
-    /// The errors; with any of them the object is refused. In the order of the names of fields, which upstream leaves
-    /// to chance.
+    /// The errors, sorted by field name. Upstream's order is random. The object is valid if there are none.
     pub errors: Vec<FieldError>,
-    /// Errors of parts that an update has not changed, which are warnings only.
+    /// Errors of parts that an update did not change. They are only warnings.
     pub warnings: Vec<FieldError>,
     /// The cost of all evaluations, in cost units.
     pub cost: u64,
-    /// True if all rules were evaluated, false if the cost has put an end to it.
+    /// True if all rules were evaluated, false if the cost limit ended the evaluation.
     pub is_complete: bool,
-    /// The limit that the evaluations have exceeded, if there is one. Whether there are errors is unknown then.
+    /// The exceeded limit, if there is one. It is unknown then if there are errors.
     pub exceeded: Option<Exceeded>,
 }
 
-/// The rules of a schema and of what is below it.
+/// The rules of a schema and of its nested schemas.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) rules: Vec<(ValidationRule, CompiledRule)>,
-    /// The reason why no rule could be compiled.
+    /// The reason why no rules could be compiled.
     pub(super) compile_error: Option<String>,
     pub(super) uses_old_self: bool,
     pub(super) is_map_correlatable: bool,
@@ -95,12 +94,12 @@ impl Validator {
     /// A rule that does not compile, which the API server does not store, is an error of every object.
     ///
     /// # Errors
-    /// If the schema nests too deeply, or is too large.
+    /// Returns an error if the schema nests too deeply or is too large.
     pub fn new(schema: &Json) -> Result<Self, SchemaError> {
         Self::of_part(schema, true)
     }
 
-    /// As [`Self::new`], of a part of a schema, which is that of a resource or not.
+    /// Compiles like [`Self::new`], for a part of a schema. `is_resource` is true for the schema of a resource.
     pub(crate) fn of_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
         if !is_shallower(schema, MAX_JSON_DEPTH) {
             return Err(SchemaError::TooDeep);
@@ -124,13 +123,13 @@ impl Validator {
         })
     }
 
-    /// Reports whether there are rules.
+    /// Returns true if there are rules.
     #[must_use]
     pub const fn has_rules(&self) -> bool {
         self.root.is_some()
     }
 
-    /// Holds `object` against the rules, on an update with the object `before` it.
+    /// Validates `object` against the rules. On an update, `before` is the old object.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
         let mut objects = [Some(object), before].into_iter().flatten();
@@ -149,8 +148,7 @@ impl Validator {
         self.validate_shallow(object, before, None)
     }
 
-    /// As [`Self::validate`], of objects that are known not to be nested too deeply; tells a watcher of the rules as
-    /// they are evaluated.
+    /// Validates like [`Self::validate`], for objects of bounded depth. Notifies an observer of the evaluated rules.
     pub(crate) fn validate_shallow(
         &self,
         object: &Json,
@@ -162,10 +160,11 @@ impl Validator {
         self.walk((object, before), correlated.as_ref(), watcher)
     }
 
-    /// As [`Self::validate`], and without leniency towards what an update does not change: a value is its own value before.
+    /// Validates an update of an object to itself, like [`Self::validate`] but without ratcheting: errors of unchanged
+    /// values are errors.
     ///
-    /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not ask for
-    /// ratcheting.
+    /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not
+    /// enable ratcheting.
     pub(crate) fn validate_unchanged(&self, object: &Json) -> ValidationResult {
         self.walk((object, Some(object)), None, None)
     }
@@ -223,7 +222,7 @@ struct Building {
 }
 
 impl Building {
-    /// The rules of `schema` and below, `None` where there are none.
+    /// Returns the rules of `schema` and its nested schemas, or `None` if there are none.
     fn node(
         &mut self,
         json: &Json,
@@ -296,7 +295,7 @@ impl Building {
     }
 }
 
-/// The type of a field that rules can see.
+/// Returns the type of a field if rules can see it.
 fn exposed_field(type_: &DeclType, escaped: &str) -> Option<Arc<DeclType>> {
     let fields = type_.declared_fields();
     let at = fields.binary_search_by(|field| (*field.name).cmp(escaped));

@@ -1,4 +1,4 @@
-//! The walk through an object: each value is held against the rules of its schema, within the budget.
+//! The walk through an object. It evaluates the rules of each value's schema within the budget.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator.validate`,
 //! `validateExpressions`, `evalMessageExpression`).
@@ -20,7 +20,7 @@ use crate::typed_values::Lazy;
 use cel::eval::{Activation, Limits, Observer, Part, Program};
 use cel::value::{EvalBudget, Value, format_double, go_quote};
 
-/// The value before an update that belongs to a value, or to the nearest around it that has one.
+/// The old value of a value or of the nearest enclosing value that has one.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'a, 'j> {
     pub(super) current: Option<&'a Correlated<'j>>,
@@ -28,13 +28,13 @@ pub(super) struct Ratchet<'a, 'j> {
 }
 
 impl<'a, 'j> Ratchet<'a, 'j> {
-    /// Reports whether an error is only a warning, since nothing has changed.
+    /// Returns true if an error is only a warning because nothing has changed.
     fn is_unchanged(self) -> bool {
         let asked = self.current.or(self.around);
         asked.is_some_and(Correlated::is_equal)
     }
 
-    /// That of a part of the value, which is `part`.
+    /// Returns the ratchet of the part `part` of the value.
     fn below<'b>(self, part: Option<&'b Correlated<'j>>) -> Ratchet<'b, 'j>
     where
         'a: 'b,
@@ -49,12 +49,12 @@ impl<'a, 'j> Ratchet<'a, 'j> {
     }
 }
 
-/// The values that the rules of a schema are about.
+/// The values of the variables of a schema's rules.
 struct Values<'a> {
     json_before: Option<&'a Json>,
     current: Lazy<'a>,
     before: Option<Lazy<'a>>,
-    /// The value before as rules see it for which it is an optional.
+    /// The old value in rules where it is an optional.
     optional: OnceLock<Value>,
 }
 
@@ -97,7 +97,7 @@ impl Activation for Variables<'_, '_> {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The value that an optional `oldSelf` holds: objects and lists lose their schemas on the way to the expression.
+/// Returns the value of an optional `oldSelf`: objects and lists lose their schemas when they become variables.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
 fn held(before: &Json, typed: &Value) -> Value {
@@ -107,32 +107,32 @@ fn held(before: &Json, typed: &Value) -> Value {
     }
 }
 
-/// A rule that was evaluated.
+/// An evaluated rule.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchedRule<'a> {
-    /// The path to the value that it is about.
+    /// The path to the validated value.
     pub place: &'a [PathStep],
     /// The index among the rules of the schema.
     pub n: usize,
     /// The rule.
     pub rule: &'a ValidationRule,
-    /// The error that it came to.
+    /// The error, if the rule failed.
     pub error: Option<&'a FieldError>,
 }
 
-/// Is told of the rules as they are evaluated.
+/// Observes the evaluation of rules.
 pub trait RuleWatcher {
-    /// A rule is about to be evaluated: what this gives is told its parts.
+    /// Called before a rule is evaluated. Returns the observer of its subexpressions.
     fn begin(&self) -> &dyn Observer;
-    /// The rule was evaluated.
+    /// Called after a rule was evaluated.
     fn end(&self, rule: WatchedRule<'_>);
 }
 
 /// The walk through an object.
 pub(super) struct Walk<'w> {
-    /// The rest that may still be spent.
+    /// The remaining cost budget.
     pub(super) left: u64,
-    /// True once no further rule is to run.
+    /// True if no further rules must run.
     pub(super) is_over: bool,
     pub(super) budget: Arc<EvalBudget>,
     pub(super) outcome: ValidationResult,
@@ -190,7 +190,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The field or entry `name` of a value, to which `ratchet` belongs.
+    /// Validates the field or entry `name` of a value with the ratchet `ratchet`.
     fn field(
         &mut self,
         node: &Node,
@@ -199,7 +199,7 @@ impl Walk<'_> {
         before: Option<&Json>,
         ratchet: Ratchet<'_, '_>,
     ) {
-        // What is read of these is the same, whatever was written.
+        // Rules see the same value here, whatever was written.
         let is_of_type = matches!(name, "apiVersion" | "kind");
         let is_fixed = ratchet.around.is_none() && is_of_type;
         let part = ratchet.current.and_then(|current| current.key(name));
@@ -319,7 +319,7 @@ impl Walk<'_> {
         has_room
     }
 
-    /// Takes `cost` from what is left; false if that is not enough.
+    /// Subtracts `cost` from the budget. Returns false if the budget is exceeded.
     fn spend(&mut self, cost: u64) -> bool {
         match self.left.checked_sub(cost) {
             Some(left) => {
@@ -330,7 +330,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The result of a rule, or `None` if it has failed, which is noted.
+    /// Returns the result of a rule. If it fails, adds an error and returns `None`.
     fn evaluate(
         &mut self,
         program: &Program,
@@ -375,7 +375,7 @@ impl Walk<'_> {
         None
     }
 
-    /// The error of a rule that is false.
+    /// Returns the error of a rule that is false.
     fn violation(
         &mut self,
         (rule, compiled): (&ValidationRule, &CompiledRule),
@@ -419,10 +419,10 @@ impl Walk<'_> {
         }
     }
 
-    /// The text of a message expression, or `None` where it has none that can be used.
+    /// Returns the result of a message expression, or `None` if it has no usable result.
     ///
     /// # Errors
-    /// If no further rule is to run: the detail of the error that says so.
+    /// Returns the detail of the error if no further rules must run.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `evalMessageExpression`.
     fn message(
@@ -471,7 +471,7 @@ fn is_over_limit(message: &str) -> bool {
     message.starts_with("operation cancelled: actual cost limit exceeded")
 }
 
-/// A scalar as an error shows it.
+/// Formats a scalar for errors.
 fn shown(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
@@ -482,7 +482,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The fields in the order of their names.
+/// Returns the fields sorted by name.
 fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     let fields = fields.iter();
     let mut sorted: Vec<_> = fields.map(|(name, field)| (name.as_str(), field)).collect();
