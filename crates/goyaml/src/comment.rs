@@ -37,7 +37,7 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
         0
     };
     // Input after a forbidden character is ignored.
-    let end = cursor::forbidden(text).map_or(text.len(), |(at, _)| at);
+    let end = cursor::forbidden(text).map_or(text.len(), |(offset, _)| offset);
     let mut text = text.get(..end).unwrap_or_default().to_owned();
     if !text.ends_with('\n') {
         text.push('\n');
@@ -112,15 +112,15 @@ impl Parts {
         parts
     }
 
-    /// Returns the first item or entry that starts after `at`. `None` if there is none.
-    fn next(&self, at: usize) -> Option<&Range<usize>> {
-        let n = self.named.partition_point(|part| part.start <= at);
+    /// Returns the first item or entry that starts after `offset`. `None` if there is none.
+    fn next(&self, offset: usize) -> Option<&Range<usize>> {
+        let n = self.named.partition_point(|part| part.start <= offset);
         self.named.get(n)
     }
 
     fn about(&self, text: &str, comment: &Range<usize>) -> About {
         let before = text.get(..comment.start).unwrap_or_default();
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.rfind('\n').map_or(0, |offset| offset + 1);
         let before = before.get(line..).unwrap_or_default().trim_end();
         if before.trim_start().is_empty() {
             return match self.next(comment.end) {
@@ -178,7 +178,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let (actual, _) = comments(text, MARK);
-        let line = |at: usize| text.get(..at).unwrap().matches('\n').count() + 1;
+        let line = |offset: usize| text.get(..offset).unwrap().matches('\n').count() + 1;
         let actual: Vec<String> = actual
             .iter()
             .map(|comment| match &comment.about {

@@ -123,9 +123,9 @@ impl Composer<'_> {
         let n_bytes = node.content.n_bytes();
         let is_scalar = matches!(node.content, Content::Scalar { .. });
         let is_copy = !self.open_aliases.is_empty();
-        let at = if is_copy { self.alias_at } else { span.start };
+        let offset = if is_copy { self.alias_at } else { span.start };
         self.count(n_bytes, is_copy)
-            .map_err(|message| ScanError::new(at, message))?;
+            .map_err(|message| ScanError::new(offset, message))?;
         if depth >= MAX_DEPTH && !is_scalar {
             return Err(error(too_deep()));
         }
@@ -292,9 +292,9 @@ impl Composer<'_> {
         };
         for item in items {
             if !self.is_map(item) {
-                let at = self.nodes.get(item).map_or(0, |node| node.span.start);
+                let offset = self.nodes.get(item).map_or(0, |node| node.span.start);
                 return Err(ScanError::new(
-                    at,
+                    offset,
                     "what is merged by `<<` is an object, or a list of objects",
                 ));
             }

@@ -9,7 +9,7 @@ pub(super) struct Break {
     /// Its character in a value: a line feed, or a Unicode line or paragraph separator, which is preserved.
     pub(super) character: char,
     /// Index of its first byte.
-    pub(super) at: usize,
+    pub(super) offset: usize,
 }
 
 /// A position in a text.
@@ -17,7 +17,7 @@ pub(super) struct Break {
 pub(super) struct Cursor<'a> {
     text: &'a str,
     /// Byte index.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// Number of characters before it on its line.
     pub(super) column: usize,
     /// Number of line breaks before it.
@@ -27,11 +27,11 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the byte `at` of `text`, at the given column.
-    pub(super) fn new(text: &'a str, at: usize, column: usize) -> Self {
+    /// Creates a cursor at the byte `offset` of `text`, at the given column.
+    pub(super) fn new(text: &'a str, offset: usize, column: usize) -> Self {
         Self {
             text,
-            at,
+            offset,
             column,
             line: 0,
             index: 0,
@@ -41,11 +41,11 @@ impl<'a> Cursor<'a> {
     /// Returns the byte at the offset `n`. Returns 0 after the end, and only there.
     pub(super) fn byte(&self, n: usize) -> u8 {
         let bytes = self.text.as_bytes();
-        bytes.get(self.at + n).copied().unwrap_or(0)
+        bytes.get(self.offset + n).copied().unwrap_or(0)
     }
 
     pub(super) fn is_end(&self) -> bool {
-        self.at >= self.text.len()
+        self.offset >= self.text.len()
     }
 
     pub(super) fn is_blank(&self, n: usize) -> bool {
@@ -93,12 +93,12 @@ impl<'a> Cursor<'a> {
 
     /// Returns the remaining text.
     pub(super) fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.get(self.offset..).unwrap_or_default()
     }
 
     /// Returns the text from the byte `start` to this position.
     pub(super) fn since(&self, start: usize) -> &'a str {
-        self.text.get(start..self.at).unwrap_or_default()
+        self.text.get(start..self.offset).unwrap_or_default()
     }
 
     /// Advances past the current character.
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
             0xe0..0xf0 => 3,
             _ => 4,
         };
-        self.at += width;
+        self.offset += width;
         self.column += 1;
         self.index += 1;
     }
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
 
     /// Advances past the current line break. `None` if there is none.
     pub(super) fn advance_line(&mut self) -> Option<Break> {
-        let at = self.at;
+        let offset = self.offset;
         let len = self.break_len(0);
         let character = match (self.byte(0), self.byte(2)) {
             (0xe2, 0xa8) => '\u{2028}',
@@ -133,11 +133,11 @@ impl<'a> Cursor<'a> {
         if len == 0 {
             return None;
         }
-        self.at += len;
+        self.offset += len;
         self.column = 0;
         self.line += 1;
         self.index += 1;
-        Some(Break { character, at })
+        Some(Break { character, offset })
     }
 
     /// Moves to the next line at the end of the text, even without a line break.
@@ -154,7 +154,7 @@ impl<'a> Cursor<'a> {
         let rest = self.rest().as_bytes();
         let is_other = |byte: &u8| !(matches!(byte, 0x20..=0x7e) && is_wanted(*byte));
         let n = rest.iter().position(is_other).unwrap_or(rest.len());
-        self.at += n;
+        self.offset += n;
         self.column += n;
         self.index += n;
     }

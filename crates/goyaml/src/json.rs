@@ -20,7 +20,7 @@ pub type Read = (Result<Node, YamlError>, usize);
 pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     let mut reader = Reader {
         text,
-        at: start,
+        offset: start,
         n_nodes: 0,
         too_large: None,
     };
@@ -32,14 +32,14 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
         Ok(node) => {
             let value = match reader.too_large {
                 None => Ok(node),
-                Some(at) => {
+                Some(offset) => {
                     let message = "no 64 bits hold this number".to_owned();
-                    Err(YamlError::new(text, at, message))
+                    Err(YamlError::new(text, offset, message))
                 }
             };
-            Ok(Some((value, reader.at)))
+            Ok(Some((value, reader.offset)))
         }
-        Err(message) => Err(YamlError::new(text, reader.at, message)),
+        Err(message) => Err(YamlError::new(text, reader.offset, message)),
     }
 }
 
@@ -48,19 +48,19 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
 pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
     let mut reader = Reader {
         text: raw,
-        at: 0,
+        offset: 0,
         n_nodes: 0,
         too_large: None,
     };
     let mut characters = Vec::new();
     // Errors were reported when the string was parsed.
-    let _ = reader.string(&mut |character, at| characters.push((character, at)));
+    let _ = reader.string(&mut |character, offset| characters.push((character, offset)));
     characters
 }
 
 struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    offset: usize,
     n_nodes: usize,
     /// Start of a number that is valid JSON but out of range.
     too_large: Option<usize>,
@@ -68,12 +68,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.offset).copied()
     }
 
     fn skip_white_space(&mut self) {
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
@@ -82,7 +82,7 @@ impl Reader<'_> {
         self.skip_white_space();
         match self.byte() {
             Some(byte) if byte == first || byte == second => {
-                self.at += 1;
+                self.offset += 1;
                 Ok(byte)
             }
             _ => Err(format!(
@@ -99,7 +99,7 @@ impl Reader<'_> {
             return Err(format!("more than {MAX_NODES} nodes; split the file"));
         }
         self.skip_white_space();
-        let start = self.at;
+        let start = self.offset;
         let data = match self.byte() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => return Err(super::parse::too_deep()),
             Some(b'{') => self.object(depth)?,
@@ -119,22 +119,22 @@ impl Reader<'_> {
                 ];
                 let keyword = words.into_iter().find(|(word, _)| rest.starts_with(word));
                 let (word, value) = keyword.ok_or("a value of JSON is expected")?;
-                self.at += word.len();
+                self.offset += word.len();
                 Data::Scalar(value, Style::Plain)
             }
         };
         Ok(Node {
-            span: start..self.at,
+            span: start..self.offset,
             data,
         })
     }
 
     fn list(&mut self, depth: usize) -> Result<Data, String> {
-        self.at += 1;
+        self.offset += 1;
         let mut items = Vec::new();
         self.skip_white_space();
         if self.byte() == Some(b']') {
-            self.at += 1;
+            self.offset += 1;
             return Ok(Data::List(items));
         }
         loop {
@@ -146,19 +146,19 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Data, String> {
-        self.at += 1;
+        self.offset += 1;
         let mut entries = BTreeMap::new();
         self.skip_white_space();
         if self.byte() == Some(b'}') {
-            self.at += 1;
+            self.offset += 1;
             return Ok(Data::Map(entries.into()));
         }
         loop {
             self.skip_white_space();
-            let start = self.at;
+            let start = self.offset;
             let mut name = String::new();
             self.string(&mut |character, _| name.push(character))?;
-            let key = start..self.at;
+            let key = start..self.offset;
             self.one_of(b':', b':')
                 .map_err(|_| "`:` is expected".to_owned())?;
             let node = self.value(depth + 1)?;
@@ -174,19 +174,19 @@ impl Reader<'_> {
         if self.byte() != Some(b'"') {
             return Err("a name in double quotes is expected".to_owned());
         }
-        self.at += 1;
+        self.offset += 1;
         loop {
-            let start = self.at;
+            let start = self.offset;
             let rest = self.text.get(start..).unwrap_or_default();
             let Some(character) = rest.chars().next() else {
                 return Err("missing closing `\"`".to_owned());
             };
-            self.at += character.len_utf8();
+            self.offset += character.len_utf8();
             match character {
                 '"' => return Ok(()),
                 '\\' => each(self.escape()?, start),
                 '\0'..' ' => {
-                    self.at = start;
+                    self.offset = start;
                     return Err("a string of JSON cannot go on in the next line".to_owned());
                 }
                 other => each(other, start),
@@ -197,7 +197,7 @@ impl Reader<'_> {
     /// Parses an escape sequence after its backslash.
     fn escape(&mut self) -> Result<char, String> {
         let byte = self.byte();
-        self.at += 1;
+        self.offset += 1;
         Ok(match byte {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
             Some(b'b') => '\u{8}',
@@ -211,74 +211,74 @@ impl Reader<'_> {
                     return Ok(character);
                 }
                 // Two surrogates form one character; a lone one becomes U+FFFD.
-                let before_low = self.at;
-                let rest = self.text.get(self.at..).unwrap_or_default();
+                let before_low = self.offset;
+                let rest = self.text.get(self.offset..).unwrap_or_default();
                 if rest.starts_with("\\u") {
-                    self.at += 2;
+                    self.offset += 2;
                     let low = self.code_unit()?;
                     if (0xd800..0xdc00).contains(&high) && (0xdc00..0xe000).contains(&low) {
                         let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
                         return Ok(char::from_u32(code).unwrap_or('\u{fffd}'));
                     }
                 }
-                self.at = before_low;
+                self.offset = before_low;
                 '\u{fffd}'
             }
             _ => {
-                self.at -= 1;
+                self.offset -= 1;
                 return Err("JSON has no such escape".to_owned());
             }
         })
     }
 
     fn code_unit(&mut self) -> Result<u32, String> {
-        let digits = self.text.get(self.at..self.at + 4);
+        let digits = self.text.get(self.offset..self.offset + 4);
         let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        self.at += 4;
+        self.offset += 4;
         unit.ok_or_else(|| {
-            self.at -= 4;
+            self.offset -= 4;
             "4 hexadecimal digits are expected".to_owned()
         })
     }
 
     fn number(&mut self) -> Result<Value, String> {
-        let start = self.at;
+        let start = self.offset;
         let digits = |reader: &mut Self| {
-            let from = reader.at;
+            let from = reader.offset;
             while reader.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-                reader.at += 1;
+                reader.offset += 1;
             }
-            reader.at > from
+            reader.offset > from
         };
         if self.byte() == Some(b'-') {
-            self.at += 1;
+            self.offset += 1;
         }
         let starts_with_zero = self.byte() == Some(b'0');
         let mut is_valid = if starts_with_zero {
-            self.at += 1;
+            self.offset += 1;
             true
         } else {
             digits(self)
         };
         let mut is_integer = true;
         if is_valid && self.byte() == Some(b'.') {
-            self.at += 1;
+            self.offset += 1;
             is_integer = false;
             is_valid = digits(self);
         }
         if is_valid && matches!(self.byte(), Some(b'e' | b'E')) {
-            self.at += 1;
+            self.offset += 1;
             is_integer = false;
             if matches!(self.byte(), Some(b'+' | b'-')) {
-                self.at += 1;
+                self.offset += 1;
             }
             is_valid = digits(self);
         }
         if !is_valid {
             return Err("a digit is expected".to_owned());
         }
-        let text = self.text.get(start..self.at).unwrap_or_default();
+        let text = self.text.get(start..self.offset).unwrap_or_default();
         if is_integer && let Ok(number) = text.parse::<i64>() {
             return Ok(Value::from(number));
         }

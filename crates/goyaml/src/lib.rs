@@ -47,14 +47,14 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// An error and the byte at which it was detected.
 #[derive(Clone, Debug)]
 struct ScanError {
-    at: usize,
+    offset: usize,
     message: String,
 }
 
 impl ScanError {
-    fn new(at: usize, message: impl Into<String>) -> Self {
+    fn new(offset: usize, message: impl Into<String>) -> Self {
         Self {
-            at,
+            offset,
             message: message.into(),
         }
     }
@@ -73,9 +73,9 @@ pub struct YamlError {
 }
 
 impl YamlError {
-    /// Creates an error at the byte `at` of `text`.
-    fn new(text: &str, at: usize, message: String) -> Self {
-        let before = text.get(..at.min(text.len())).unwrap_or(text);
+    /// Creates an error at the byte `offset` of `text`.
+    fn new(text: &str, offset: usize, message: String) -> Self {
+        let before = text.get(..offset.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
         Self {
             line: before.matches('\n').count() + 1,
@@ -389,7 +389,7 @@ pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> 
         Cow::Owned(format!("{text}\n"))
     };
     let read = read_ended(&ended, copies);
-    read.map_err(|error| YamlError::new(text, error.at, error.message))
+    read.map_err(|error| YamlError::new(text, error.offset, error.message))
 }
 
 /// Parses the first document of a text whose last line is terminated.
@@ -401,10 +401,10 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
     };
     let document = match cursor::forbidden(text) {
         None => parse::document(text, start)?.0,
-        Some((at, character)) => {
+        Some((offset, character)) => {
             let error = || {
                 ScanError::new(
-                    at,
+                    offset,
                     format!(
                         "the character U+{:04X} is not allowed; escape it in double quotes",
                         u32::from(character)
@@ -412,9 +412,9 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
                 )
             };
             // The character is irrelevant if the parser does not reach it.
-            let before = text.get(..at).unwrap_or_default();
+            let before = text.get(..offset).unwrap_or_default();
             let (document, end) = parse::document(before, start).map_err(|_| error())?;
-            if end + LOOKAHEAD >= chunk_start(text, start, at) {
+            if end + LOOKAHEAD >= chunk_start(text, start, offset) {
                 return Err(error());
             }
             document
@@ -429,11 +429,11 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
 /// Number of characters that go-yaml reads ahead.
 const LOOKAHEAD: usize = 3;
 
-/// Returns the start of the chunk that contains the byte `at`. go-yaml reads text in chunks, and validates
+/// Returns the start of the chunk that contains the byte `offset`. go-yaml reads text in chunks, and validates
 /// the characters of a chunk when it reaches its start.
 ///
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).
-fn chunk_start(text: &str, start: usize, at: usize) -> usize {
+fn chunk_start(text: &str, start: usize, offset: usize) -> usize {
     const CHUNK: usize = 512;
     // The byte order mark is read with the first chunk.
     let (mut begin, mut end) = (start, CHUNK);
@@ -441,7 +441,7 @@ fn chunk_start(text: &str, start: usize, at: usize) -> usize {
         while end < text.len() && !text.is_char_boundary(end) {
             end -= 1;
         }
-        if at < end || end >= text.len() {
+        if offset < end || end >= text.len() {
             return begin;
         }
         (begin, end) = (end, end + CHUNK);

@@ -59,7 +59,7 @@ pub(super) fn document(
 ) -> Result<(Option<(Nodes, NodeId)>, usize), ScanError> {
     let mut parser = Parser::new(text, start);
     let root = parser.document()?;
-    let end = parser.scanner.at();
+    let end = parser.scanner.offset();
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         Ok(&self.scanner.peek()?.token)
     }
 
-    fn at(&mut self) -> Result<usize, ScanError> {
+    fn offset(&mut self) -> Result<usize, ScanError> {
         Ok(self.scanner.peek()?.start)
     }
 
@@ -132,13 +132,13 @@ impl<'a> Parser<'a> {
         let root = match self.next()? {
             Token::End => return Ok(None),
             Token::Version(..) | Token::TagDirective { .. } | Token::DocumentStart => {
-                let at = self.at()?;
+                let offset = self.offset()?;
                 self.directives()?;
                 if *self.next()? != Token::DocumentStart {
                     return Err(ScanError::new(
-                        at,
-                        "kubectl cuts a file at `---`, and refuses a directive without one behind \
-                         it; leave it out",
+                        offset,
+                        "kubectl splits a file at `---` and rejects a directive without a `---` after it; remove \
+                         the directive",
                     ));
                 }
                 self.take()?;
@@ -150,8 +150,8 @@ impl<'a> Parser<'a> {
                         | Token::DocumentEnd
                         | Token::End
                 ) {
-                    let at = self.at()?;
-                    self.empty(at)?
+                    let offset = self.offset()?;
+                    self.empty(offset)?
                 } else {
                     self.node(Position::Block, 0)?
                 }
@@ -169,21 +169,21 @@ impl<'a> Parser<'a> {
     fn directives(&mut self) -> Result<(), ScanError> {
         let mut has_version = false;
         loop {
-            let at = self.at()?;
+            let offset = self.offset()?;
             match self.next()?.clone() {
                 Token::Version(..) if has_version => {
-                    return Err(ScanError::new(at, "a second `%YAML`"));
+                    return Err(ScanError::new(offset, "a second `%YAML`"));
                 }
                 Token::Version(1, 1) => has_version = true,
                 Token::Version(..) => {
                     return Err(ScanError::new(
-                        at,
-                        "kubectl reads YAML 1.1 and refuses any other version",
+                        offset,
+                        "kubectl reads YAML 1.1 and rejects any other version",
                     ));
                 }
                 Token::TagDirective { handle, prefix } => {
                     if self.handles.iter().any(|(known, _)| *known == handle) {
-                        return Err(ScanError::new(at, format!("a second `%TAG {handle}`")));
+                        return Err(ScanError::new(offset, format!("a second `%TAG {handle}`")));
                     }
                     self.handles.push((handle, prefix));
                 }
@@ -217,20 +217,20 @@ impl<'a> Parser<'a> {
 
     fn add_collection(
         &mut self,
-        at: usize,
+        offset: usize,
         content: Content,
         depth: usize,
     ) -> Result<NodeId, ScanError> {
         if depth >= MAX_DEPTH {
-            return Err(ScanError::new(at, too_deep()));
+            return Err(ScanError::new(offset, too_deep()));
         }
-        self.add(at..at, content)
+        self.add(offset..offset, content)
     }
 
     /// Adds an empty node, for omitted content.
-    fn empty(&mut self, at: usize) -> Result<NodeId, ScanError> {
+    fn empty(&mut self, offset: usize) -> Result<NodeId, ScanError> {
         self.add(
-            at..at,
+            offset..offset,
             Content::Scalar {
                 text: String::new(),
                 style: Style::Plain,
@@ -249,16 +249,16 @@ impl<'a> Parser<'a> {
                 })?;
             return self.add(token.start..token.end, Content::Alias(target));
         }
-        let start = self.at()?;
+        let start = self.offset()?;
         let (anchor, tag) = self.properties()?;
-        let at = self.at()?;
+        let offset = self.offset()?;
         let is_tagged = tag.is_some();
         let content = match self.next()? {
             Token::BlockEntry if position == Position::BlockMap => Content::List(Vec::new()),
             Token::Scalar(..) => {
                 let token = self.take()?;
                 let Token::Scalar(text, style) = token.token else {
-                    return Err(ScanError::new(at, "a scalar is expected"));
+                    return Err(ScanError::new(offset, "a scalar is expected"));
                 };
                 let is_implicit = match &tag {
                     None => style == Style::Plain,
@@ -292,16 +292,16 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 let message = self.why_no_node()?;
-                return Err(ScanError::new(at, message));
+                return Err(ScanError::new(offset, message));
             }
         };
         // An alias within the collection may refer to it.
-        let id = self.add_collection(at, content, depth)?;
+        let id = self.add_collection(offset, content, depth)?;
         self.anchor(anchor, id);
         let content = self.collection(depth + 1)?;
         let end = self.last_end;
         if let Some(node) = self.nodes.get_mut(id) {
-            node.span = at..end.max(at);
+            node.span = offset..end.max(offset);
             node.content = content;
         }
         Ok(id)
@@ -318,13 +318,13 @@ impl<'a> Parser<'a> {
         let mut anchor = None;
         let mut tag = None;
         for _ in 0..2 {
-            let at = self.at()?;
+            let offset = self.offset()?;
             match self.next()?.clone() {
                 Token::Anchor(name) if anchor.is_none() => anchor = Some(name),
                 Token::Tag { handle, suffix } if tag.is_none() => {
                     let full = self.full_tag(&handle, &suffix);
                     let full = full.ok_or_else(|| {
-                        ScanError::new(at, format!("no `%TAG {handle}` for this tag"))
+                        ScanError::new(offset, format!("no `%TAG {handle}` for this tag"))
                     });
                     tag = Some(full);
                 }
@@ -388,9 +388,9 @@ impl<'a> Parser<'a> {
                     return Ok(Content::List(items));
                 }
                 _ => {
-                    let at = self.at()?;
+                    let offset = self.offset()?;
                     return Err(ScanError::new(
-                        at,
+                        offset,
                         "a `-` is expected: what is indented like the items of a list is one",
                     ));
                 }
@@ -425,8 +425,8 @@ impl<'a> Parser<'a> {
                         let end = self.take()?.end;
                         self.block_map_part(end, depth)?
                     } else {
-                        let at = self.at()?;
-                        self.empty(at)?
+                        let offset = self.offset()?;
+                        self.empty(offset)?
                     };
                     entries.push((key, value));
                 }
@@ -442,8 +442,8 @@ impl<'a> Parser<'a> {
                         }
                         _ => "a key is expected at this indentation",
                     };
-                    let at = self.at()?;
-                    return Err(ScanError::new(at, message));
+                    let offset = self.offset()?;
+                    return Err(ScanError::new(offset, message));
                 }
             }
         }
@@ -488,8 +488,8 @@ impl<'a> Parser<'a> {
             }
             Token::End => Err(not_closed(opened, expected)),
             _ => {
-                let at = self.at()?;
-                Err(ScanError::new(at, format!("{expected} is expected")))
+                let offset = self.offset()?;
+                Err(ScanError::new(offset, format!("{expected} is expected")))
             }
         }
     }
@@ -526,8 +526,8 @@ impl<'a> Parser<'a> {
                 return self.node(Position::Flow, depth + 1);
             }
         }
-        let at = self.at()?;
-        self.empty(at)
+        let offset = self.offset()?;
+        self.empty(offset)
     }
 
     fn flow_map(&mut self, depth: usize) -> Result<Content, ScanError> {
@@ -546,8 +546,8 @@ impl<'a> Parser<'a> {
                     self.take()?;
                     let key = match self.next()? {
                         Token::Value | Token::FlowEntry | Token::FlowMapEnd => {
-                            let at = self.at()?;
-                            self.empty(at)?
+                            let offset = self.offset()?;
+                            self.empty(offset)?
                         }
                         _ => self.node(Position::Flow, depth)?,
                     };
@@ -556,8 +556,8 @@ impl<'a> Parser<'a> {
                 }
                 _ => {
                     let key = self.node(Position::Flow, depth)?;
-                    let at = self.at()?;
-                    let value = self.empty(at)?;
+                    let offset = self.offset()?;
+                    let value = self.empty(offset)?;
                     entries.push((key, value));
                 }
             }

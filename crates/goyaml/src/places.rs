@@ -35,8 +35,8 @@ pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> V
         Style::Folded { indent } => block(indent, false, &mut into),
         Style::Json => {
             let raw = text.get(span.start..).unwrap_or_default();
-            for (character, at) in json::characters(raw) {
-                into.push(character, span.start + at);
+            for (character, offset) in json::characters(raw) {
+                into.push(character, span.start + offset);
             }
             Ok(())
         }

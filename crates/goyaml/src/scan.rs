@@ -30,7 +30,7 @@ struct PossibleKey {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    at: usize,
+    offset: usize,
     line: usize,
     column: usize,
     index: usize,
@@ -43,7 +43,7 @@ struct KeysOfTokens(VecDeque<(usize, usize)>);
 impl KeysOfTokens {
     /// Returns the key that starts with the token `first`, and discards keys of earlier tokens. `None` if
     /// there is none.
-    fn of_first(&mut self, first: usize) -> Option<usize> {
+    fn take(&mut self, first: usize) -> Option<usize> {
         while let Some((token, key)) = self.0.front().copied() {
             if token >= first {
                 return (token == first).then_some(key);
@@ -60,9 +60,10 @@ impl KeysOfTokens {
     }
 
     fn remove(&mut self, token: usize) {
-        let at = self.0.iter().rposition(|(known, _)| *known <= token);
-        if let Some(at) = at.filter(|at| self.0.get(*at).is_some_and(|(it, _)| *it == token)) {
-            self.0.remove(at);
+        let index = self.0.iter().rposition(|(first, _)| *first <= token);
+        let is_first = |index: &usize| self.0.get(*index).is_some_and(|(it, _)| *it == token);
+        if let Some(index) = index.filter(is_first) {
+            self.0.remove(index);
         }
     }
 }
@@ -127,8 +128,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the byte index up to which the text is scanned.
-    pub(super) fn at(&self) -> usize {
-        self.cursor.at
+    pub(super) fn offset(&self) -> usize {
+        self.cursor.offset
     }
 
     /// Returns the next token without consuming it.
@@ -140,7 +141,7 @@ impl<'a> Scanner<'a> {
         // The end token stays in the queue.
         self.queue
             .front()
-            .ok_or_else(|| ScanError::new(self.cursor.at, "unexpected end of the text"))
+            .ok_or_else(|| ScanError::new(self.cursor.offset, "unexpected end of the text"))
     }
 
     /// Consumes the next token.
@@ -150,13 +151,13 @@ impl<'a> Scanner<'a> {
         self.n_taken += 1;
         self.queue
             .pop_front()
-            .ok_or_else(|| ScanError::new(self.cursor.at, "unexpected end of the text"))
+            .ok_or_else(|| ScanError::new(self.cursor.offset, "unexpected end of the text"))
     }
 
     fn fetch_until_ready(&mut self) -> Result<(), ScanError> {
         loop {
             if !self.queue.is_empty() {
-                let Some(key) = self.key_of_token.of_first(self.n_taken) else {
+                let Some(key) = self.key_of_token.take(self.n_taken) else {
                     return Ok(());
                 };
                 let ends = |spanned: &Spanned<'_>| spanned.token == Token::End;
@@ -174,7 +175,7 @@ impl<'a> Scanner<'a> {
 
     fn mark(&self) -> Mark {
         Mark {
-            at: self.cursor.at,
+            offset: self.cursor.offset,
             line: self.cursor.line,
             column: self.cursor.column,
             index: self.cursor.index,
@@ -182,18 +183,18 @@ impl<'a> Scanner<'a> {
     }
 
     fn push(&mut self, token: Token<'a>, start: usize) {
-        let end = self.cursor.at;
+        let end = self.cursor.offset;
         self.queue.push_back(Spanned { token, start, end });
     }
 
     /// Inserts a token before the token number `before`, or at the end if that has left the queue.
-    fn insert(&mut self, before: usize, token: Token<'a>, at: usize) {
+    fn insert(&mut self, before: usize, token: Token<'a>, offset: usize) {
         let length = self.queue.len();
         let position = before.checked_sub(self.n_taken).unwrap_or(length);
         let spanned = Spanned {
             token,
-            start: at,
-            end: at,
+            start: offset,
+            end: offset,
         };
         self.queue.insert(position.min(length), spanned);
     }
@@ -202,7 +203,7 @@ impl<'a> Scanner<'a> {
     fn fetch(&mut self) -> Result<(), ScanError> {
         self.skip_to_token();
         self.close_blocks(Some(self.cursor.column));
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let is_first_column = self.cursor.column == 0;
         let in_flow = self.in_flow();
         match self.cursor.byte(0) {
@@ -280,9 +281,9 @@ impl<'a> Scanner<'a> {
             {
                 self.cursor.advance();
             }
-            let start = self.cursor.at;
+            let start = self.cursor.offset;
             self.cursor.skip_comment();
-            self.add_comment(start, self.cursor.at);
+            self.add_comment(start, self.cursor.offset);
             if self.cursor.advance_line().is_none() {
                 return;
             }
@@ -360,7 +361,7 @@ impl<'a> Scanner<'a> {
         self.outer_indents.push(self.indent);
         self.indent = Some(mark.column);
         let before = before.unwrap_or(self.n_taken + self.queue.len());
-        self.insert(before, token, mark.at);
+        self.insert(before, token, mark.offset);
     }
 
     /// Closes the block collections indented further than `column`, or all of them.
@@ -369,8 +370,8 @@ impl<'a> Scanner<'a> {
             return;
         }
         while self.indent > column {
-            let at = self.cursor.at;
-            self.push(Token::BlockEnd, at);
+            let offset = self.cursor.offset;
+            self.push(Token::BlockEnd, offset);
             self.indent = self.outer_indents.pop().flatten();
         }
     }
@@ -380,12 +381,12 @@ impl<'a> Scanner<'a> {
         self.close_blocks(None);
         self.forget_key()?;
         self.allows_key = false;
-        self.push(Token::End, self.cursor.at);
+        self.push(Token::End, self.cursor.offset);
         Ok(())
     }
 
     fn directive(&mut self) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         self.close_blocks(None);
         self.forget_key()?;
         self.allows_key = false;
@@ -395,7 +396,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn document_marker(&mut self, token: Token<'a>) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         self.close_blocks(None);
         self.forget_key()?;
         self.allows_key = false;
@@ -405,7 +406,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn flow_start(&mut self, token: Token<'a>) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         self.begin_key()?;
         self.keys.push(PossibleKey {
             is_possible: false,
@@ -420,7 +421,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn flow_end(&mut self, token: Token<'a>) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         self.forget_key()?;
         if self.in_flow()
             && let Some(key) = self.keys.pop()
@@ -434,7 +435,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn block_entry(&mut self) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         if !self.in_flow() {
             if !self.allows_key {
                 return Err(ScanError::new(
@@ -452,7 +453,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn key(&mut self) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         if !self.in_flow() {
             if !self.allows_key {
                 return Err(ScanError::new(
@@ -470,12 +471,12 @@ impl<'a> Scanner<'a> {
     }
 
     fn value(&mut self) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let idx = self.keys.len().saturating_sub(1);
         if self.is_still_possible(idx)?
             && let Some(key) = self.keys.last().copied()
         {
-            self.insert(key.token, Token::Key, key.mark.at);
+            self.insert(key.token, Token::Key, key.mark.offset);
             self.open_block(key.mark, Some(key.token), Token::BlockMapStart);
             if let Some(key) = self.keys.last_mut() {
                 key.is_possible = false;
@@ -503,7 +504,7 @@ impl<'a> Scanner<'a> {
     fn anchor(&mut self) -> Result<Token<'a>, ScanError> {
         let is_alias = self.cursor.byte(0) == b'*';
         self.cursor.advance();
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         while self.cursor.is_word() {
             self.cursor.advance();
         }
@@ -521,7 +522,7 @@ impl<'a> Scanner<'a> {
                 "the name of an anchor has letters, digits, `_` and `-`; quote a text that \
                  begins with `&`"
             };
-            return Err(ScanError::new(self.cursor.at, message));
+            return Err(ScanError::new(self.cursor.offset, message));
         }
         Ok(if is_alias {
             Token::Alias(name)
@@ -531,13 +532,13 @@ impl<'a> Scanner<'a> {
     }
 
     fn block(&mut self, is_literal: bool) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         self.forget_key()?;
         self.allows_key = true;
         let header = text::block_header(&mut self.cursor, self.indent)?;
         let line = self.cursor.since(start).trim_end();
-        if let Some(at) = line.find('#') {
-            self.add_comment(start + at, start + line.len());
+        if let Some(offset) = line.find('#') {
+            self.add_comment(start + offset, start + line.len());
         }
         let mut written = Written::default();
         let read = text::block(
@@ -563,7 +564,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn quoted(&mut self) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let style = match self.cursor.byte(0) {
             b'\'' => Style::SingleQuoted,
             _ => Style::DoubleQuoted,
@@ -577,7 +578,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn plain(&mut self) -> Result<(), ScanError> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         self.begin_key()?;
         self.allows_key = false;
         let mut written = Written::default();
@@ -590,7 +591,7 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Spanned {
             token: Token::Scalar(written.text, Style::Plain),
             start,
-            end: read.at,
+            end: read.offset,
         });
         Ok(())
     }
@@ -598,7 +599,7 @@ impl<'a> Scanner<'a> {
 
 fn missing_colon(key: PossibleKey) -> ScanError {
     ScanError::new(
-        key.mark.at,
+        key.mark.offset,
         "a `:` is missing: a key is expected at this indentation, with its `:` on the same line",
     )
 }

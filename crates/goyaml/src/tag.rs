@@ -8,9 +8,9 @@ use super::token::Token;
 
 /// Scans the directive at `cursor`, including its line break.
 pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanError> {
-    let start = cursor.at;
+    let start = cursor.offset;
     cursor.advance();
-    let name_start = cursor.at;
+    let name_start = cursor.offset;
     while cursor.is_word() {
         cursor.advance();
     }
@@ -23,7 +23,10 @@ pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanEr
             cursor.skip_blanks();
             let major = version_number(cursor)?;
             if cursor.byte(0) != b'.' {
-                return Err(ScanError::new(cursor.at, "a version of YAML is like `1.1`"));
+                return Err(ScanError::new(
+                    cursor.offset,
+                    "a version of YAML is like `1.1`",
+                ));
             }
             cursor.advance();
             Token::Version(major, version_number(cursor)?)
@@ -32,11 +35,14 @@ pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanEr
             cursor.skip_blanks();
             let handle = handle(cursor)?;
             if handle != "!" && !(handle.len() > 1 && handle.ends_with('!')) {
-                return Err(ScanError::new(cursor.at, "a handle of tags ends with `!`"));
+                return Err(ScanError::new(
+                    cursor.offset,
+                    "a handle of tags ends with `!`",
+                ));
             }
             if !cursor.is_blank(0) {
                 return Err(ScanError::new(
-                    cursor.at,
+                    cursor.offset,
                     "a space is missing behind the handle of tags",
                 ));
             }
@@ -53,7 +59,7 @@ pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanEr
     cursor.skip_comment();
     if !cursor.is_break_or_end(0) {
         return Err(ScanError::new(
-            cursor.at,
+            cursor.offset,
             "only a comment may follow a directive on its line",
         ));
     }
@@ -69,7 +75,7 @@ fn unknown_directive(start: usize) -> ScanError {
 }
 
 fn version_number(cursor: &mut Cursor<'_>) -> Result<u8, ScanError> {
-    let start = cursor.at;
+    let start = cursor.offset;
     while cursor.byte(0).is_ascii_digit() {
         cursor.advance();
     }
@@ -84,7 +90,7 @@ pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError
         cursor.advance_by(2);
         let suffix = uri(cursor, "", false)?;
         if cursor.byte(0) != b'>' {
-            return Err(ScanError::new(cursor.at, "missing `>` of a tag"));
+            return Err(ScanError::new(cursor.offset, "missing `>` of a tag"));
         }
         cursor.advance();
         (String::new(), suffix)
@@ -112,14 +118,14 @@ pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError
 
 fn not_in_uri(cursor: &Cursor<'_>) -> ScanError {
     ScanError::new(
-        cursor.at,
+        cursor.offset,
         "a space is missing behind a tag; quote a text that begins with `!`",
     )
 }
 
 /// Scans `!`, `!!` or `!name!`, or the start of a tag without a handle, `!name`.
 fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
-    let start = cursor.at;
+    let start = cursor.offset;
     if cursor.byte(0) != b'!' {
         return Err(ScanError::new(start, "a handle of tags begins with `!`"));
     }
@@ -135,7 +141,7 @@ fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
 
 /// Scans a URI, of which `head` is already consumed.
 fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String, ScanError> {
-    let start = cursor.at;
+    let start = cursor.offset;
     let mut bytes = head.as_bytes().to_vec();
     loop {
         match cursor.byte(0) {
@@ -147,7 +153,7 @@ fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String
             _ => break,
         }
     }
-    if cursor.at == start && !may_be_empty {
+    if cursor.offset == start && !may_be_empty {
         return Err(ScanError::new(start, "the name of a tag is missing"));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -157,7 +163,7 @@ fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String
 fn octets(cursor: &mut Cursor<'_>, into: &mut Vec<u8>) -> Result<(), ScanError> {
     let mut n_left = None;
     while n_left != Some(0) {
-        let start = cursor.at;
+        let start = cursor.offset;
         let digits = cursor.rest().get(1..3).filter(|digits| {
             cursor.byte(0) == b'%' && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         });

@@ -24,25 +24,25 @@ impl Written {
         }
     }
 
-    /// Appends a character with the byte index `at`.
-    pub(super) fn push(&mut self, character: char, at: usize) {
+    /// Appends a character with the byte index `offset`.
+    pub(super) fn push(&mut self, character: char, offset: usize) {
         self.text.push(character);
         if let Some(places) = &mut self.places {
-            places.push(at);
+            places.push(offset);
         }
     }
 
-    /// Appends a string that is written verbatim at the byte index `at`.
-    fn push_all(&mut self, text: &str, at: usize) {
+    /// Appends a string that is written verbatim at the byte index `offset`.
+    fn push_all(&mut self, text: &str, offset: usize) {
         self.text.push_str(text);
         if let Some(places) = &mut self.places {
-            places.extend(text.char_indices().map(|(offset, _)| at + offset));
+            places.extend(text.char_indices().map(|(delta, _)| offset + delta));
         }
     }
 
     fn push_breaks(&mut self, breaks: &mut Vec<Break>) {
         for line_break in breaks.drain(..) {
-            self.push(line_break.character, line_break.at);
+            self.push(line_break.character, line_break.offset);
         }
     }
 }
@@ -60,11 +60,11 @@ struct Gap {
 impl Gap {
     /// Consumes the blank at `cursor`.
     fn blank(&mut self, cursor: &mut Cursor<'_>) {
-        let at = cursor.at;
+        let offset = cursor.offset;
         cursor.advance();
         if !self.has_breaks {
-            let start = self.blanks.map_or(at, |(start, _)| start);
-            self.blanks = Some((start, cursor.at));
+            let start = self.blanks.map_or(offset, |(start, _)| start);
+            self.blanks = Some((start, cursor.offset));
         }
     }
 
@@ -86,13 +86,13 @@ impl Gap {
             match self.first.take() {
                 Some(Break {
                     character: '\n',
-                    at,
-                }) if self.others.is_empty() => into.push(' ', at),
+                    offset,
+                }) if self.others.is_empty() => into.push(' ', offset),
                 Some(Break {
                     character: '\n', ..
                 })
                 | None => {}
-                Some(Break { character, at }) => into.push(character, at),
+                Some(Break { character, offset }) => into.push(character, offset),
             }
             into.push_breaks(&mut self.others);
             self.has_breaks = false;
@@ -106,7 +106,7 @@ impl Gap {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainEnd {
     /// Index after its last byte.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// True if line breaks follow.
     pub(super) is_before_break: bool,
 }
@@ -121,12 +121,12 @@ pub(super) fn plain(
     into: &mut Written,
 ) -> Result<PlainEnd, ScanError> {
     let mut gap = Gap::default();
-    let mut end = cursor.at;
+    let mut end = cursor.offset;
     loop {
         if cursor.is_document_marker() || cursor.byte(0) == b'#' {
             break;
         }
-        let start = cursor.at;
+        let start = cursor.offset;
         let is_inside =
             |byte| !matches!(byte, b' ' | b':' | b',' | b'?' | b'[' | b']' | b'{' | b'}');
         loop {
@@ -140,10 +140,10 @@ pub(super) fn plain(
             }
             cursor.advance();
         }
-        if cursor.at > start {
+        if cursor.offset > start {
             gap.fold(text, into);
             into.push_all(cursor.since(start), start);
-            end = cursor.at;
+            end = cursor.offset;
         }
         if !(cursor.is_blank(0) || cursor.is_break(0)) {
             break;
@@ -152,7 +152,7 @@ pub(super) fn plain(
             if cursor.is_blank(0) {
                 if gap.has_breaks && cursor.column < indent && cursor.byte(0) == b'\t' {
                     return Err(ScanError::new(
-                        cursor.at,
+                        cursor.offset,
                         "a tab cannot indent the next line of a text; use spaces",
                     ));
                 }
@@ -168,7 +168,7 @@ pub(super) fn plain(
         }
     }
     Ok(PlainEnd {
-        at: end,
+        offset: end,
         is_before_break: gap.has_breaks,
     })
 }
@@ -179,13 +179,13 @@ pub(super) fn quoted(
     cursor: &mut Cursor<'_>,
     into: &mut Written,
 ) -> Result<(), ScanError> {
-    let opened = cursor.at;
+    let opened = cursor.offset;
     let mark = cursor.byte(0);
     cursor.advance();
     loop {
         if cursor.is_document_marker() {
             return Err(ScanError::new(
-                cursor.at,
+                cursor.offset,
                 "a line that begins with `---` or `...` ends the document inside of a quoted text",
             ));
         }
@@ -196,14 +196,14 @@ pub(super) fn quoted(
             ));
         }
         let mut gap = Gap::default();
-        let mut start = cursor.at;
+        let mut start = cursor.offset;
         while !cursor.is_blank_or_end(0) {
             let byte = cursor.byte(0);
             if byte == b'\'' && mark == byte && cursor.byte(1) == byte {
                 into.push_all(cursor.since(start), start);
-                into.push('\'', cursor.at);
+                into.push('\'', cursor.offset);
                 cursor.advance_by(2);
-                start = cursor.at;
+                start = cursor.offset;
             } else if byte == mark {
                 break;
             } else if byte == b'\\' && mark == b'"' {
@@ -212,12 +212,12 @@ pub(super) fn quoted(
                     cursor.advance();
                     cursor.advance_line();
                     gap.has_breaks = true;
-                    start = cursor.at;
+                    start = cursor.offset;
                     break;
                 }
-                let at = cursor.at;
-                into.push(escape(cursor)?, at);
-                start = cursor.at;
+                let offset = cursor.offset;
+                into.push(escape(cursor)?, offset);
+                start = cursor.offset;
             } else {
                 cursor.advance();
             }
@@ -244,7 +244,7 @@ pub(super) fn quoted(
 ///
 /// Source: `go.yaml.in/yaml/v2` knows the escapes of YAML 1.1, and `\'`.
 fn escape(cursor: &mut Cursor<'_>) -> Result<char, ScanError> {
-    let start = cursor.at;
+    let start = cursor.offset;
     let byte = cursor.byte(1);
     let character = match byte {
         b'0' => '\0',
@@ -280,7 +280,7 @@ fn escape(cursor: &mut Cursor<'_>) -> Result<char, ScanError> {
 }
 
 fn hexadecimal(cursor: &mut Cursor<'_>, n_digits: usize) -> Result<char, ScanError> {
-    let start = cursor.at;
+    let start = cursor.offset;
     cursor.advance_by(2);
     let digits = cursor.rest().get(..n_digits);
     let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
@@ -330,8 +330,8 @@ pub(super) fn block_header(
     if digit.is_ascii_digit() {
         if digit == b'0' {
             return Err(ScanError::new(
-                cursor.at,
-                "the indentation of a block is told by 1 to 9, not by 0",
+                cursor.offset,
+                "the indentation indicator of a block must be 1 to 9, not 0",
             ));
         }
         indent = Some(usize::from(digit - b'0') + parent.unwrap_or(0));
@@ -345,7 +345,7 @@ pub(super) fn block_header(
     cursor.skip_comment();
     if !cursor.is_break_or_end(0) {
         return Err(ScanError::new(
-            cursor.at,
+            cursor.offset,
             "the text of a block begins on the line after `|` or `>`",
         ));
     }
@@ -392,29 +392,29 @@ pub(super) fn block_lines(
     let mut was_blank = false;
     while cursor.column == indent && !cursor.is_end() {
         let is_blank = cursor.is_blank(0);
-        if let Some(Break { character, at }) = last.take() {
+        if let Some(Break { character, offset }) = last.take() {
             let is_folded = character == '\n' && !is_literal && !was_blank && !is_blank;
             if !is_folded {
-                into.push(character, at);
+                into.push(character, offset);
             } else if breaks.is_empty() {
-                into.push(' ', at);
+                into.push(' ', offset);
             }
         }
         into.push_breaks(breaks);
         was_blank = is_blank;
-        let start = cursor.at;
+        let start = cursor.offset;
         cursor.advance_visible(|_| true);
         while !cursor.is_break_or_end(0) {
             cursor.advance();
             cursor.advance_visible(|_| true);
         }
         into.push_all(cursor.since(start), start);
-        bytes = Some((bytes.map_or(start, |(first, _)| first), cursor.at));
+        bytes = Some((bytes.map_or(start, |(first, _)| first), cursor.offset));
         last = cursor.advance_line();
         block_breaks(cursor, &mut Some(indent), None, breaks)?;
     }
-    if let Some(Break { character, at }) = last.filter(|_| !header.strips) {
-        into.push(character, at);
+    if let Some(Break { character, offset }) = last.filter(|_| !header.strips) {
+        into.push(character, offset);
     }
     if header.keeps {
         into.push_breaks(breaks);
@@ -439,7 +439,7 @@ fn block_breaks(
         deepest = deepest.max(cursor.column);
         if is_outside(cursor) && cursor.byte(0) == b'\t' {
             return Err(ScanError::new(
-                cursor.at,
+                cursor.offset,
                 "a tab cannot indent the text of a block; use spaces",
             ));
         }
