@@ -227,10 +227,10 @@ fn eval(criterion: &mut Criterion) {
     let core = core_env();
     for (name, text) in EXPRESSIONS {
         let program = program(text);
-        let evaluation = program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT));
+        let evaluation = program.eval(&bindings, Limits::from_cost(PER_CALL_LIMIT));
         assert!(matches!(evaluation.result, Ok(Value::Bool(true))), "{text}");
         group.bench_function(name, |bencher| {
-            bencher.iter(|| program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT)));
+            bencher.iter(|| program.eval(&bindings, Limits::from_cost(PER_CALL_LIMIT)));
         });
         let peer = cel_rust::Program::compile(text).unwrap();
         let mut context = cel_rust::Context::default();
@@ -272,7 +272,7 @@ fn size(criterion: &mut Criterion) {
         for (of, text) in EXPRESSIONS {
             let program = program(text);
             group.bench_function(format!("{of}, {name}"), |bencher| {
-                bencher.iter(|| program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT)));
+                bencher.iter(|| program.eval(&bindings, Limits::from_cost(PER_CALL_LIMIT)));
             });
         }
         let text = object.to_string();

@@ -25,7 +25,7 @@ fn n_blocks(text: &str, object: &Value) -> u64 {
     bindings.bind("object", object.clone());
     let mut is_true = false;
     let allocated = allocation_counter::measure(|| {
-        let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
+        let evaluation = program.eval(&bindings, Limits::from_cost(1_000_000));
         is_true = matches!(evaluation.result, Ok(Value::Bool(true)));
     });
     assert!(is_true, "{text}");

@@ -166,7 +166,7 @@ fn evaluate(
             &activation,
             Limits {
                 budget: Some(&budget),
-                ..Limits::of_cost(cost)
+                ..Limits::from_cost(cost)
             },
         );
         result = Some(

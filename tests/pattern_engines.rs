@@ -108,7 +108,7 @@ fn engine_of_a_planned_pattern_is_built_once_and_released() {
     assert_eq!(engine_bytes(), before);
     let eval = || {
         let bound = [("s", Value::from("built-once-yes"))];
-        let evaluation = program.eval(&bound, Limits::of_cost(1_000_000));
+        let evaluation = program.eval(&bound, Limits::from_cost(1_000_000));
         assert_eq!(evaluation.result.unwrap().as_bool(), Some(true));
     };
     (0..1_000).for_each(|_| eval());
@@ -236,7 +236,7 @@ fn evaluated_patterns_stay_within_bounds_and_are_right() {
         for (end, expected) in [("x", true), ("299", false), ("x", true)] {
             let text = format!("{}{end}", "é".repeat(1_000));
             let bound = [("s", Value::from(text))];
-            let evaluation = program.eval(&bound, Limits::of_cost(100_000_000));
+            let evaluation = program.eval(&bound, Limits::from_cost(100_000_000));
             assert_eq!(evaluation.result.unwrap().as_bool(), Some(expected));
         }
     });

@@ -24,7 +24,7 @@ use parity::custom_resources::Cause;
 use parity::documents::load_documents;
 use parity::random::from_environment;
 use serde_json::{Value, json};
-use vap_status_controller::custom_resource::{Error, Validator, judge};
+use vap_status_controller::custom_resource::{Error, Validator, validate_definition};
 use vap_status_controller::schema::Gvk;
 use vap_status_controller::validation_rules::{DefinitionCause, DefinitionError, schema_errors};
 
@@ -124,7 +124,7 @@ async fn rules_are_judged_as_by_the_api_server() {
             .filter(is_about_rules)
             .filter(is_certain)
             .collect();
-        let verdict = judge(definition);
+        let verdict = validate_definition(definition);
         let ours = verdict.errors.iter().map(|found| Cause::of(&found.error));
         let mut ours: Vec<Cause> = ours
             .map(|cause| Cause {
@@ -307,7 +307,7 @@ impl Tally {
                 *self.counts.entry("causes").or_default() += theirs.len();
                 ("refused", ours == theirs)
             }
-            (Err(Error::Unread(why)), 400) => (
+            (Err(Error::Undecodable(why)), 400) => (
                 "not read",
                 answer.message().ends_with(&why) || why.contains("parsing time "),
             ),

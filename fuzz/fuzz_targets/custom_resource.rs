@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use vap_status_controller::custom_resource::{Validator, judge};
+use vap_status_controller::custom_resource::{Validator, validate_definition};
 use vap_status_controller::json_patch::{self, Operation};
 use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Crd, Gvk};
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (definition, object) = (part("definition"), part("object"));
     let before = input.get("before");
 
-    let _ = judge(&definition);
+    let _ = validate_definition(&definition);
     let _ = schema_errors(&definition);
     if let Ok(validator) = Validator::new(&definition, "v1") {
         let verdict = validator.validate(&object, before, "default");
@@ -53,7 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
     );
     let applied = Applied::from(&part("applied"));
     for version in &crd.versions {
-        if let Ok(types) = Types::of_crd(&crd, version) {
+        if let Ok(types) = Types::from_crd(&crd, version) {
             let _ = merge::apply(&types, &gvk, &object, &applied);
             let _ = merge::undeclared(&types, &gvk, &object);
         }

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
-use vap_status_controller::defaulting::{Error, NOW, Typed};
+use vap_status_controller::defaulting::{Error, NOW, TypedObject};
 use vap_status_controller::schema::Gvk;
 
 /// Upstream's own functions, as a program: the Go module in `parity/defaults`.
@@ -132,7 +132,7 @@ pub fn compare(lines: &str) -> Result<Report> {
 }
 
 fn ours(gvk: &Gvk, object: &Value) -> Result<(Value, Value), Error> {
-    let mut typed = Typed::read(gvk, object)?;
+    let mut typed = TypedObject::read(gvk, object)?;
     let defaulted = typed.write()?;
     typed.create()?;
     Ok((defaulted, typed.write()?))

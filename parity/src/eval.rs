@@ -158,7 +158,7 @@ impl ReadyExpression {
     /// Evaluates the expression.
     pub(super) fn evaluate(&self) -> Evaluation {
         self.program
-            .eval(&self.bindings, Limits::of_cost(self.limit))
+            .eval(&self.bindings, Limits::from_cost(self.limit))
     }
 }
 

@@ -188,7 +188,7 @@ impl MutationParity {
             let of_case = |types: &Types| guard(|| own_merge(types, &case));
             let mut ours = vec![of_case(documents.types(&case)?)];
             if case.get("crd").is_none() {
-                ours.push(of_case(&Types::of_builtin(&builtin, &gvk_of(&case)?)?));
+                ours.push(of_case(&Types::from_builtin(&builtin, &gvk_of(&case)?)?));
             }
             let is_same = |ours: &Result<Result<String, String>, _>| match ours {
                 Ok(Ok(result)) => theirs.errors.is_empty() && *result == theirs.result,
@@ -448,9 +448,9 @@ impl Documents {
             let types = match crd {
                 Some(crd) => {
                     let crd = Crd::from_value(crd)?;
-                    Types::of_crd(&crd, crd.versions.first().context("no version")?)?
+                    Types::from_crd(&crd, crd.versions.first().context("no version")?)?
                 }
-                None => Types::of_document(&fs::read(&path).with_context(|| key.clone())?)?,
+                None => Types::from_document(&fs::read(&path).with_context(|| key.clone())?)?,
             };
             self.types.insert(key.clone(), types);
         }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vap_status_controller::library::limits::RUNTIME_CEL_COST_BUDGET;
-use vap_status_controller::validation_rules::{FieldError, Validator, judge};
+use vap_status_controller::validation_rules::{FieldError, Validator, validate_rules};
 
 use crate::cases::{rule_objects, rules};
 use crate::documents::load_documents;
@@ -405,7 +405,7 @@ fn costs(theirs: &Value, ours: &Value) -> Value {
 
 /// The answer, and whether there are rules that were not compiled.
 fn own_definition(definition: &Value) -> (DefinitionAnswer, bool) {
-    match guard(|| judge(definition)) {
+    match guard(|| validate_rules(definition)) {
         Ok(verdict) => {
             let errors = verdict.errors.iter();
             let mut errors: Vec<_> = errors.map(|found| found.error.to_string()).collect();

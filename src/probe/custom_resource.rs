@@ -15,7 +15,7 @@ use super::sample;
 use super::validation::Violation;
 use crate::cel::eval::Observer;
 use crate::custom_resource::{
-    Error, FieldError, RULES_NOT_CHECKED, RuleWatcher, Validator, Verdict, WatchedRule,
+    Error, FieldError, ObservedRule, RULES_NOT_CHECKED, RuleObserver, Validator, Verdict,
 };
 use crate::policy::admission::{DeniedBy, Recorder, Recording, ReviewOutcome, Status};
 use crate::schema::GroupVersion;
@@ -210,7 +210,7 @@ impl RuleWatcher for RuleRecorder {
         &self.recorder
     }
 
-    fn end(&self, rule: WatchedRule<'_>) {
+    fn end(&self, rule: ObservedRule<'_>) {
         let recording = self.recorder.take();
         let mut rules = self.rules.borrow_mut();
         let decides = rule.error.is_some();

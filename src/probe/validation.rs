@@ -203,7 +203,7 @@ impl Validator {
             let Some(program) = self.rules.get(text) else {
                 continue;
             };
-            let evaluation = program.eval(&self_, Limits::of_cost(PER_CALL_LIMIT));
+            let evaluation = program.eval(&self_, Limits::from_cost(PER_CALL_LIMIT));
             match evaluation.result {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => {

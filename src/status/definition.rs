@@ -16,7 +16,7 @@ use super::warnings::Warning;
 use crate::policy::compile::{Cause, CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
-use crate::validation_rules::{DefinitionError, DefinitionVerdict, Trouble};
+use crate::validation_rules::{DefinitionError, DefinitionVerdict, ExpressionErrorKind};
 
 /// The maximum number of errors of a definition that are stored.
 const MAX_ERRORS: usize = 200;
@@ -91,10 +91,10 @@ fn consequence(error: &DefinitionError) -> Consequence {
 
 fn uncompiled(error: &DefinitionError) -> Option<CompileFinding> {
     let expression = error.expression()?;
-    let kind = match expression.trouble {
-        Trouble::Refused => CompileFindingKind::Failed,
-        Trouble::Unsafe => CompileFindingKind::Unsafe,
-        Trouble::Unjudged => CompileFindingKind::Unsupported,
+    let kind = match expression.kind {
+        ExpressionErrorKind::Rejected => CompileFindingKind::Failed,
+        ExpressionErrorKind::Unsafe => CompileFindingKind::Unsafe,
+        ExpressionErrorKind::Unsupported => CompileFindingKind::Unsupported,
     };
     Some(CompileFinding {
         field_ref: error.error.field.clone(),

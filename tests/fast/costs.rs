@@ -153,7 +153,7 @@ impl Context {
         context.variables = ["self", "oldSelf"]
             .map(|name| Variable::new(name, type_.clone()))
             .into();
-        context.sizes = Sizes::OfRule(DeclaredSizes::of_rule(declared));
+        context.sizes = Sizes::OfRule(DeclaredSizes::for_rule(declared));
         context
     }
 
@@ -200,7 +200,7 @@ impl Context {
         bindings.bind("authorizer", Value::opaque(authorizer));
         let program =
             Program::plan(checked, &self.env(), &Unfolded).map_err(|error| error.to_string())?;
-        let evaluation = program.eval(&bindings, Limits::of_cost(u64::MAX));
+        let evaluation = program.eval(&bindings, Limits::from_cost(u64::MAX));
         match evaluation.result {
             Ok(_) => Ok(evaluation.cost),
             Err(error) => Err(error.to_string()),

@@ -10,7 +10,7 @@
 )]
 
 use serde_json::{Value, json};
-use vap_status_controller::validation_rules::{Validator, has_rules, judge};
+use vap_status_controller::validation_rules::{Validator, has_rules, validate_rules};
 
 fn definition(schema: &Value) -> Value {
     json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
@@ -176,7 +176,7 @@ fn errors_name_the_version() {
     let schema = |rule: &str| json!({"openAPIV3Schema": with_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
     let crd = json!({"spec": {"versions": [
         {"name": "v1", "schema": schema("self > 1")}, {"name": "v2", "schema": schema("self.x")}]}});
-    let verdict = judge(&crd);
+    let verdict = validate_rules(&crd);
     let fields: Vec<_> = verdict
         .errors
         .iter()
@@ -367,7 +367,7 @@ fn depth_is_bounded() {
         value = json!({"a": value});
     }
     assert!(Validator::new(&schema).is_err());
-    assert!(judge(&definition(&schema)).is_partial);
+    assert!(validate_rules(&definition(&schema)).is_partial);
     assert_eq!(validator.validate(&value, None).errors.len(), 1);
 }
 

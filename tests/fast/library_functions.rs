@@ -30,7 +30,7 @@ fn evaluate(expression: &str, text: &str) -> Evaluation {
     let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
     let mut bindings = Bindings::default();
     bindings.bind("text", Value::from(text));
-    program.eval(&bindings, Limits::of_cost(LIMIT))
+    program.eval(&bindings, Limits::from_cost(LIMIT))
 }
 
 /// Expressions with their results and costs.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use vap_status_controller::go_json;
 use vap_status_controller::json_patch::{self, Operation, PatchError};
-use vap_status_controller::merge::{self, Applied, Foreign, Types};
+use vap_status_controller::merge::{self, Applied, NonJson, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
 
 const MERGES: &str = include_str!("../golden/mutations/merges.jsonl");
@@ -35,7 +35,7 @@ fn gvk_of(case: &Value) -> Gvk {
 
 fn crd_types(crd: &Value) -> Types {
     let crd = Crd::from_value(crd).unwrap();
-    Types::of_crd(&crd, &crd.versions[0]).unwrap()
+    Types::from_crd(&crd, &crd.versions[0]).unwrap()
 }
 
 fn operations(patch: &Value) -> Vec<Operation> {
@@ -241,7 +241,7 @@ fn the_table_of_json_patches() {
 #[test]
 fn the_table_of_apply_configurations() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
-    let types = Types::of_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let merged = |live: &Value, applied: &Value| {
         let live = deployment(&json!({}), live);
         let merged = merge::apply(
@@ -315,9 +315,9 @@ fn the_table_of_apply_configurations() {
 #[test]
 fn non_json_values_have_go_errors() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
-    let types = Types::of_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let null = || {
-        Applied::Foreign(Foreign {
+        Applied::NonJson(NonJson {
             go_type: "structpb.NullValue".to_owned(),
             plain: "NULL_VALUE".to_owned(),
             syntax: "0".to_owned(),
@@ -349,7 +349,7 @@ fn non_json_values_have_go_errors() {
 #[test]
 fn a_kind_without_a_schema_has_no_type() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
-    let types = Types::of_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let other = Gvk::new("apps", "v1", "Deploymint");
     assert!(types.has(&gvk) && !types.has(&other));
     let error = merge::apply(&types, &other, &json!({}), &Applied::from(&json!({}))).unwrap_err();
@@ -363,7 +363,7 @@ fn a_kind_without_a_schema_has_no_type() {
 fn a_document_with_a_schema_that_cannot_be_converted_has_no_types() {
     let document = |schema: Value| json!({"components": {"schemas": {"Box": schema}}}).to_string();
     let refused = |schema: Value| {
-        Types::of_document(document(schema).as_bytes())
+        Types::from_document(document(schema).as_bytes())
             .unwrap_err()
             .to_string()
     };
@@ -381,7 +381,7 @@ fn a_document_with_a_schema_that_cannot_be_converted_has_no_types() {
     let wrapped =
         json!({"type": "object", "properties": {"a": {"x-kubernetes-map-type": "loose"}}});
     assert!(refused(wrapped).ends_with("inlined in Box: unknown map type loose"));
-    assert!(Types::of_document(b"[").is_err());
+    assert!(Types::from_document(b"[").is_err());
 }
 
 fn nested(levels: usize) -> Value {
@@ -417,7 +417,7 @@ fn deep_values_are_errors() {
     assert!(json_patch::apply(&json!({"a": {"a": {"a": {}}}, "b": nested(250)}), &moves).is_err());
 
     let gvk = Gvk::new("", "v1", "ConfigMap");
-    let types = Types::of_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let merged = merge::apply(&types, &gvk, &json!({}), &Applied::from(&deep));
     assert_eq!(merged, Err(merge::Error::TooDeep));
 }

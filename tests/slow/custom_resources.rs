@@ -38,7 +38,7 @@ fn custom_resource_errors_match_upstream() {
                     );
                     n_refused += usize::from(!verdict.errors.is_empty());
                 }
-                Err(Error::Unread(why)) => {
+                Err(Error::Undecodable(why)) => {
                     let expected = request["unread"].as_str().unwrap_or_default();
                     let expected = expected.strip_prefix("old: ").unwrap_or(expected);
                     assert_eq!(why, expected, "{request}");
@@ -193,7 +193,7 @@ fn deep_objects_and_schemas_are_errors() {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     assert!(matches!(
         validate(&definition(&open), &object(&deep), None),
-        Err(Error::Unread(_))
+        Err(Error::Undecodable(_))
     ));
     let mut schema = json!({"type": "object"});
     for _ in 0..300 {

@@ -35,7 +35,7 @@ fn program(text: &str, variables: &[&str]) -> Program {
 }
 
 fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
-    eval_within(text, bindings, Limits::of_cost(PER_CALL_LIMIT))
+    eval_within(text, bindings, Limits::from_cost(PER_CALL_LIMIT))
 }
 
 /// Evaluates on a thread with the stack of a worker.
@@ -235,7 +235,7 @@ fn long_patterns_for_short_texts_take_bounded_memory() {
         let bound = [("s", Value::from("ab")), ("p", Value::from(pattern))];
         let program = program("s.matches(p)", &["s", "p"]);
         let allocated = allocation_counter::measure(|| {
-            let evaluation = program.eval(&bound, Limits::of_cost(PER_CALL_LIMIT));
+            let evaluation = program.eval(&bound, Limits::from_cost(PER_CALL_LIMIT));
             if let Err(error) = evaluation.result {
                 let message = error.message();
                 assert!(
@@ -339,7 +339,7 @@ fn an_interruption_ends_an_evaluation() {
     let is_interrupted = || n_asked.fetch_add(1, Ordering::Relaxed) >= 3;
     let limits = Limits {
         is_interrupted: Some(&is_interrupted),
-        ..Limits::of_cost(u64::MAX)
+        ..Limits::from_cost(u64::MAX)
     };
     let evaluation = program.eval(&bound, limits);
     assert_eq!(
@@ -388,7 +388,7 @@ fn comparisons_are_bounded_together() {
         let budget = Arc::new(EvalBudget::new(100_000, 32 << 20));
         let limits = Limits {
             budget: Some(&budget),
-            ..Limits::of_cost(PER_CALL_LIMIT)
+            ..Limits::from_cost(PER_CALL_LIMIT)
         };
         let once = eval_within(comparison, &bindings, limits);
         assert!(once.result.is_ok(), "{comparison}: {:?}", once.result);
@@ -424,7 +424,7 @@ fn split_strings_are_bounded() {
         let program = program(&format!("{call}.size() > 0"), &["s"]);
         let mut error = None;
         let allocated = allocation_counter::measure(|| {
-            let evaluation = program.eval(&bound, Limits::of_cost(PER_CALL_LIMIT));
+            let evaluation = program.eval(&bound, Limits::from_cost(PER_CALL_LIMIT));
             error = evaluation.result.err();
         });
         assert_eq!(error.unwrap().message(), LIMIT_EXCEEDED, "{call}");

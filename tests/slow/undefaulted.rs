@@ -55,7 +55,7 @@ const OF_CONVERSION: &str =
 
 /// The message for unknown defaults.
 const WHY: &str = "the policy reads `object.spec.conversion`, which the API server may set: the defaults of \
-                   apiextensions.k8s.io/v1 CustomResourceDefinition are not known";
+                   apiextensions.k8s.io/v1 CustomResourceDefinition are unknown";
 
 #[test]
 fn definition_without_relevant_defaults_is_decided() {

@@ -183,7 +183,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         ("t", Value::from(&json!(text))),
         ("p", Value::from(&json!(pattern))),
     ];
-    let result = program.eval(&values, Limits::of_cost(u64::MAX)).result;
+    let result = program.eval(&values, Limits::from_cost(u64::MAX)).result;
     matches!(result.unwrap(), Value::Bool(true))
 }
 

@@ -1,7 +1,6 @@
-//! The grammar as data: the rules of cel-go's, in the form in which its parser was generated from them.
+//! The rules of cel-go's grammar as data, in the form from which its parser was generated.
 //!
-//! A rule that begins with itself is written as what it begins with and a loop of what may follow, each
-//! with how tightly it binds.
+//! A left-recursive rule is written as its first part and a loop over its continuations, each with its precedence.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`.
 
@@ -38,23 +37,23 @@ pub(super) enum Part {
     Token(Kind),
     /// One of several tokens.
     OneOf(&'static [Kind]),
-    /// A rule.
+    /// A call of a rule.
     Call(Rule),
-    /// A rule in whose loop only what binds at least so tightly is taken.
+    /// A call of a rule whose loop only accepts operators of at least this precedence.
     CallAt(Rule, u8),
-    /// Perhaps.
+    /// Optional parts.
     Maybe(&'static [Part]),
-    /// Any number of times.
+    /// Zero or more repetitions.
     Repeat(&'static [Part]),
-    /// Once or more often.
+    /// One or more repetitions.
     AtLeastOnce(&'static [Part]),
-    /// One of several.
+    /// One of several alternatives.
     Either(&'static [&'static [Part]]),
-    /// Any number of times one of several, each with how tightly it binds.
+    /// Zero or more repetitions of several alternatives, each with its precedence.
     Loop(&'static [(u8, &'static [Part])]),
 }
 
-/// How many rules there are.
+/// The number of rules.
 pub(super) const N_RULES: usize = RULES.len();
 
 const ARGUMENTS: Part = Maybe(&[Call(Rule::ExprList)]);

@@ -1,7 +1,7 @@
-//! The grammar as a graph of states, made as ANTLR makes its own, with what may come next at each.
+//! The grammar as a graph of states (ATN), built like ANTLR's own, with the lookahead tokens of each state.
 //!
-//! Which states there are shows in the messages: at some the next token is looked at before anything
-//! else, and what is said to be expected is what may come next at the state in which the parser is.
+//! The exact states affect the messages: some states check the next token before anything else, and a message lists the
+//! tokens expected in the current state.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `atn_state.go`, `ll1_analyzer.go` (`Look`), `atn.go`
 //! (`NextTokens`); ANTLR 4 `tool` `ParserATNFactory`, `TailEpsilonRemover`.
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use super::grammar::{N_RULES, Part, RULES, Rule};
 use cel::syntax::token::TokenSet;
 
-/// The number of a state.
+/// The index of a state.
 pub(super) type StateId = u16;
 
 /// Kinds of state.
@@ -19,34 +19,34 @@ pub(super) type StateId = u16;
 pub(super) enum StateKind {
     /// Before a token or a rule.
     Basic,
-    /// Before a part that may be left out, or one of several.
+    /// Before an optional part or alternatives.
     BlockStart,
-    /// Behind such a part.
+    /// After an optional part or alternatives.
     BlockEnd,
-    /// Before what is repeated; [`Choice`] says how tightly what is repeated binds, if that matters.
+    /// Before a loop. [`Choice`] has the precedence of its alternatives, if they have any.
     LoopEntry,
     /// Before each repetition.
     LoopBlockStart,
-    /// Behind each repetition.
+    /// After each repetition.
     LoopBack,
-    /// Before what stands at least once.
+    /// Before a part that occurs at least once.
     PlusBlockStart,
-    /// Behind each repetition of that.
+    /// After each repetition of such a part.
     PlusLoopBack,
-    /// Behind the last repetition.
+    /// After the last repetition.
     LoopEnd,
     /// The end of a rule.
     RuleStop,
 }
 
-/// A way from one state to the next.
+/// An edge between two states.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Edge {
-    /// Without a token.
+    /// An epsilon edge.
     Free(StateId),
-    /// By one of these tokens.
+    /// Consumes one of these tokens.
     Token(TokenSet, StateId),
-    /// By a rule; `follow` is the state behind it.
+    /// Calls a rule. `follow` is the state after the call.
     Call {
         rule: Rule,
         precedence: u8,
@@ -54,20 +54,20 @@ pub(super) enum Edge {
     },
 }
 
-/// How an alternative is chosen where there are several.
+/// The decision between several alternatives.
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
     /// There is one alternative.
     None,
-    /// By the next token, which fits one of `alternatives` at most, in their order; what fits none takes the last
-    /// if `or_last`.
+    /// By the next token, which matches at most one of `alternatives`, in this order. If it matches none and `or_last`
+    /// is set, the last alternative is taken.
     NextToken {
         alternatives: Box<[TokenSet]>,
         or_last: bool,
     },
-    /// By the next token and how tightly it binds.
+    /// By the next token and the precedence.
     Precedence(Box<[(u8, TokenSet)]>),
-    /// By as many tokens as it takes.
+    /// By prediction with unlimited lookahead.
     Prediction,
 }
 
@@ -77,9 +77,9 @@ pub(super) struct State {
     pub(super) kind: StateKind,
     pub(super) edges: Vec<Edge>,
     pub(super) choice: Choice,
-    /// True if the rule was left-recursive in the grammar, and this is before its recursive alternatives.
+    /// True if the rule was left-recursive in the grammar and the state is before its recursive alternatives.
     pub(super) is_left_recursive: bool,
-    /// Tokens that may come next within the rule.
+    /// The tokens that may come next within the rule.
     pub(super) next: TokenSet,
     /// True if the rule may end here.
     pub(super) may_end: bool,
@@ -90,9 +90,9 @@ pub(super) struct State {
 pub(super) struct Graph {
     states: Vec<State>,
     starts: [StateId; N_RULES],
-    /// For each rule the states behind its calls.
+    /// The states after the calls of each rule.
     follows: [Vec<StateId>; N_RULES],
-    /// Placeholder that [`Graph::state`] returns for an unknown state; there is none such.
+    /// Placeholder that [`Graph::state`] returns for an unknown state, which does not occur.
     nowhere: State,
 }
 
@@ -104,12 +104,12 @@ impl Graph {
         self.states.get(usize::from(id)).unwrap_or(&self.nowhere)
     }
 
-    /// The first state of `rule`.
+    /// Returns the first state of `rule`.
     pub(super) fn start(&self, rule: Rule) -> StateId {
         self.starts.get(rule as usize).copied().unwrap_or(0)
     }
 
-    /// The states behind the calls of the rule whose end is `stop`.
+    /// Returns the states after the calls of the rule with the end state `stop`.
     pub(super) fn follows(&self, stop: StateId) -> &[StateId] {
         // INVARIANT: the ends of the rules are the first states, in the order of the rules.
         self.follows
@@ -162,15 +162,15 @@ impl Graph {
         }
     }
 
-    /// Adds the states of `parts`, which lead to `to`, and gives the first.
+    /// Adds the states of `parts`, which lead to `to`, and returns the first.
     fn sequence(&mut self, parts: &[Part], to: StateId) -> StateId {
         parts.iter().rev().fold(to, |to, part| self.part(*part, to))
     }
 
     fn part(&mut self, part: Part, to: StateId) -> StateId {
         match part {
-            Part::Token(kind) => self.token(TokenSet::of(&[kind]), to),
-            Part::OneOf(kinds) => self.token(TokenSet::of(kinds), to),
+            Part::Token(kind) => self.token(TokenSet::new(&[kind]), to),
+            Part::OneOf(kinds) => self.token(TokenSet::new(kinds), to),
             Part::Call(rule) => self.call(rule, 0, to),
             Part::CallAt(rule, precedence) => self.call(rule, precedence, to),
             Part::Maybe(parts) => {
@@ -244,14 +244,14 @@ impl Graph {
         self.add(StateKind::Basic, vec![call])
     }
 
-    /// The states before and behind what is repeated.
+    /// Adds the states before and after a repeated part.
     fn repeated(&mut self) -> (StateId, StateId) {
         let entry = self.add(StateKind::LoopEntry, Vec::new());
         let back = self.add(StateKind::LoopBack, vec![Edge::Free(entry)]);
         (entry, back)
     }
 
-    /// The tokens by which the way on from `state`, which is before a token, goes.
+    /// Returns the tokens on the edge of `state`, which must be before a token.
     fn first_tokens(&self, state: StateId) -> TokenSet {
         match self.state(state).edges.as_slice() {
             [Edge::Token(tokens, _)] => *tokens,
@@ -259,7 +259,7 @@ impl Graph {
         }
     }
 
-    /// Works out what may come next at each state.
+    /// Computes the lookahead tokens of each state.
     fn look_ahead(&mut self) {
         for index in 0..self.states.len() {
             let id = StateId::try_from(index).unwrap_or(StateId::MAX);
@@ -271,8 +271,8 @@ impl Graph {
         }
     }
 
-    /// Returns the tokens that may come next at `from`, and whether the rule may end before; with
-    /// `beyond` also those that may come behind any call of the rule.
+    /// Returns the tokens that may come next at `from`, and true if the rule may end first. With `beyond`, the tokens
+    /// after all calls of the rule are included.
     fn look(&self, from: StateId, beyond: bool) -> (TokenSet, bool) {
         let (mut next, mut may_end) = (TokenSet::NONE, false);
         let (mut open, mut seen) = (vec![from], Vec::new());
@@ -292,7 +292,7 @@ impl Graph {
                 match *edge {
                     Edge::Free(to) => open.push(to),
                     Edge::Token(tokens, _) => next = next.union(tokens),
-                    // No rule is without a token.
+                    // Every rule has at least one token.
                     Edge::Call { rule, .. } => open.push(self.start(rule)),
                 }
             }
@@ -300,7 +300,7 @@ impl Graph {
         (next, may_end)
     }
 
-    /// Decides how each choice is made: by the next token wherever that is enough.
+    /// Determines the decision of each state with alternatives: by the next token if that is sufficient.
     ///
     /// Source: ANTLR 4 `tool` `ParserFactory` (`LL1OptionalBlock` and others against `*Block`).
     fn choose(&mut self) {

@@ -1,4 +1,4 @@
-//! How the generated parser calls tokens, and sets of them.
+//! The names of tokens and token sets in the generated parser.
 //!
 //! Source: cel-go `parser/gen/cel_parser.go` (`LiteralNames`, `SymbolicNames`);
 //! `github.com/antlr4-go/antlr/v4` `interval_set.go` (`toTokenString`), `error_strategy.go`
@@ -6,10 +6,10 @@
 
 use cel::syntax::token::{Kind, Token, TokenSet};
 
-/// How the end of the text is called.
+/// The name of the end of the text.
 pub(super) const END: &str = "<EOF>";
 
-/// The kinds of tokens and their names, in the order in which sets of them are listed.
+/// The kinds of tokens and their names, in the order of printed sets.
 const NAMES: [(Kind, &str); 36] = [
     (Kind::End, END),
     (Kind::Equals, "'=='"),
@@ -49,8 +49,8 @@ const NAMES: [(Kind, &str); 36] = [
     (Kind::EscapedIdent, "ESC_IDENTIFIER"),
 ];
 
-/// The names of the tokens of `set`: one alone, several in braces.
-pub(super) fn of_set(set: TokenSet) -> String {
+/// Returns the name of the only token of `set`, or several names in braces.
+pub(super) fn set_text(set: TokenSet) -> String {
     let names: Vec<_> = NAMES
         .iter()
         .filter(|(kind, _)| set.contains(*kind))
@@ -62,15 +62,15 @@ pub(super) fn of_set(set: TokenSet) -> String {
     }
 }
 
-/// The text of `token`, as a message shows it.
-pub(super) fn of_token(token: Token, source: &str) -> String {
+/// Returns the text of `token` for a message.
+pub(super) fn token_text(token: Token, source: &str) -> String {
     match token.kind {
         Kind::End => quoted(END),
         _ => quoted(token.text(source)),
     }
 }
 
-/// Part of the source, as a message shows it.
+/// Quotes a part of the source for a message.
 pub(super) fn quoted(text: &str) -> String {
     let escaped = text
         .replace('\t', "\\t")
@@ -79,11 +79,11 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// Prefix of the message about a text that fits no alternative.
+/// The prefix of the message for a text that matches no alternative.
 pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
 
-/// The message where such a text is one character and a word that is no name: cel-go says that a name was
-/// expected, wherever the message says so.
+/// Replaces such messages if the text is one character and a reserved word. cel-go reports that an identifier was
+/// expected, anywhere in the message.
 ///
 /// Source: cel-go `parser/parser.go` (`reservedIdentifier`, `mismatchedReservedIdentifier`).
 pub(super) fn with_reserved_words(message: String) -> String {
@@ -93,11 +93,11 @@ pub(super) fn with_reserved_words(message: String) -> String {
     let (mut out, mut rest) = (String::with_capacity(message.len()), message.as_str());
     while let Some((before, from)) = rest.split_once(NO_VIABLE) {
         out.push_str(before);
-        if let Some((word, behind)) = reserved_word(from) {
+        if let Some((word, rest_after)) = reserved_word(from) {
             out.push_str("mismatched input '");
             out.push_str(word);
             out.push_str("' expecting IDENTIFIER");
-            rest = behind;
+            rest = rest_after;
         } else {
             out.push_str(NO_VIABLE);
             rest = from;
@@ -107,7 +107,7 @@ pub(super) fn with_reserved_words(message: String) -> String {
     out
 }
 
-/// The word in what begins with a quote, any character, the word and a quote; and what is behind.
+/// Parses a quote, any character, a reserved word and a quote. Returns the word and the rest.
 fn reserved_word(from: &str) -> Option<(&str, &str)> {
     let mut quoted = from.strip_prefix('\'')?.chars();
     quoted.next().filter(|&c| c != '\n')?;
@@ -122,10 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_one_has_no_braces() {
-        assert_eq!(of_set(TokenSet::of(&[Kind::Colon])), "':'");
+    fn set_text_single_token_has_no_braces() {
+        assert_eq!(set_text(TokenSet::new(&[Kind::Colon])), "':'");
         assert_eq!(
-            of_set(TokenSet::of(&[Kind::Ident, Kind::End, Kind::Dot])),
+            set_text(TokenSet::new(&[Kind::Ident, Kind::End, Kind::Dot])),
             "{<EOF>, '.', IDENTIFIER}"
         );
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_no_name_is_called_so() {
+    fn with_reserved_words_names_the_reserved_word() {
         check(
             "no viable alternative at input '.true'",
             "mismatched input 'true' expecting IDENTIFIER",

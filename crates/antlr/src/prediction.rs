@@ -1,10 +1,9 @@
-//! Which of several alternatives to take, found by following them all as far as it takes.
+//! Predicts the alternative to take with unlimited lookahead (SLL prediction).
 //!
-//! Each alternative is followed with a stack of the rules it has entered; what is behind the rule in which the
-//! choice is made may be anything that is behind a call of that rule. ANTLR then looks once more, with the
-//! calls that there are in fact, if alternatives cannot be told apart; in this grammar that is so of `-1` alone,
-//! which is a literal and the negation of one and the same in what may follow, so that the first alternative is
-//! taken in any case.
+//! Each alternative is simulated with a stack of the rules it has entered. After the rule of the decision, any call of
+//! that rule may continue (SLL). If alternatives are ambiguous, ANTLR repeats the prediction with the actual calls
+//! (LL). In this grammar only `-1` is ambiguous: it is a literal and the negation of one, and the continuations are the
+//! same, so the first alternative is taken in any case.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `parser_atn_simulator.go` (`execATN`, `computeReachSet`,
 //! `closureWork`, `getSynValidOrSemInvalidAltThatFinishedDecisionEntryRule`).
@@ -15,26 +14,26 @@ use super::graph::{Edge, GRAPH, StateId, StateKind};
 use cel::interrupt::checkpoint;
 use cel::syntax::token::Kind;
 
-/// The number of an alternative, from 0.
+/// The index of an alternative.
 pub(super) type Alternative = usize;
 
-/// A stack of the states to return to; [`Stacks`] has what it is made of.
+/// A stack of return states, by its index in [`Stacks`].
 type StackId = usize;
 
-/// The stack of the rule in which the choice is made.
+/// The stack of the rule of the decision.
 const BOTTOM: StackId = 0;
 
-/// A place to which an alternative has come.
+/// A configuration: the state that an alternative has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Place {
     alternative: Alternative,
     state: StateId,
     stack: StackId,
-    /// True if the path has left the rule in which the choice is made.
+    /// True if the path has left the rule of the decision.
     outside: bool,
 }
 
-/// The stacks that there are, each once.
+/// The interned stacks.
 #[derive(Default)]
 struct Stacks {
     all: Vec<(StateId, StackId)>,
@@ -50,37 +49,37 @@ impl Stacks {
         })
     }
 
-    /// The state on top of `stack` and the rest; nothing at the bottom.
+    /// Returns the state on top of `stack` and the rest, or `None` at the bottom.
     fn pop(&self, stack: StackId) -> Option<(StateId, StackId)> {
         self.all.get(stack.checked_sub(1)?).copied()
     }
 }
 
-/// The number of a set of places; [`Predictor`] has the sets.
+/// The index of a set of configurations in [`Predictor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SetId(usize);
 
-/// The places to which alternatives have come after the same tokens.
+/// The configurations of all alternatives after the same tokens.
 #[derive(Clone, Debug)]
 struct PlaceSet {
     places: Vec<Place>,
-    /// The alternative, if all alternatives are at the same places, so that nothing further can tell them apart.
+    /// The first alternative, if all alternatives have the same configurations, so that further tokens cannot
+    /// distinguish them.
     tied: Option<Alternative>,
 }
 
-/// State of the prediction after a token.
+/// The state of the prediction after a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// The alternative to take.
     Decided(Alternative),
-    /// No alternative takes the token.
+    /// No alternative accepts the token.
     Stuck,
     /// Another token is needed.
     Open(SetId),
 }
 
-/// Follows the alternatives on from states, token by token, and keeps what it has found: the same places come
-/// again and again.
+/// Simulates the alternatives token by token, and caches the results, since the same configurations recur.
 #[derive(Default)]
 pub(super) struct Predictor {
     stacks: Stacks,
@@ -91,7 +90,7 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// The places before the first token at `state`, where there are several alternatives.
+    /// Returns the configurations before the first token at `state`, which has several alternatives.
     pub(super) fn start(&mut self, state: StateId) -> SetId {
         if let Some(set) = self.starts.get(&state) {
             return *set;
@@ -111,7 +110,7 @@ impl Predictor {
         set
     }
 
-    /// Follows the alternatives of `set` that take `token`.
+    /// Advances the alternatives of `set` that accept `token`.
     pub(super) fn step(&mut self, set: SetId, token: Kind) -> Step {
         checkpoint();
         if let Some(step) = self.steps.get(&(set, token)) {
@@ -153,14 +152,14 @@ impl Predictor {
             .map_or(&[], |set| set.places.as_slice())
     }
 
-    /// The first alternative of `set` that has left the rule in which the choice is made: it may be the right one,
-    /// and what does not fit is the business of another rule.
+    /// Returns the first alternative of `set` that has left the rule of the decision. It may be valid, and another rule
+    /// reports the mismatch.
     pub(super) fn outside(&self, set: SetId) -> Option<Alternative> {
         let outside = self.places(set).iter().filter(|place| place.outside);
         outside.map(|place| place.alternative).min()
     }
 
-    /// All places before a token to which one comes from `open` without one.
+    /// Computes the epsilon closure of `open`.
     fn spread(&mut self, mut open: Vec<Place>) -> SetId {
         let (mut seen, mut places) = (HashSet::new(), Vec::new());
         while let Some(place) = open.pop() {
@@ -196,7 +195,7 @@ impl Predictor {
         set
     }
 
-    /// Leaves the rule at whose end `place` is: for the call that there was, or any that there may be.
+    /// Leaves the rule that ends at `place`: returns to its call, or to all calls if the call is unknown.
     fn leave(&self, place: Place, open: &mut Vec<Place>, places: &mut Vec<Place>) {
         if let Some((state, stack)) = self.stacks.pop(place.stack) {
             open.push(Place {
@@ -208,7 +207,7 @@ impl Predictor {
         }
         let follows = GRAPH.follows(place.state);
         if follows.is_empty() {
-            // The end of the first rule, behind the end of the text.
+            // The end of the first rule, after the end of the text.
             places.push(place);
         }
         open.extend(follows.iter().map(|&state| Place {
@@ -219,23 +218,23 @@ impl Predictor {
     }
 }
 
-/// The first alternative, if all are at the same places.
+/// Returns the first alternative if all have the same configurations.
 fn tied(places: &[Place]) -> Option<Alternative> {
     let mut by_alternative: Vec<(Alternative, HashSet<(StateId, StackId)>)> = Vec::new();
     for place in places {
-        let at = (place.state, place.stack);
+        let configuration = (place.state, place.stack);
         match by_alternative
             .iter_mut()
             .find(|(alternative, _)| *alternative == place.alternative)
         {
             Some((_, places)) => {
-                places.insert(at);
+                places.insert(configuration);
             }
-            None => by_alternative.push((place.alternative, HashSet::from([at]))),
+            None => by_alternative.push((place.alternative, HashSet::from([configuration]))),
         }
     }
-    let ((first, at), rest) = by_alternative.split_first()?;
-    let is_tied = rest.iter().all(|(_, places)| places == at);
+    let ((first, configurations), rest) = by_alternative.split_first()?;
+    let is_tied = rest.iter().all(|(_, places)| places == configurations);
     (is_tied && !rest.is_empty()).then(|| {
         rest.iter()
             .map(|(alternative, _)| *alternative)

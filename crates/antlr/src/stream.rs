@@ -1,7 +1,7 @@
-//! The tokens as the generated parser sees them: each is made when it is first looked at.
+//! The token stream of the generated parser: each token is read on first access.
 //!
-//! What is no token is reported on the way, so that it counts among the syntax errors, whose number is
-//! limited, where it would upstream, and not at all behind the place where parsing ends.
+//! Lexical errors are reported when they are reached. They therefore count toward the limit of syntax errors like
+//! upstream, and errors after the end of parsing are not reported.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `common_token_stream.go`, `lexer.go` (`notifyListeners`).
 
@@ -14,7 +14,7 @@ pub(super) struct Stream<'t> {
     tokens: &'t [Token],
     errors: &'t [LexError],
     at: usize,
-    /// How many of `errors` have been seen.
+    /// The number of reported `errors`.
     n_seen: usize,
 }
 
@@ -29,12 +29,12 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// The number of the current token.
+    /// Returns the index of the current token.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// The token that is `ahead` of the current one; behind the end there is but the end.
+    /// Returns the token `ahead` of the current one. After the end, it is the end token.
     pub(super) fn peek(&self, ahead: usize) -> Token {
         let end = Token {
             kind: Kind::End,
@@ -49,12 +49,12 @@ impl<'t> Stream<'t> {
             .unwrap_or(end)
     }
 
-    /// The kind of the current token.
+    /// Returns the kind of the current token.
     pub(super) fn current(&self) -> Kind {
         self.peek(0).kind
     }
 
-    /// Goes on to the next token.
+    /// Advances to the next token.
     pub(super) fn advance(&mut self) {
         if self.current() != Kind::End {
             self.at += 1;
@@ -70,7 +70,7 @@ impl<'t> Stream<'t> {
         })
     }
 
-    /// The text from `first` to `last` without what is no token.
+    /// Returns the text from `first` to `last` without lexical errors.
     pub(super) fn text_between(&self, first: Token, last: Token) -> String {
         let (mut text, mut at) = (String::new(), first.start);
         let n_before = self.errors.partition_point(|error| error.start < at);
@@ -91,7 +91,7 @@ impl<'t> Stream<'t> {
             .unwrap_or_default()
     }
 
-    /// The text of what is no token.
+    /// Returns the text of a lexical error.
     pub(super) fn error_text(&self, error: LexError) -> &'t str {
         self.bytes(error.start, error.end)
     }

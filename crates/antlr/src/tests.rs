@@ -1,5 +1,5 @@
-//! Texts made by chance and texts made to cost much: every parse ends, soon, and agrees with the parser
-//! that makes the tree. What is said about single texts is in `tests/cases/check/syntax_errors.md`.
+//! Random and expensive texts: every parse ends quickly and agrees with the parser that builds the syntax tree.
+//! Messages of single texts are in `tests/cases/check/syntax_errors.md`.
 
 use super::findings;
 use super::parser::Parser;
@@ -15,7 +15,7 @@ const PIECES: &[&str] = &[
     "// c\n",
 ];
 
-/// A sequence that is the same each time.
+/// A deterministic pseudorandom sequence.
 struct Chance(u64);
 
 impl Chance {
@@ -33,9 +33,9 @@ impl Chance {
     }
 }
 
-/// How many tokens are looked at for each token that there is, at most.
+/// The maximum number of lookups per token.
 ///
-/// A level of nesting takes some ten rules, each of which looks once or twice.
+/// A nesting level takes about ten rules, each with one or two lookups.
 const MAX_LOOKS: usize = 60;
 
 #[track_caller]
@@ -60,7 +60,7 @@ fn places(found: &Diagnostics) -> Vec<Location> {
 }
 
 #[test]
-fn both_parsers_find_the_same_places_in_any_soup_of_tokens() {
+fn parsers_agree_on_locations_of_random_tokens() {
     let mut chance = Chance(0x5eed_cafe_f00d_0003);
     let mut n_whole = 0;
     for n in 0..4_000 {
@@ -69,7 +69,7 @@ fn both_parsers_find_the_same_places_in_any_soup_of_tokens() {
         let (ast, ours) = parse(&text);
         let theirs = findings(&text);
         assert_eq!(ast.is_some(), theirs.is_empty(), "{text}");
-        // Where a limit ends a parse, the two have not looked equally far ahead for what is no token.
+        // If a limit ends a parse, the parsers differ in their lookahead for lexical errors.
         let is_whole = !places(&theirs).contains(&Location::NONE) && theirs.n_found() < 100;
         if is_whole {
             n_whole += 1;
@@ -81,7 +81,7 @@ fn both_parsers_find_the_same_places_in_any_soup_of_tokens() {
 }
 
 #[test]
-fn long_texts_take_time_in_proportion() {
+fn long_texts_take_linear_time() {
     let units = [
         "a.b",
         ".b",
@@ -126,7 +126,7 @@ fn long_texts_take_time_in_proportion() {
 }
 
 #[test]
-fn a_text_that_is_right_has_no_findings() {
+fn valid_text_has_no_findings() {
     for text in ["a", "-1.0.f(-x)[?0].?b", "T{a: {?b: [c,],},} in .d.e(f)"] {
         assert_eq!(findings(text), Diagnostics::default(), "{text}");
     }

@@ -43,7 +43,7 @@
 //!     ("name", Value::string("web-1")),
 //!     ("ports", Value::list([Value::Int(8080), Value::Int(80)])),
 //! ];
-//! let evaluation = program.eval(&activation, Limits::of_cost(1_000));
+//! let evaluation = program.eval(&activation, Limits::from_cost(1_000));
 //! assert_eq!(evaluation.result.map_err(|error| error.message().to_owned())?.as_bool(), Some(false));
 //! # Ok::<(), String>(())
 //! ```
@@ -115,7 +115,7 @@
 //!
 //! let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|_| "no program")?;
 //! let ports = [("ports", Value::list(vec![Value::Int(8080); 1_000]))];
-//! let evaluation = program.eval(&ports, Limits::of_cost(100));
+//! let evaluation = program.eval(&ports, Limits::from_cost(100));
 //! let error = evaluation.result.err().ok_or("no error")?;
 //! assert_eq!(error.message(), "operation cancelled: actual cost limit exceeded");
 //! assert!(evaluation.cost > 100);
@@ -161,7 +161,7 @@
 //! let (checked, diagnostics) = checker::check(&ast, text, &env);
 //! assert!(diagnostics.is_empty());
 //! let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|_| "no program")?;
-//! let evaluation = program.eval(&[], Limits::of_cost(100));
+//! let evaluation = program.eval(&[], Limits::from_cost(100));
 //! assert_eq!(evaluation.result.map_err(|_| "an error")?.as_str(), Some("HELLO!"));
 //! # Ok::<(), &str>(())
 //! ```

@@ -218,11 +218,11 @@ const N_SLOT_BITS: u32 = 10;
 static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
     let mut slots = vec![None; N_SLOTS];
     for name in NAMES {
-        let mut at = slot_of(name);
-        while let Some(Some(_)) = slots.get(at) {
-            at = next_slot(at);
+        let mut slot = slot_of(name);
+        while let Some(Some(_)) = slots.get(slot) {
+            slot = next_slot(slot);
         }
-        if let Some(slot) = slots.get_mut(at) {
+        if let Some(slot) = slots.get_mut(slot) {
             *slot = Some(Arc::from(*name));
         }
     }
@@ -232,26 +232,26 @@ static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
 /// Returns the first slot of `name`, computed from its length and three of its bytes.
 fn slot_of(name: &str) -> usize {
     let bytes = name.as_bytes();
-    let byte = |at: usize| bytes.get(at).copied().map_or(0, u32::from);
+    let byte = |slot: usize| bytes.get(slot).copied().map_or(0, u32::from);
     let last = bytes.len().saturating_sub(1);
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let key = byte(0) | byte(last / 2) << 8 | byte(last) << 16 | length << 24;
     (key.wrapping_mul(0x9e37_79b1) >> (u32::BITS - N_SLOT_BITS)) as usize
 }
 
-fn next_slot(at: usize) -> usize {
-    (at + 1) % N_SLOTS
+fn next_slot(slot: usize) -> usize {
+    (slot + 1) % N_SLOTS
 }
 
 /// Returns `name`, without a copy if it is interned.
 pub(crate) fn shared(name: &str) -> Arc<str> {
     let slots = &**SHARED;
-    let mut at = slot_of(name);
-    while let Some(Some(common)) = slots.get(at) {
+    let mut slot = slot_of(name);
+    while let Some(Some(common)) = slots.get(slot) {
         if **common == *name {
             return Arc::clone(common);
         }
-        at = next_slot(at);
+        slot = next_slot(slot);
     }
     Arc::from(name)
 }

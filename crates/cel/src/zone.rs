@@ -46,10 +46,10 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
         return Err(unknown());
     }
     // The calendar repeats after 400 years, and so do the rules of a zone.
-    let at = Timestamp::from_second(seconds)
+    let timestamp = Timestamp::from_second(seconds)
         .or_else(|_| Timestamp::from_second(seconds - SECONDS_OF_400_YEARS))
         .map_err(|_| unknown())?;
-    Ok(zone.to_offset(at).seconds().into())
+    Ok(zone.to_offset(timestamp).seconds().into())
 }
 
 /// Returns the operating system's reason why `name` is not a valid path. In Go, zones are files in

@@ -124,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_written_as_go_does() {
+    fn to_text_agrees_with_go() {
         let value = json!({"b": [1, 1.0, 2.5, 1e21, 1e-7, -0.0, null, true], "a": "<&>\u{2028}\u{1}\n\u{7f}"});
         assert_eq!(
             to_text(&value),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_doubles_come_back_as_integers() {
+    fn reread_number_integral_double_is_an_integer() {
         let reread = |text: &str| reread_number(&serde_json::from_str(text).unwrap()).to_string();
         assert_eq!(reread("3.0"), "3");
         assert_eq!(reread("1e18"), "1000000000000000000");

@@ -25,7 +25,7 @@
 //! let type_ = document.decl_type(&gvk).map_err(|error| error.to_string())?;
 //! let object = Variable::new("object", type_.cel_type(&gvk.type_name()));
 //!
-//! // The functions of the newest API server that is known.
+//! // The functions of the newest supported API server.
 //! let env = base_env().extend([object]);
 //! let text = "isIP(object.metadata.name) || object.spec.sise > 3";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
@@ -34,7 +34,7 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Nothing here depends on policies or clusters.
+//! This crate depends neither on policies nor on clusters.
 
 pub mod custom_resource;
 pub mod defaulting;

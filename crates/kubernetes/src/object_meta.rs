@@ -2,8 +2,8 @@
 //!
 //! Differs: the error of an invalid time does not contain the invalid part.
 //!
-//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go` (`GetObjectMetaWithOptions`);
-//! apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go`
+//! (`GetObjectMetaWithOptions`); apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
 
 use std::fmt;
 
@@ -93,9 +93,9 @@ fn read(metadata: &Json) -> Result<Json, String> {
         Json::Null => return Ok(Json::Object(Map::new())),
         Json::Object(fields) => fields,
         other => {
-            let found = kind(other);
+            let actual = kind(other);
             return Err(format!(
-                "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
+                "json: cannot unmarshal {actual} into Go value of type v1.ObjectMeta"
             ));
         }
     };
@@ -237,9 +237,9 @@ fn read_value(
     path: &Place<'_>,
 ) -> Result<Json, String> {
     let wrong = |value: &Json, expected: &str| {
-        let found = kind(value);
+        let actual = kind(value);
         let place = format!("Go struct field {type_name}.{path} of type {expected}");
-        Err(format!("json: cannot unmarshal {found} into {place}"))
+        Err(format!("json: cannot unmarshal {actual} into {place}"))
     };
     let text = |value: &Json, expected: &str| match value {
         Json::Null => Ok(Json::String(String::new())),

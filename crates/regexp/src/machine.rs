@@ -500,10 +500,10 @@ impl Machine {
                 *place = 0;
             }
             *place += 1;
-            let at = text.len() - rest.as_str().len();
+            let offset = text.len() - rest.as_str().len();
             let after = rest.next();
             if best.is_none() {
-                n_steps += self.follow(now, *place, (0, at), (before, after), stack);
+                n_steps += self.follow(now, *place, (0, offset), (before, after), stack);
             }
             if now.active.is_empty() && best.is_some() {
                 break;
@@ -514,7 +514,7 @@ impl Machine {
             for &(instruction, began) in &active {
                 let takes = match (self.program.get(instruction as usize), after) {
                     (Some(Instruction::Match), _) => {
-                        best = Some(began..at);
+                        best = Some(began..offset);
                         // Less preferred states are irrelevant.
                         break;
                     }

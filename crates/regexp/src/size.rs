@@ -66,7 +66,7 @@ impl Count {
         }
     }
 
-    const fn of(n: usize) -> Self {
+    const fn new(n: usize) -> Self {
         Self {
             instructions: n,
             states: n,
@@ -102,7 +102,7 @@ pub(super) fn estimate(regex: &Regex) -> Size {
         .get(regex.root().index())
         .copied()
         .unwrap_or_default()
-        .plus(Count::of(1));
+        .plus(Count::new(1));
     Size {
         n_instructions: root.instructions,
         n_states: root.states,
@@ -145,16 +145,16 @@ fn count_of(node: &Node, counts: &[Count]) -> Count {
             states: ANY_STATES,
         },
         NodeKind::Concat | NodeKind::Capture(_) => parts,
-        NodeKind::Star | NodeKind::Plus | NodeKind::Quest => parts.plus(Count::of(3)),
-        NodeKind::Alternate => parts.plus(Count::of(2).times(n_parts(node))),
-        NodeKind::Repeat { min, max: None } => parts.times((*min).max(1)).plus(Count::of(3)),
+        NodeKind::Star | NodeKind::Plus | NodeKind::Quest => parts.plus(Count::new(3)),
+        NodeKind::Alternate => parts.plus(Count::new(2).times(n_parts(node))),
+        NodeKind::Repeat { min, max: None } => parts.times((*min).max(1)).plus(Count::new(3)),
         NodeKind::Repeat {
             min,
             max: Some(max),
         } => parts
             .times(*max)
-            .plus(Count::of(1).times(max.saturating_sub(*min))),
-        _ => Count::of(1),
+            .plus(Count::new(1).times(max.saturating_sub(*min))),
+        _ => Count::new(1),
     }
 }
 

@@ -135,7 +135,7 @@ fn evaluate(
     let bindings = eval::bindings(test)?;
     let outcome = match Program::plan(checked, env, &KubernetesRuntime) {
         Ok(program) => {
-            let evaluation = program.eval(&bindings, Limits::of_cost(u64::MAX));
+            let evaluation = program.eval(&bindings, Limits::from_cost(u64::MAX));
             evaluation.result.map_err(|error| error.to_string())
         }
         Err(error) => Err(error.to_string()),

@@ -16,12 +16,12 @@ use crate::cel::source::SourceMap;
 use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::parallel;
-use crate::custom_resource::judge;
+use crate::custom_resource::validate_definition;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules::{
-    DefinitionCause, DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble,
+    DefinitionCause, DefinitionError, ExpressionErrorKind, FieldErrorKind, KEYWORDS, PathStep,
     definition_errors, schema_errors,
 };
 
@@ -99,7 +99,7 @@ fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
     if !text.contains("x-kubernetes-validations") && !text.contains("default") {
         return findings;
     }
-    let verdict = judge(definition);
+    let verdict = validate_definition(definition);
     for error in &verdict.errors {
         if findings.len() >= MAX_FINDINGS {
             break;
@@ -231,10 +231,10 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         };
         return vec![refused(whole(Severity::Error, rule_of(error), &message))];
     };
-    let (severity, rule) = match expression.trouble {
-        Trouble::Refused => (Severity::Error, None),
-        Trouble::Unsafe => (Severity::Error, Some(Rule::UnsafeExpression)),
-        Trouble::Unjudged => (Severity::Note, Some(Rule::UnsupportedExpression)),
+    let (severity, rule) = match expression.kind {
+        ExpressionErrorKind::Rejected => (Severity::Error, None),
+        ExpressionErrorKind::Unsafe => (Severity::Error, Some(Rule::UnsafeExpression)),
+        ExpressionErrorKind::Unsupported => (Severity::Note, Some(Rule::UnsupportedExpression)),
     };
     let is_refused = expression.trouble == Trouble::Refused;
     let issues = expression.found.as_slice();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::status::definition::RuleFindings;
-use crate::validation_rules::{judge, schema_errors};
+use crate::validation_rules::{schema_errors, validate_rules};
 
 /// Computes the conditions of a definition with a version for each of these schemas.
 fn computed(schemas: &[Value]) -> DesiredStatus {

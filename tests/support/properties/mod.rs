@@ -168,7 +168,7 @@ impl World {
             material: Material::new(&env, &variables),
             env,
             inputs: SELVES.iter().map(|text| bindings(text, &schema)).collect(),
-            sizes: Sizes(DeclaredSizes::of_rule(of_self)),
+            sizes: Sizes(DeclaredSizes::for_rule(of_self)),
             cost_limit: 1_000_000,
         }
     }
@@ -202,7 +202,7 @@ impl World {
         let estimate = estimate::estimate(&checked, &self.sizes);
         let mut n_values = 0;
         for input in &self.inputs {
-            let evaluation = program.eval(input, Limits::of_cost(self.cost_limit));
+            let evaluation = program.eval(input, Limits::from_cost(self.cost_limit));
             if let Ok(value) = &evaluation.result {
                 n_values += 1;
                 let type_ = checked.output_type();
@@ -227,7 +227,7 @@ impl World {
                 ));
             }
             for (how, program) in [("again", &program), ("planned again", &planned_again)] {
-                let other = outcome(&program.eval(input, Limits::of_cost(self.cost_limit)));
+                let other = outcome(&program.eval(input, Limits::from_cost(self.cost_limit)));
                 if other != first {
                     return Err(format!("it gives {first:?}, and {how} {other:?}"));
                 }
@@ -276,7 +276,7 @@ impl World {
             let outcome = |checked| {
                 let program = self.plan(checked)?;
                 Ok(outcome(
-                    &program.eval(input, Limits::of_cost(self.cost_limit)),
+                    &program.eval(input, Limits::from_cost(self.cost_limit)),
                 ))
             };
             let (first, second): (Result<_, String>, _) = (outcome(checked), outcome(&again));

@@ -1,7 +1,7 @@
-//! Walks through the graph as the generated parser goes through its rules, for the errors that it meets.
+//! Walks through the graph like the generated parser through its rules, to collect its errors.
 //!
-//! No tree is made. The active rules are on a stack of its own, so that the walk takes no more of the
-//! thread's stack for a deep text than for a flat one.
+//! It builds no syntax tree. The active rules are on an explicit stack, so the stack usage of the thread does not
+//! depend on the nesting of the text.
 //!
 //! Source: cel-go `parser/gen/cel_parser.go`; `github.com/antlr4-go/antlr/v4` `parser.go` (`Match`,
 //! `EnterRule`, `ExitRule`, `PushNewRecursionContext`, `UnrollRecursionContexts`); cel-go
@@ -22,32 +22,32 @@ use strategy::{Abort, Failure, Recovery};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     rule: Rule,
-    /// Of what binds less tightly, nothing is taken in the loop of the rule.
+    /// The minimum precedence in the loop of the rule.
     precedence: u8,
-    /// The state behind the call; the first rule has none.
+    /// The state after the call, `None` for the first rule.
     pub(super) follow: Option<StateId>,
 }
 
 /// The state of one parse.
 pub(super) struct Parser<'t> {
     pub(super) stream: Stream<'t>,
-    /// The state by which it is known what was expected.
+    /// The state that determines the expected tokens.
     pub(super) state: StateId,
-    /// The active rules, the outermost first.
+    /// The active rules, outermost first.
     pub(super) frames: Vec<Frame>,
     pub(super) recovery: Recovery,
     pub(super) outcome: GrammarErrors,
     predictor: Predictor,
-    /// How often a token has been looked at: what the parse takes is in proportion.
+    /// The number of token lookups, which is proportional to the cost of the parse.
     #[cfg(test)]
     pub(super) n_looks: usize,
-    /// How often each rule is active.
+    /// The number of activations of each rule.
     active: [u32; N_RULES],
 }
 
-/// Why the walk does not go on as it should.
+/// The reason for leaving the normal walk.
 pub(super) enum Stop {
-    /// The current rule does not fit.
+    /// The current rule does not match.
     Failed(Failure),
     /// Parsing ends.
     Aborted(Abort),
@@ -86,21 +86,21 @@ impl<'t> Parser<'t> {
     }
 
     fn walk(&mut self) -> Result<(), Abort> {
-        // The first token is made before the first rule is entered.
+        // The first token is read before the first rule is entered.
         self.look(0)?;
-        let mut at = self.call(Rule::Start, 0, None)?;
-        // Whether a loop is entered from behind, where the next token has been looked at.
+        let mut id = self.call(Rule::Start, 0, None)?;
+        // True if a loop is entered again, after the next token was checked.
         let mut is_again = false;
         loop {
-            let outcome = match GRAPH.state(at).kind {
+            let outcome = match GRAPH.state(id).kind {
                 StateKind::RuleStop => match self.return_() {
                     Some(follow) => Ok(follow),
                     None => return Ok(()),
                 },
-                _ => self.step(at, is_again),
+                _ => self.step(id, is_again),
             };
-            is_again = GRAPH.state(at).kind == StateKind::LoopBack;
-            at = match outcome {
+            is_again = GRAPH.state(id).kind == StateKind::LoopBack;
+            id = match outcome {
                 Ok(next) => next,
                 Err(Stop::Aborted(abort)) => return Err(abort),
                 Err(Stop::Failed(failure)) => {
@@ -115,9 +115,9 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The state behind `at`, which is not the end of a rule.
-    fn step(&mut self, at: StateId, is_again: bool) -> Result<StateId, Stop> {
-        let state = GRAPH.state(at);
+    /// Returns the state after `id`, which must not be the end of a rule.
+    fn step(&mut self, id: StateId, is_again: bool) -> Result<StateId, Stop> {
+        let state = GRAPH.state(id);
         let looks = match state.kind {
             StateKind::BlockStart
             | StateKind::LoopBack
@@ -130,10 +130,10 @@ impl<'t> Parser<'t> {
             }
         };
         if looks {
-            self.state = at;
+            self.state = id;
             self.sync()?;
         }
-        let alternative = self.choose(at, state)?;
+        let alternative = self.choose(id, state)?;
         let is_loop = matches!(state.choice, Choice::Precedence(_));
         if is_loop && alternative == 0 {
             self.exit_event();
@@ -141,7 +141,7 @@ impl<'t> Parser<'t> {
         let next = match state.edges.get(alternative) {
             Some(&Edge::Free(next)) => next,
             Some(&Edge::Token(tokens, next)) => {
-                self.state = at;
+                self.state = id;
                 self.match_(tokens)?;
                 next
             }
@@ -150,10 +150,10 @@ impl<'t> Parser<'t> {
                 precedence,
                 follow,
             }) => {
-                self.state = at;
+                self.state = id;
                 self.call(rule, precedence, Some(follow))?
             }
-            None => at,
+            None => id,
         };
         if state.kind == StateKind::LoopBlockStart && state.is_left_recursive {
             self.enter_event()?;
@@ -206,7 +206,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The token that is `ahead` of the current one; what is no token before it is reported.
+    /// Returns the token `ahead` of the current one. Lexical errors before it are reported.
     pub(super) fn look(&mut self, ahead: usize) -> Result<Token, Abort> {
         #[cfg(test)]
         {
@@ -220,7 +220,7 @@ impl<'t> Parser<'t> {
         Ok(self.stream.peek(ahead))
     }
 
-    /// Takes the current token.
+    /// Consumes the current token.
     pub(super) fn consume(&mut self) -> Result<(), Abort> {
         self.stream.advance();
         self.look(0).map(|_| ())
@@ -235,7 +235,7 @@ impl<'t> Parser<'t> {
         self.recover_inline()
     }
 
-    /// The alternative to take from `state`.
+    /// Returns the alternative to take from `state`.
     fn choose(&mut self, at: StateId, state: &State) -> Result<Alternative, Stop> {
         let current = self.look(0)?;
         match &state.choice {
@@ -283,7 +283,7 @@ impl<'t> Parser<'t> {
                             last: token,
                         }));
                 }
-                // Behind the end there is nothing that could tell more.
+                // The end of the text provides no further information.
                 Step::Open(_) if token.kind == Kind::End => {
                     return Ok(self.predictor.outside(set).unwrap_or(0));
                 }

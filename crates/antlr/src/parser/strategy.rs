@@ -1,8 +1,8 @@
-//! Error strategy of the generated parser for a token that does not fit: its message, and how it recovers.
+//! The error strategy of the generated parser: the message for an unexpected token, and the recovery.
 //!
-//! One token too many is dropped and one too few made up, each with a message; otherwise the rule ends, and
-//! tokens are passed over up to one that may come behind any of the active rules. Until a token fits again,
-//! nothing further is said.
+//! One extra token is dropped and one missing token is inserted, each with a message. Otherwise the rule ends, and
+//! tokens are skipped up to one that may follow any of the active rules. Further errors are suppressed until a token
+//! matches.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`), `atn.go`
 //! (`getExpectedTokens`); cel-go `parser/parser.go` (`recoveryLimitErrorStrategy`, `SyntaxError`).
@@ -14,36 +14,36 @@ use cel::syntax::GrammarError;
 use cel::syntax::token::{Kind, Token, TokenSet};
 use cel::syntax::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 
-/// A rule that does not fit.
+/// The reason why a rule does not match.
 pub(crate) enum Failure {
-    /// The current token is none of those expected.
+    /// The current token is not expected.
     Mismatch,
-    /// No way on takes the tokens from the first to the last.
+    /// No alternative accepts the tokens from the first to the last.
     NoViable { first: Token, last: Token },
 }
 
-/// Why parsing ends before the text does.
+/// The reason why parsing ends before the end of the text.
 pub(crate) enum Abort {
-    /// It has been said.
+    /// The reason was already reported.
     Reported,
-    /// A limit of the expression as a whole, with what is said about it.
+    /// The expression exceeds a limit. Contains the message.
     Limit(String),
 }
 
 /// State of error recovery.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// True if no token has fitted since the last error.
+    /// True if no token has matched since the last error.
     is_active: bool,
-    /// The token at which the last error was recovered from.
+    /// The index of the token of the last recovery.
     last_at: Option<usize>,
-    /// The states in which that was, since a token has fitted.
+    /// The states of the recoveries since a token matched.
     states: Vec<StateId>,
     n_attempts: u32,
 }
 
 impl Recovery {
-    /// A token fits.
+    /// Ends the recovery after a matching token.
     pub(crate) fn end(&mut self) {
         self.is_active = false;
         self.last_at = None;
@@ -70,7 +70,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Says that the current rule does not fit.
+    /// Reports that the current rule does not match.
     pub(crate) fn report(&mut self, failure: &Failure) -> Result<(), Abort> {
         if self.recovery.is_active {
             return Ok(());
@@ -78,9 +78,9 @@ impl Parser<'_> {
         self.recovery.is_active = true;
         match *failure {
             Failure::Mismatch => {
-                let found = self.shown();
-                let expected = names::of_set(self.expected());
-                self.notify_here(format!("mismatched input {found} expecting {expected}"))
+                let actual = self.shown();
+                let expected = names::set_text(self.expected());
+                self.notify_here(format!("mismatched input {actual} expecting {expected}"))
             }
             Failure::NoViable { first, last } => {
                 let input = if first.kind == Kind::End {
@@ -93,7 +93,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Looks whether the current token may come next; if it may not, it is dropped, or the rule ends.
+    /// Checks the current token. If it is not expected, drops it or ends the rule.
     pub(crate) fn sync(&mut self) -> Result<(), Stop> {
         if self.recovery.is_active {
             return Ok(());
@@ -127,49 +127,52 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the token that is wanted although it is not the current one, or the rule ends.
+    /// Recovers from a mismatched token by dropping it or inserting the missing one, or ends the rule.
     pub(crate) fn recover_inline(&mut self) -> Result<(), Stop> {
         self.count_attempt()?;
         if self.drop_token()? {
             self.consume()?;
             return Ok(());
         }
-        let behind = match GRAPH.state(self.state).edges.first() {
-            Some(&Edge::Token(_, behind)) => behind,
+        let follow_state = match GRAPH.state(self.state).edges.first() {
+            Some(&Edge::Token(_, follow_state)) => follow_state,
             _ => self.state,
         };
-        if self.expected_at(behind).contains(self.stream.current()) {
+        if self
+            .expected_at(follow_state)
+            .contains(self.stream.current())
+        {
             self.report_missing()?;
             return Ok(());
         }
         Err(Stop::Failed(Failure::Mismatch))
     }
 
-    /// Passes over the text up to what may come behind any of the active rules.
+    /// Skips tokens up to one that may follow any of the active rules.
     pub(crate) fn recover(&mut self) -> Result<(), Abort> {
         self.count_attempt()?;
-        let mut n_passed = 0;
-        let at = Some(self.stream.at());
-        if self.recovery.last_at == at && self.recovery.states.contains(&self.state) {
-            // The same error again: without a step ahead this would have no end.
-            self.pass_over(&mut n_passed)?;
+        let mut n_skipped = 0;
+        let index = Some(self.stream.at());
+        if self.recovery.last_at == index && self.recovery.states.contains(&self.state) {
+            // The same error again: without progress, this would not terminate.
+            self.skip(&mut n_skipped)?;
         }
         self.recovery.last_at = Some(self.stream.at());
         self.recovery.states.push(self.state);
         let until = self.recovery_set();
         while self.is_before(until) {
-            self.pass_over(&mut n_passed)?;
+            self.skip(&mut n_skipped)?;
         }
         Ok(())
     }
 
-    fn pass_over(&mut self, n_passed: &mut u32) -> Result<(), Abort> {
-        if *n_passed >= RECOVERY_LOOKAHEAD_LIMIT {
+    fn skip(&mut self, n_skipped: &mut u32) -> Result<(), Abort> {
+        if *n_skipped >= RECOVERY_LOOKAHEAD_LIMIT {
             return Err(Abort::Limit(format!(
                 "error recovery token lookahead limit exceeded: {RECOVERY_LOOKAHEAD_LIMIT}"
             )));
         }
-        *n_passed += 1;
+        *n_skipped += 1;
         self.consume()
     }
 
@@ -184,7 +187,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Drops the current token if the one behind it is expected.
+    /// Drops the current token if the next one is expected.
     fn drop_token(&mut self) -> Result<bool, Abort> {
         let next = self.look(1)?;
         if !self.expected().contains(next.kind) {
@@ -201,9 +204,9 @@ impl Parser<'_> {
             return Ok(());
         }
         self.recovery.is_active = true;
-        let found = self.shown();
-        let expected = names::of_set(self.expected());
-        self.notify_here(format!("extraneous input {found} expecting {expected}"))
+        let actual = self.shown();
+        let expected = names::set_text(self.expected());
+        self.notify_here(format!("extraneous input {actual} expecting {expected}"))
     }
 
     fn report_missing(&mut self) -> Result<(), Abort> {
@@ -211,9 +214,9 @@ impl Parser<'_> {
             return Ok(());
         }
         self.recovery.is_active = true;
-        let found = self.shown();
-        let expected = names::of_set(self.expected());
-        self.notify_here(format!("missing {expected} at {found}"))
+        let actual = self.shown();
+        let expected = names::set_text(self.expected());
+        self.notify_here(format!("missing {expected} at {actual}"))
     }
 
     fn notify_here(&mut self, message: String) -> Result<(), Abort> {
@@ -221,7 +224,7 @@ impl Parser<'_> {
     }
 
     fn shown(&self) -> String {
-        names::of_token(self.stream.peek(0), self.stream.text)
+        names::token_text(self.stream.peek(0), self.stream.text)
     }
 
     fn is_before(&self, until: TokenSet) -> bool {
@@ -234,8 +237,8 @@ impl Parser<'_> {
         self.expected_at(self.state)
     }
 
-    /// Returns the tokens that may come next at `state` of the current rule: where the rule may end
-    /// there, also those behind its call, and so on.
+    /// Returns the tokens that may come next at `state` of the current rule. If the rule may end there, they include
+    /// those after its call, and so on.
     fn expected_at(&self, state: StateId) -> TokenSet {
         let first = GRAPH.state(state);
         let (mut expected, mut may_end) = (first.next, first.may_end);
@@ -247,13 +250,13 @@ impl Parser<'_> {
                     expected = expected.union(follow.next);
                     may_end = follow.may_end;
                 }
-                None => return expected.union(TokenSet::of(&[Kind::End])),
+                None => return expected.union(TokenSet::new(&[Kind::End])),
             }
         }
         expected
     }
 
-    /// Returns the tokens that may come behind any of the active rules within the rule that called it.
+    /// Returns the tokens that may follow any of the active rules within its caller.
     fn recovery_set(&self) -> TokenSet {
         self.frames
             .iter()

@@ -69,7 +69,7 @@ struct Mistake {
 }
 
 impl FormatError for Mistake {
-    fn of_format(message: String) -> Self {
+    fn from_message(message: String) -> Self {
         Self { message, at: None }
     }
 
@@ -90,7 +90,7 @@ fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mi
     }
     let (expected, given) = (arguments.n_requested, elements.len());
     (given > expected).then(|| {
-        Mistake::of_format(format!(
+        Mistake::from_message(format!(
             "too many arguments supplied to string.format (expected {expected}, got {given})"
         ))
     })

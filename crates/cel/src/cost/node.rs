@@ -20,7 +20,7 @@ pub struct AstNode<'a> {
 impl<'a> AstNode<'a> {
     /// Creates a node with a known type and, optionally, a known size.
     #[must_use]
-    pub fn of_type(type_: &'a Type, computed_size: Option<SizeEstimate>) -> Self {
+    pub fn from_type(type_: &'a Type, computed_size: Option<SizeEstimate>) -> Self {
         Self {
             path: NO_PATHS.path(None),
             type_,
@@ -104,7 +104,7 @@ pub struct CallEstimate {
 impl CallEstimate {
     /// Creates an estimate without a result size.
     #[must_use]
-    pub const fn of_cost(cost: CostEstimate) -> Self {
+    pub const fn from_cost(cost: CostEstimate) -> Self {
         Self {
             cost,
             result_size: None,

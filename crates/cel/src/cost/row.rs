@@ -28,7 +28,7 @@ impl StaticCost {
         sizes: &dyn SizeEstimator,
     ) -> CallEstimate {
         let own = match self {
-            Self::Fixed(cost) => CallEstimate::of_cost(CostEstimate::fixed(cost)),
+            Self::Fixed(cost) => CallEstimate::from_cost(CostEstimate::fixed(cost)),
             Self::Of(estimate) => estimate(call, sizes),
             Self::WithArgs(estimate) => return estimate(call, arg_costs),
         };
@@ -60,7 +60,7 @@ impl RuntimeCost {
     ///
     /// If upstream's computation panics.
     #[inline]
-    pub fn of(
+    pub fn measure(
         self,
         args: &[Value],
         result: &Result<Value, EvalError>,
@@ -117,7 +117,7 @@ impl Costs {
 
     /// Extends these costs to all calls of the function.
     #[must_use]
-    pub const fn of_function(mut self) -> Self {
+    pub const fn per_function(mut self) -> Self {
         self.scope = CostScope::Function;
         self
     }

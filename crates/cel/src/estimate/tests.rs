@@ -63,7 +63,7 @@ fn estimate_custom_costs_replace_those_of_the_overload() {
 fn estimate_custom_costs_of_standard_function_use_argument_sizes() {
     let costs = StaticCost::Of(|call, sizes| {
         let cost = |node: &AstNode<'_>| size_of(sizes, node).by_factor(0.2);
-        CallEstimate::of_cost(match (call.target, call.args) {
+        CallEstimate::from_cost(match (call.target, call.args) {
             (Some(text), [part]) => cost(text).times(cost(part)),
             _ => CostEstimate::default(),
         })

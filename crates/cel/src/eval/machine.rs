@@ -245,7 +245,7 @@ impl<'p> Machine<'p> {
         result: &Result<Value, EvalError>,
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
-            self.tracker.add(cost.of(args, result, self.budget)?);
+            self.tracker.add(cost.measure(args, result, self.budget)?);
         }
         self.tracker.done(node.id)
     }
@@ -290,7 +290,7 @@ impl<'p> Machine<'p> {
             Ok(_) | Err(_) => Ok(Value::Bool(true)),
         };
         if self.tracker.take_step(arg.id) {
-            self.tracker.add(cost.of(&[], &result, self.budget)?);
+            self.tracker.add(cost.measure(&[], &result, self.budget)?);
         }
         self.tracker.done(node.id)?;
         result
@@ -423,7 +423,7 @@ impl<'p> Machine<'p> {
             return false;
         }
         let not_called = Err(EvalError::no_such_overload());
-        let cost = call.cost.of(args, &not_called, self.budget);
+        let cost = call.cost.measure(args, &not_called, self.budget);
         cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 

@@ -146,7 +146,7 @@ pub trait Observer: Sync {
 impl Limits<'_> {
     /// Limits the cost only.
     #[must_use]
-    pub const fn of_cost(cost: u64) -> Self {
+    pub const fn from_cost(cost: u64) -> Self {
         Self {
             cost,
             is_interrupted: None,
@@ -192,7 +192,7 @@ pub struct Evaluation {
 /// let ast = Arc::new(syntax::parse("10 / n").0.ok_or("a syntax error")?);
 /// let (checked, _) = checker::check(&ast, "10 / n", &env);
 /// let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|_| "no program")?;
-/// let eval_with = |n| program.eval(&[("n", Value::Int(n))], Limits::of_cost(100)).result;
+/// let eval_with = |n| program.eval(&[("n", Value::Int(n))], Limits::from_cost(100)).result;
 /// assert_eq!(eval_with(5).map_err(|_| "an error")?.as_int(), Some(2));
 /// assert_eq!(eval_with(0).err().ok_or("a value")?.message(), "division by zero");
 /// # Ok::<(), &str>(())

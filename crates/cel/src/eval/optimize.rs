@@ -15,7 +15,7 @@ use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_u
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
     let budget = EvalBudget::default();
-    let mut machine = Machine::with(&bindings, Limits::of_cost(u64::MAX), &budget, 0, true);
+    let mut machine = Machine::with(&bindings, Limits::from_cost(u64::MAX), &budget, 0, true);
     let result = machine.eval(node);
     match machine.budget.exceeded() {
         None => Some(result),

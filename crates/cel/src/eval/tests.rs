@@ -38,7 +38,9 @@ fn eval_within(text: &str, limit: u64) -> Evaluation {
     let object = r#"{"a":{"b":1},"l":[1,2,3],"s":"text","e":[]}"#;
     let mut bindings = Bindings::default();
     bindings.bind("o", serde_json::from_str(object).unwrap());
-    plan(text).unwrap().eval(&bindings, Limits::of_cost(limit))
+    plan(text)
+        .unwrap()
+        .eval(&bindings, Limits::from_cost(limit))
 }
 
 fn eval(text: &str) -> Evaluation {

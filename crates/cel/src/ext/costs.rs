@@ -18,7 +18,7 @@ const CALL_COST: u64 = 1;
 /// Sorting compares all pairs of elements, in both directions.
 const SORT_COST_FACTOR: f64 = 2.0;
 
-const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
+const ONE_UNIT: CallEstimate = CallEstimate::from_cost(CostEstimate::fixed(1));
 
 /// Creation of a sublist.
 pub const SLICED: Costs = Costs::new(
@@ -113,7 +113,7 @@ fn set_operation(call: &Call<'_>, sizes: &dyn SizeEstimator, factor: f64) -> Cal
         return ONE_UNIT;
     };
     let product = cost::size_of(sizes, left).times(cost::size_of(sizes, right));
-    CallEstimate::of_cost(
+    CallEstimate::from_cost(
         product
             .by_factor(factor)
             .plus(CostEstimate::fixed(CALL_COST)),

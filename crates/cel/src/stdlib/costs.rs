@@ -14,7 +14,9 @@ use crate::value::Value;
 /// The right operand is not always evaluated.
 pub const LOGIC: Costs = Costs::new(
     StaticCost::WithArgs(|_, arg_costs| match arg_costs {
-        [left, right] => CallEstimate::of_cost(CostEstimate::new(left.min, left.plus(*right).max)),
+        [left, right] => {
+            CallEstimate::from_cost(CostEstimate::new(left.min, left.plus(*right).max))
+        }
         _ => ONE_UNIT,
     }),
     RuntimeCost::Fixed(1),
@@ -26,7 +28,7 @@ pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), Run
 /// Comparison with a prefix or suffix. The measured cost uses the whole string.
 pub const AFFIX: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
-        [affix] => CallEstimate::of_cost(traversal(size_or_unknown(affix))),
+        [affix] => CallEstimate::from_cost(traversal(size_or_unknown(affix))),
         _ => ONE_UNIT,
     }),
     RuntimeCost::ByArgs(first_traversed),
@@ -78,7 +80,7 @@ pub const QUOTED: Costs = Costs::new(
 /// Parsing of a format string, excluding the arguments.
 pub const FORMATTED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.target {
-        Some(format) => CallEstimate::of_cost(traversal(size_or_unknown(format))),
+        Some(format) => CallEstimate::from_cost(traversal(size_or_unknown(format))),
         None => ONE_UNIT,
     }),
     RuntimeCost::ByArgs(first_traversed),
@@ -88,7 +90,7 @@ pub const FORMATTED: Costs = Costs::new(
 /// does not take into account.
 pub const IN_LIST: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
-        [_, list] => CallEstimate::of_cost(size_or_unknown(list).by_factor(1.0)),
+        [_, list] => CallEstimate::from_cost(size_or_unknown(list).by_factor(1.0)),
         _ => ONE_UNIT,
     }),
     RuntimeCost::ByArgs(|args| size_of(args, 1)),
@@ -101,7 +103,7 @@ pub const MATCHED: Costs = Costs::new(
             // Matching an empty string has the cost of the regular expression.
             let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
             let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
-            CallEstimate::of_cost(traversal(text).times(regex))
+            CallEstimate::from_cost(traversal(text).times(regex))
         }
         _ => ONE_UNIT,
     }),
@@ -113,7 +115,7 @@ pub const CONTAINED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
         (Some(text), [part]) => {
             let part = traversal(size_or_unknown(part));
-            CallEstimate::of_cost(traversal(size_or_unknown(text)).times(part))
+            CallEstimate::from_cost(traversal(size_or_unknown(text)).times(part))
         }
         _ => ONE_UNIT,
     }),
@@ -149,7 +151,7 @@ pub const COMPARED: Costs = Costs::new(
     RuntimeCost::ByArgs(measured_comparison),
 );
 
-const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
+const ONE_UNIT: CallEstimate = CallEstimate::from_cost(CostEstimate::fixed(1));
 
 /// Estimates the cost of [`COMPARED`].
 #[must_use]
@@ -157,7 +159,7 @@ pub fn estimated_comparison(call: &Call<'_>, _: &dyn SizeEstimator) -> CallEstim
     match call.args {
         [left, right] => {
             let shorter = size_or_unknown(left).max.min(size_or_unknown(right).max);
-            CallEstimate::of_cost(traversal(SizeEstimate::new(shorter.min(1), shorter)))
+            CallEstimate::from_cost(traversal(SizeEstimate::new(shorter.min(1), shorter)))
         }
         _ => ONE_UNIT,
     }

@@ -48,17 +48,17 @@ impl Follow {
     }
 }
 
-pub(super) const END: TokenSet = TokenSet::of(&[End]);
-pub(super) const QUESTION: TokenSet = TokenSet::of(&[Question]);
-pub(super) const COLON: TokenSet = TokenSet::of(&[Colon]);
-pub(super) const COMMA: TokenSet = TokenSet::of(&[Comma]);
-pub(super) const OR: TokenSet = TokenSet::of(&[Or]);
-pub(super) const AND: TokenSet = TokenSet::of(&[And]);
-pub(super) const CLOSE_PAREN: TokenSet = TokenSet::of(&[CloseParen]);
-pub(super) const CLOSE_BRACKET: TokenSet = TokenSet::of(&[CloseBracket]);
-pub(super) const COMMA_BRACKET: TokenSet = TokenSet::of(&[Comma, CloseBracket]);
-pub(super) const COMMA_BRACE: TokenSet = TokenSet::of(&[Comma, CloseBrace]);
-pub(super) const RELATIONS: TokenSet = TokenSet::of(&[
+pub(super) const END: TokenSet = TokenSet::new(&[End]);
+pub(super) const QUESTION: TokenSet = TokenSet::new(&[Question]);
+pub(super) const COLON: TokenSet = TokenSet::new(&[Colon]);
+pub(super) const COMMA: TokenSet = TokenSet::new(&[Comma]);
+pub(super) const OR: TokenSet = TokenSet::new(&[Or]);
+pub(super) const AND: TokenSet = TokenSet::new(&[And]);
+pub(super) const CLOSE_PAREN: TokenSet = TokenSet::new(&[CloseParen]);
+pub(super) const CLOSE_BRACKET: TokenSet = TokenSet::new(&[CloseBracket]);
+pub(super) const COMMA_BRACKET: TokenSet = TokenSet::new(&[Comma, CloseBracket]);
+pub(super) const COMMA_BRACE: TokenSet = TokenSet::new(&[Comma, CloseBrace]);
+pub(super) const RELATIONS: TokenSet = TokenSet::new(&[
     Equals,
     NotEquals,
     In,
@@ -67,12 +67,12 @@ pub(super) const RELATIONS: TokenSet = TokenSet::of(&[
     GreaterEquals,
     Greater,
 ]);
-pub(super) const ARITHMETIC: TokenSet = TokenSet::of(&[Star, Slash, Percent, Plus, Minus]);
-pub(super) const MEMBER: TokenSet = TokenSet::of(&[Dot, OpenBracket]);
-pub(super) const FIELD_NAME: TokenSet = TokenSet::of(&[Ident, EscapedIdent]);
+pub(super) const ARITHMETIC: TokenSet = TokenSet::new(&[Star, Slash, Percent, Plus, Minus]);
+pub(super) const MEMBER: TokenSet = TokenSet::new(&[Dot, OpenBracket]);
+pub(super) const FIELD_NAME: TokenSet = TokenSet::new(&[Ident, EscapedIdent]);
 
 /// First tokens of a member, the operand of a unary minus.
-pub(super) const MEMBER_START: TokenSet = TokenSet::of(&[
+pub(super) const MEMBER_START: TokenSet = TokenSet::new(&[
     OpenBracket,
     OpenBrace,
     OpenParen,
@@ -90,7 +90,7 @@ pub(super) const MEMBER_START: TokenSet = TokenSet::of(&[
 ]);
 
 /// First tokens of an expression.
-pub(super) const EXPR_START: TokenSet = MEMBER_START.union(TokenSet::of(&[Exclamation]));
+pub(super) const EXPR_START: TokenSet = MEMBER_START.union(TokenSet::new(&[Exclamation]));
 /// First tokens of an element or a key.
 pub(super) const OPT_EXPR_START: TokenSet = EXPR_START.union(QUESTION);
 /// First tokens of a field of a message literal.

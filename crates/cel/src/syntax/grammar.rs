@@ -71,7 +71,7 @@ impl Parser<'_> {
 
     fn operator(
         &mut self,
-        at: Token,
+        token: Token,
         function: &'static str,
         args: &[ExprId],
         depth: u32,
@@ -81,7 +81,7 @@ impl Parser<'_> {
             target: None,
             args: args.into(),
         };
-        self.add(at.offset, call, depth)
+        self.add(token.offset, call, depth)
     }
 
     /// Creates a call, or expands it if it is a macro.
@@ -123,10 +123,10 @@ impl Parser<'_> {
             Some(Err(MacroError::TooLarge)) => {
                 return Err(self.too_large());
             }
-            Some(Err(MacroError::Invalid(at, message))) => {
-                let at = self.builder.offset(at);
-                self.report_semantic(at, Code::InvalidMacroCall, message);
-                self.builder.add(at, Expr::Unspecified)
+            Some(Err(MacroError::Invalid(offset, message))) => {
+                let offset = self.builder.offset(offset);
+                self.report_semantic(offset, Code::InvalidMacroCall, message);
+                self.builder.add(offset, Expr::Unspecified)
             }
         };
         Ok(Parsed { id, depth })
@@ -137,7 +137,7 @@ impl Parser<'_> {
         let from = self.mark();
         let mut parsed = self.conditional_or(follow.then(follow::QUESTION, Nullable))?;
         if self.current() == Kind::Question {
-            let at = self.take();
+            let token = self.take();
             let yes = self.conditional_or(follow.then(follow::COLON, Required))?;
             self.set_state(40);
             let colon = self.expect(
@@ -151,7 +151,7 @@ impl Parser<'_> {
                 None => self.missing(),
             };
             let depth = deepest(&[parsed, yes, no]) + 1;
-            parsed = self.operator(at, "_?_:_", &[parsed.id, yes.id, no.id], depth);
+            parsed = self.operator(token, "_?_:_", &[parsed.id, yes.id, no.id], depth);
             self.nests(from);
         }
         self.exit(Counted::Expr);
@@ -194,7 +194,7 @@ impl Parser<'_> {
         operators: &[Token],
     ) -> Parsed {
         let middle = operators.len() / 2;
-        let (Some(&at), Some((left, right))) =
+        let (Some(&token), Some((left, right))) =
             (operators.get(middle), terms.split_at_checked(middle + 1))
         else {
             return match terms.first() {
@@ -207,7 +207,7 @@ impl Parser<'_> {
         let left = self.balanced(function, left, left_operators);
         let right = self.balanced(function, right, right_operators);
         let depth = left.depth.max(right.depth);
-        self.operator(at, function, &[left.id, right.id], depth)
+        self.operator(token, function, &[left.id, right.id], depth)
     }
 
     fn relation(&mut self, follow: Follow) -> Rule {
@@ -216,12 +216,12 @@ impl Parser<'_> {
         let operand_follow = follow.then(follow::RELATIONS, Nullable);
         let mut left = self.calc(0, operand_follow)?;
         while let Some(function) = self.current().relation() {
-            let at = self.take();
+            let token = self.take();
             self.enter(Counted::Relation)?;
             let right = self.calc(0, operand_follow.then(follow::RELATIONS, Nullable))?;
             self.exit(Counted::Relation);
             let depth = left.depth.max(right.depth) + 1;
-            left = self.operator(at, function, &[left.id, right.id], depth);
+            left = self.operator(token, function, &[left.id, right.id], depth);
             self.nests(from);
         }
         self.exit(Counted::Relation);
@@ -236,10 +236,10 @@ impl Parser<'_> {
         while let Some((function, binds)) = self.current().arithmetic()
             && binds >= precedence
         {
-            let at = self.take();
+            let token = self.take();
             let right = self.calc(binds + 1, operand_follow)?;
             let depth = left.depth.max(right.depth) + 1;
-            left = self.operator(at, function, &[left.id, right.id], depth);
+            left = self.operator(token, function, &[left.id, right.id], depth);
             self.nests(from);
         }
         self.exit(Counted::Calc);
@@ -247,9 +247,9 @@ impl Parser<'_> {
     }
 
     /// Returns the placeholder for a missing operand.
-    fn no_operand(&mut self, at: Token) -> Parsed {
+    fn no_operand(&mut self, token: Token) -> Parsed {
         let literal = Literal::String("<<error>>".into());
-        self.add(at.offset, Expr::Literal(literal), 0)
+        self.add(token.offset, Expr::Literal(literal), 0)
     }
 
     fn unary(&mut self, follow: Follow) -> Rule {
@@ -276,15 +276,21 @@ impl Parser<'_> {
         }
     }
 
-    fn signed(&mut self, at: Token, function: &'static str, n: usize, operand: Parsed) -> Parsed {
+    fn signed(
+        &mut self,
+        token: Token,
+        function: &'static str,
+        n: usize,
+        operand: Parsed,
+    ) -> Parsed {
         if n.is_multiple_of(2) {
             return operand;
         }
-        self.operator(at, function, &[operand.id], operand.depth)
+        self.operator(token, function, &[operand.id], operand.depth)
     }
 
     fn not(&mut self, follow: Follow) -> Rule {
-        let at = self.take();
+        let token = self.take();
         let mut n = 1;
         loop {
             self.set_state(90);
@@ -296,11 +302,11 @@ impl Parser<'_> {
             n += 1;
         }
         let operand = self.member(follow)?;
-        Ok(self.signed(at, "!_", n, operand))
+        Ok(self.signed(token, "!_", n, operand))
     }
 
     fn negation(&mut self, follow: Follow) -> Rule {
-        let at = self.take();
+        let token = self.take();
         let mut n = 1;
         loop {
             self.set_state(96);
@@ -313,7 +319,7 @@ impl Parser<'_> {
             if let Some(ahead) = unfit {
                 self.fail(ahead, Expected::Operand, follow)?;
                 let operand = self.missing();
-                return Ok(self.signed(at, "-_", n, operand));
+                return Ok(self.signed(token, "-_", n, operand));
             }
             if self.current() != Kind::Minus {
                 break;
@@ -322,7 +328,7 @@ impl Parser<'_> {
             n += 1;
         }
         let operand = self.member(follow)?;
-        Ok(self.signed(at, "-_", n, operand))
+        Ok(self.signed(token, "-_", n, operand))
     }
 
     fn member(&mut self, follow: Follow) -> Rule {
@@ -352,7 +358,7 @@ impl Parser<'_> {
 
     /// Parses a selection. The flag is true if the rule ended with an error.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
-        let at = self.take();
+        let token = self.take();
         let depth = operand.depth + 1;
         self.set_state(107);
         let optional = self.current() == Kind::Question;
@@ -371,14 +377,14 @@ impl Parser<'_> {
         let operand = operand.id;
         let parsed = if optional {
             let name = self.add(start.offset, Expr::Literal(Literal::String(field)), 0);
-            self.operator(at, "_?._", &[operand, name.id], depth)
+            self.operator(token, "_?._", &[operand, name.id], depth)
         } else {
             let select = Expr::Select {
                 operand,
                 field,
                 test_only: false,
             };
-            self.add(at.offset, select, depth)
+            self.add(token.offset, select, depth)
         };
         Ok((parsed, false))
     }
@@ -543,10 +549,10 @@ impl Parser<'_> {
         Ok(self.add(token.offset, Expr::Ident(shared(name)), 0))
     }
 
-    fn reserved(&mut self, at: Token, word: &str) -> Parsed {
+    fn reserved(&mut self, token: Token, word: &str) -> Parsed {
         let message = format!("reserved identifier: {word}");
-        self.report_semantic(at.offset, Code::Syntax, message);
-        self.add(at.offset, Expr::Unspecified, 0)
+        self.report_semantic(token.offset, Code::Syntax, message);
+        self.add(token.offset, Expr::Unspecified, 0)
     }
 
     fn message(&mut self, follow: Follow) -> Rule {

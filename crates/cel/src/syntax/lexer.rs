@@ -341,18 +341,18 @@ impl<'a> Lexer<'a> {
         multiline: bool,
         closed: impl Fn(usize) -> Option<usize>,
     ) -> Scan {
-        let mut at = from;
-        while at < self.bytes.len() {
-            if let Some(end) = closed(at) {
+        let mut index = from;
+        while index < self.bytes.len() {
+            if let Some(end) = closed(index) {
                 return Scan::Token(Kind::String, end);
             }
-            match self.byte(at) {
-                b'\\' if !raw => match self.escape(at + 1) {
-                    Ok(end) => at = end,
+            match self.byte(index) {
+                b'\\' if !raw => match self.escape(index + 1) {
+                    Ok(end) => index = end,
                     Err(stuck) => return Scan::Stuck(stuck),
                 },
-                b'\n' | b'\r' if !multiline => return Scan::Stuck(at),
-                _ => at += 1,
+                b'\n' | b'\r' if !multiline => return Scan::Stuck(index),
+                _ => index += 1,
             }
         }
         Scan::Stuck(self.bytes.len())

@@ -50,7 +50,7 @@ pub(super) struct Finding {
 
 /// The error if the expressions of a policy together exceed the limit.
 const TOO_LARGE_POLICY: &str =
-    "the expressions together are too large to be judged; write fewer or smaller ones";
+    "the expressions together are too large to be checked; write fewer or smaller ones";
 
 /// A parsed subexpression.
 #[derive(Clone, Copy, Debug)]
@@ -397,7 +397,7 @@ impl<'t> Parser<'t> {
             return Ok(Some(self.take()));
         }
         self.count_recovery()?;
-        if self.drop_token(TokenSet::of(&[kind]), expected)? {
+        if self.drop_token(TokenSet::new(&[kind]), expected)? {
             return Ok(Some(self.take()));
         }
         let current = self.peek_token(0);

@@ -184,7 +184,7 @@ impl TokenSet {
 
     /// Creates the set of `kinds`.
     #[must_use]
-    pub const fn of(kinds: &[Kind]) -> Self {
+    pub const fn new(kinds: &[Kind]) -> Self {
         let mut bits = 0;
         let mut rest = kinds;
         while let [first, tail @ ..] = rest {

@@ -95,7 +95,7 @@ fn uint_to(value: u64, to: &Type) -> Option<Result<Value, EvalError>> {
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "what does not fit is refused before"
+    reason = "values out of range are rejected before"
 )]
 fn double_to(value: f64, to: &Type) -> Option<Result<Value, EvalError>> {
     let is_int = value > i64::MIN as f64 && value < i64::MAX as f64;

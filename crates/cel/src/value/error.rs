@@ -50,7 +50,7 @@ const CUT: &str = "...";
 /// Creates the error for exceeding a limit of this implementation.
 impl From<Exceeded> for EvalError {
     fn from(limit: Exceeded) -> Self {
-        Self::of_kind(ErrorKind::Limit(limit), limit.to_string())
+        Self::with_kind(ErrorKind::Limit(limit), limit.to_string())
     }
 }
 
@@ -73,13 +73,13 @@ impl EvalError {
     /// Creates an error that is a value, with the given message.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self::of_kind(ErrorKind::Value, message.into())
+        Self::with_kind(ErrorKind::Value, message.into())
     }
 
     /// Creates an error that ends the evaluation, with the given message.
     #[must_use]
     pub fn cancelled(message: impl Into<String>) -> Self {
-        Self::of_kind(ErrorKind::Cancelled, message.into())
+        Self::with_kind(ErrorKind::Cancelled, message.into())
     }
 
     /// Creates the error for a panic of upstream, with the message of the panic.
@@ -87,10 +87,10 @@ impl EvalError {
     /// Source: cel-go `cel/program.go`, `prog.Eval` (`internal error: %v`).
     #[must_use]
     pub fn internal(panic: &str) -> Self {
-        Self::of_kind(ErrorKind::Internal, format!("internal error: {panic}"))
+        Self::with_kind(ErrorKind::Internal, format!("internal error: {panic}"))
     }
 
-    fn of_kind(kind: ErrorKind, mut message: String) -> Self {
+    fn with_kind(kind: ErrorKind, mut message: String) -> Self {
         if message.len() > MAX_MESSAGE {
             cut(&mut message, MAX_MESSAGE);
         }

@@ -23,7 +23,7 @@ impl From<&serde_json::Value> for Value {
             },
             serde_json::Value::String(text) => Self::from(text.as_str()),
             serde_json::Value::Array(elements) => {
-                Self::List(List::of_json(elements.iter().map(Self::from).collect()))
+                Self::List(List::from_json(elements.iter().map(Self::from).collect()))
             }
             serde_json::Value::Object(fields) => Self::Map(Map::from_fields(
                 fields
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         while let Some(element) = elements.next_element()? {
             list.push(element);
         }
-        Ok(Value::List(List::of_json(list)))
+        Ok(Value::List(List::from_json(list)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {

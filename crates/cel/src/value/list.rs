@@ -52,19 +52,19 @@ pub struct List(Repr);
 #[derive(Clone, Debug)]
 enum Repr {
     Flat(Arc<Elements>),
-    Joined(Arc<Joined>),
+    Concat(Arc<ConcatList>),
     Source(Arc<dyn ListSource>),
     /// The accumulator of a comprehension; elements are appended in place.
-    Growing(Arc<Growing>),
+    Mutable(Arc<MutableList>),
 }
 
 /// A mutable list. Concatenation modifies it for all references.
 ///
 /// Source: cel-go `common/types/list.go`, `mutableList`.
 #[derive(Debug, Default)]
-struct Growing(Mutex<Elements>);
+struct MutableList(Mutex<Elements>);
 
-impl Growing {
+impl MutableList {
     fn lock(&self) -> MutexGuard<'_, Elements> {
         // Elements are appended one at a time, so the list remains valid after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -83,7 +83,7 @@ enum Origin {
     Json,
     /// A concatenation, copied because it is short. Concatenated lists have a different Go type and compare
     /// differently.
-    Joined,
+    Concatenation,
 }
 
 impl Drop for Elements {
@@ -96,13 +96,13 @@ impl Drop for Elements {
 
 /// A concatenation of two lists.
 #[derive(Debug)]
-struct Joined {
+struct ConcatList {
     left: List,
     right: List,
     len: usize,
 }
 
-impl Drop for Joined {
+impl Drop for ConcatList {
     fn drop(&mut self) {
         let left = std::mem::take(&mut self.left);
         let right = std::mem::take(&mut self.right);
@@ -132,7 +132,7 @@ impl List {
 
     /// Creates a list decoded from JSON.
     #[must_use]
-    pub fn of_json(elements: Vec<Value>) -> Self {
+    pub fn from_json(elements: Vec<Value>) -> Self {
         Self(Repr::Flat(Arc::new(Elements(elements, Origin::Json))))
     }
 
@@ -153,7 +153,7 @@ impl List {
     pub fn source(&self) -> Option<&Arc<dyn ListSource>> {
         match &self.0 {
             Repr::Source(source) => Some(source),
-            Repr::Flat(_) | Repr::Joined(_) | Repr::Growing(_) => None,
+            Repr::Flat(_) | Repr::Concat(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -162,19 +162,19 @@ impl List {
     /// No other value may contain it, or else it could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
-        Self(Repr::Growing(Arc::default()))
+        Self(Repr::Mutable(Arc::default()))
     }
 
     /// Returns true if the list is mutable.
     pub(crate) fn is_growing(&self) -> bool {
-        matches!(self.0, Repr::Growing(_))
+        matches!(self.0, Repr::Mutable(_))
     }
 
     /// Returns an immutable snapshot of the list.
     #[must_use]
     pub(crate) fn frozen(self) -> Self {
         match self.0 {
-            Repr::Growing(growing) => match Arc::try_unwrap(growing) {
+            Repr::Mutable(growing) => match Arc::try_unwrap(growing) {
                 Ok(owned) => {
                     let elements = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
                     Self(Repr::Flat(Arc::new(elements)))
@@ -192,9 +192,9 @@ impl List {
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Flat(elements) => elements.0.len(),
-            Repr::Joined(joined) => joined.len,
+            Repr::Concat(joined) => joined.len,
             Repr::Source(source) => source.len(),
-            Repr::Growing(growing) => growing.lock().0.len(),
+            Repr::Mutable(growing) => growing.lock().0.len(),
         }
     }
 
@@ -214,15 +214,18 @@ impl List {
     #[must_use]
     pub fn is_joined(&self) -> bool {
         match &self.0 {
-            Repr::Joined(_) => true,
-            Repr::Flat(elements) => elements.1 == Origin::Joined,
-            Repr::Source(_) | Repr::Growing(_) => false,
+            Repr::Concat(_) => true,
+            Repr::Flat(elements) => elements.1 == Origin::Concatenation,
+            Repr::Source(_) | Repr::Mutable(_) => false,
         }
     }
 
     /// Creates a concatenation that was copied into one list.
     fn copied(elements: Vec<Value>) -> Self {
-        Self(Repr::Flat(Arc::new(Elements(elements, Origin::Joined))))
+        Self(Repr::Flat(Arc::new(Elements(
+            elements,
+            Origin::Concatenation,
+        ))))
     }
 
     /// Returns the bytes that only this list uses, excluding its elements, or zero if it is shared.
@@ -231,16 +234,16 @@ impl List {
     pub(super) fn own_size(&self) -> usize {
         match &self.0 {
             Repr::Flat(elements) => size_of_new(elements, size_of_elements(elements.0.capacity())),
-            Repr::Joined(joined) if Arc::strong_count(joined) == 1 => {
+            Repr::Concat(joined) if Arc::strong_count(joined) == 1 => {
                 let of_right = match &joined.right.0 {
                     Repr::Flat(right) => size_of_new(right, size_of_elements(right.0.capacity())),
-                    Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => 0,
+                    Repr::Concat(_) | Repr::Source(_) | Repr::Mutable(_) => 0,
                 };
-                size_of::<Joined>()
+                size_of::<ConcatList>()
                     .saturating_add(ALLOCATION)
                     .saturating_add(of_right)
             }
-            Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => 0,
+            Repr::Concat(_) | Repr::Source(_) | Repr::Mutable(_) => 0,
         }
     }
 
@@ -248,15 +251,15 @@ impl List {
     /// concatenation is a new list.
     pub(crate) fn join_size(&self, other: &Self) -> usize {
         match &self.0 {
-            Repr::Growing(_) => other.len().saturating_mul(GROWN_ELEMENT),
-            Repr::Flat(_) | Repr::Joined(_) | Repr::Source(_) => 0,
+            Repr::Mutable(_) => other.len().saturating_mul(GROWN_ELEMENT),
+            Repr::Flat(_) | Repr::Concat(_) | Repr::Source(_) => 0,
         }
     }
 
     /// Returns the bytes that [`List::frozen`] copies.
     pub(super) fn frozen_size(&self) -> usize {
         match &self.0 {
-            Repr::Growing(growing) if Arc::strong_count(growing) > 1 => {
+            Repr::Mutable(growing) if Arc::strong_count(growing) > 1 => {
                 size_of_elements(self.len())
             }
             _ => 0,
@@ -267,9 +270,9 @@ impl List {
     pub(super) fn address(&self) -> usize {
         match &self.0 {
             Repr::Flat(elements) => Arc::as_ptr(elements).addr(),
-            Repr::Joined(joined) => Arc::as_ptr(joined).addr(),
+            Repr::Concat(joined) => Arc::as_ptr(joined).addr(),
             Repr::Source(source) => Arc::as_ptr(source).cast::<()>().addr(),
-            Repr::Growing(growing) => Arc::as_ptr(growing).addr(),
+            Repr::Mutable(growing) => Arc::as_ptr(growing).addr(),
         }
     }
 
@@ -281,8 +284,8 @@ impl List {
             match &list.0 {
                 Repr::Flat(elements) => return elements.0.get(index).cloned(),
                 Repr::Source(source) => return source.get(index),
-                Repr::Growing(growing) => return growing.lock().0.get(index).cloned(),
-                Repr::Joined(joined) => match index.checked_sub(joined.left.len()) {
+                Repr::Mutable(growing) => return growing.lock().0.get(index).cloned(),
+                Repr::Concat(joined) => match index.checked_sub(joined.left.len()) {
                     None => list = &joined.left,
                     Some(rest) => (list, index) = (&joined.right, rest),
                 },
@@ -295,7 +298,7 @@ impl List {
     pub fn as_slice(&self) -> Option<&[Value]> {
         match &self.0 {
             Repr::Flat(elements) => Some(&elements.0),
-            Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => None,
+            Repr::Concat(_) | Repr::Source(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -316,7 +319,7 @@ impl List {
                 Ok(mut owned) => std::mem::take(&mut owned.0),
                 Err(shared) => shared.0.clone(),
             },
-            Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => self.iter().collect(),
+            Repr::Concat(_) | Repr::Source(_) | Repr::Mutable(_) => self.iter().collect(),
         }
     }
 
@@ -325,7 +328,7 @@ impl List {
     /// Source: cel-go `common/types/list.go`, `baseList.Add`, `concatList`, `mutableList.Add`.
     #[must_use]
     pub fn join(mut self, other: &Self) -> Self {
-        if let Repr::Growing(growing) = &self.0 {
+        if let Repr::Mutable(growing) = &self.0 {
             // `other` may be this list, so it is read before locking.
             let appended: Vec<Value> = other.iter().collect();
             growing.lock().0.extend(appended);
@@ -343,7 +346,7 @@ impl List {
             && let Some(owned) = Arc::get_mut(elements)
         {
             owned.0.extend(other.iter());
-            owned.1 = Origin::Joined;
+            owned.1 = Origin::Concatenation;
             return self;
         }
         if len <= SHORT {
@@ -351,17 +354,17 @@ impl List {
         }
         // Repeated concatenation with short lists merges the last short ones, to limit the number of nodes.
         if other.len() <= SHORT
-            && let Repr::Joined(joined) = &self.0
+            && let Repr::Concat(joined) = &self.0
             && joined.right.len() <= SHORT
         {
             let right = Self::new(joined.right.iter().chain(other.iter()).collect());
-            return Self(Repr::Joined(Arc::new(Joined {
+            return Self(Repr::Concat(Arc::new(ConcatList {
                 left: joined.left.clone(),
                 right,
                 len,
             })));
         }
-        Self(Repr::Joined(Arc::new(Joined {
+        Self(Repr::Concat(Arc::new(ConcatList {
             left: self,
             right: other.clone(),
             len,
@@ -376,13 +379,13 @@ impl List {
                     pending.append(&mut owned.0);
                 }
             }
-            Repr::Joined(joined) => {
+            Repr::Concat(joined) => {
                 if let Some(mut owned) = Arc::into_inner(joined) {
                     pending.push(Value::List(std::mem::take(&mut owned.left)));
                     pending.push(Value::List(std::mem::take(&mut owned.right)));
                 }
             }
-            Repr::Growing(growing) => {
+            Repr::Mutable(growing) => {
                 if let Some(owned) = Arc::into_inner(growing) {
                     let mut owned = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
                     pending.append(&mut owned.0);
@@ -428,7 +431,7 @@ impl Iterator for Iter<'_> {
                 self.current = None;
             }
             let list = self.pending.pop()?;
-            if let Repr::Joined(joined) = &list.0 {
+            if let Repr::Concat(joined) = &list.0 {
                 self.pending.push(&joined.right);
                 self.pending.push(&joined.left);
             } else {

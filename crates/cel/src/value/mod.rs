@@ -20,8 +20,8 @@ mod go;
 mod json;
 mod list;
 mod map;
+mod native;
 mod opaque;
-mod passed;
 
 use std::sync::Arc;
 

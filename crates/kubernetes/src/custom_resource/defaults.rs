@@ -12,36 +12,36 @@ use super::outcome::shown;
 use super::schema::{Schema, any_below};
 use super::value::{Place, Walk};
 use crate::defaulting;
-use crate::validation_rules::definition::judge_with;
+use crate::validation_rules::definition::validate_rules_with;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{
     DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
 
-/// Validates the rules of `definition` like [`judge`](crate::validation_rules::judge), and its defaults. The API server
-/// validates the defaults against the schema before it compiles the rules.
+/// Validates the rules of `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and its
+/// defaults. The API server validates the defaults against the schema before it compiles the rules.
 #[must_use]
-pub fn judge(definition: &Json) -> DefinitionVerdict {
-    judge_with(definition, &default_errors)
+pub fn validate_definition(definition: &Json) -> DefinitionVerdict {
+    validate_rules_with(definition, &default_errors)
 }
 
 /// Returns the errors of the defaults in `schema`, the structural schema of a resource with bounded depth.
 fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
-    if any_below(schema, |schema| of(schema).is_some()) {
+    if any_below(schema, |schema| default_of(schema).is_some()) {
         walk(schema, path, true, &mut errors);
     }
     errors
 }
 
 /// Returns the default of a schema. A null counts as no default.
-fn of(schema: &Json) -> Option<&Json> {
+fn default_of(schema: &Json) -> Option<&Json> {
     schema.get("default").filter(|default| !default.is_null())
 }
 
 fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<DefinitionError>) {
     let is_resource = is_root || embedded::is_embedded(schema);
-    if let Some(default) = of(schema) {
+    if let Some(default) = default_of(schema) {
         let path = path.field("default");
         let faults = faults(schema, default, is_resource);
         errors.extend(faults.into_iter().map(|fault| DefinitionError {
@@ -92,16 +92,16 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         return errors;
     }
     // Compile errors are reported with the rules.
-    let Ok(rules) = Validator::of_part(schema, is_resource) else {
+    let Ok(rules) = Validator::from_part(schema, is_resource) else {
         return errors;
     };
     if rules.has_rules() {
-        // Runs once as an unchanged update and once as a creation.
-        let mut found = rules.validate_unchanged(default).errors;
-        if found.is_empty() {
-            found = rules.validate(default, None).errors;
+        // Validates an unchanged update first, then a creation.
+        let mut rule_errors = rules.validate_unchanged(default).errors;
+        if rule_errors.is_empty() {
+            rule_errors = rules.validate(default, None).errors;
         }
-        errors.append(&mut found);
+        errors.append(&mut rule_errors);
     }
     errors
 }
@@ -137,19 +137,19 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         let definition = json!({"spec": {"versions": [
             {"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
-        let verdict = judge(&definition);
+        let verdict = validate_definition(&definition);
         let below = "spec.validation.openAPIV3Schema.properties[spec]";
-        let found: Vec<_> = verdict
+        let errors: Vec<_> = verdict
             .errors
             .iter()
-            .map(|found| found.error.to_string().replace(below, "~"))
+            .map(|errors| errors.error.to_string().replace(below, "~"))
             .collect();
-        assert_eq!(found, expect);
+        assert_eq!(errors, expect);
     }
 
     /// Source: the answers of a real API server, `e2e/tests/custom_resources.rs`.
     #[test]
-    fn defaults_are_held_against_schema_and_rules() {
+    fn defaults_are_validated_against_schema_and_rules() {
         let rule = json!([{"rule": "self.n > 3", "message": "too few"}]);
         let integer = json!({"type": "integer"});
         check(

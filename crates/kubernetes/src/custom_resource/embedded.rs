@@ -108,6 +108,6 @@ fn resource(fields: &Map<String, Json>, path: &Path<'_>, errors: &mut Vec<FieldE
         let metadata = Metadata(Some(&metadata));
         let is_namespaced = !metadata.text("namespace").is_empty();
         let path = path.field("metadata");
-        Errors { found: errors }.of_object(metadata, is_namespaced, path_segment, &path);
+        Errors { list: errors }.validate_object(metadata, is_namespaced, path_segment, &path);
     }
 }

@@ -140,9 +140,9 @@ fn set_identity(item: &Json) -> String {
 }
 
 /// The paths of duplicate elements.
-struct Repeated(Vec<usize>);
+struct Duplicates(Vec<usize>);
 
-impl Repeated {
+impl Duplicates {
     fn zip_items(self, items: &[Json]) -> impl Iterator<Item = (usize, &Json)> {
         self.0
             .into_iter()
@@ -150,15 +150,15 @@ impl Repeated {
     }
 }
 
-fn repeated(identities: impl Iterator<Item = String>) -> Repeated {
+fn repeated(identities: impl Iterator<Item = String>) -> Duplicates {
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut found = Vec::new();
+    let mut duplicates = Vec::new();
     for (n, identity) in identities.enumerate() {
         let times = seen.entry(identity).or_default();
         if *times == 1 {
-            found.push(n);
+            duplicates.push(n);
         }
         *times = times.saturating_add(1);
     }
-    Repeated(found)
+    Duplicates(duplicates)
 }

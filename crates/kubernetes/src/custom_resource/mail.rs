@@ -8,15 +8,15 @@ use crate::library::net;
 
 /// Returns true if `text` is an address, with or without a name, or a group with one address.
 pub(super) fn is_address(text: &str) -> bool {
-    let mut rest = Rest(text);
+    let mut rest = MailParser(text);
     let n = rest.address(true);
     n == Some(1) && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
 /// The remaining text. Methods return `None` on a syntax error.
-struct Rest<'t>(&'t str);
+struct MailParser<'t>(&'t str);
 
-impl<'t> Rest<'t> {
+impl<'t> MailParser<'t> {
     fn skip_space(&mut self) {
         self.0 = self.0.trim_start_matches([' ', '\t']);
     }
@@ -204,7 +204,7 @@ mod tests {
     use super::is_address;
 
     #[test]
-    fn addresses_are_read_as_go_does() {
+    fn is_address_agrees_with_go() {
         for text in [
             "a@b",
             " a.b@c.d ",

@@ -31,7 +31,7 @@ pub(super) struct Metadata<'a>(pub(super) Option<&'a Map<String, Json>>);
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 impl<'a> Metadata<'a> {
-    pub(super) fn of(object: &'a Json) -> Self {
+    pub(super) fn new(object: &'a Json) -> Self {
         Self(object.get("metadata").and_then(Json::as_object))
     }
 
@@ -41,10 +41,10 @@ impl<'a> Metadata<'a> {
 
     /// Returns `managedFields` if an API server could have written them.
     pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
-        let mut found = Vec::new();
-        let mut errors = Errors { found: &mut found };
+        let mut list = Vec::new();
+        let mut errors = Errors { list: &mut list };
         errors.managed_fields(self, &Path::ROOT);
-        self.get("managedFields").filter(|_| found.is_empty())
+        self.get("managedFields").filter(|_| list.is_empty())
     }
 
     pub(super) fn text(self, name: &str) -> &'a str {
@@ -91,7 +91,7 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
 
 /// Collects the errors of metadata.
 pub(super) struct Errors<'e> {
-    pub(super) found: &'e mut Vec<FieldError>,
+    pub(super) list: &'e mut Vec<FieldError>,
 }
 
 impl Errors<'_> {
@@ -102,7 +102,7 @@ impl Errors<'_> {
         value: Option<String>,
         detail: String,
     ) {
-        self.found.push(FieldError {
+        self.list.push(FieldError {
             kind,
             field: path.text(),
             value,
@@ -125,7 +125,7 @@ impl Errors<'_> {
     }
 
     /// Source: apimachinery `pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
-    pub(super) fn of_object(
+    pub(super) fn validate_object(
         &mut self,
         metadata: Metadata<'_>,
         is_namespaced: bool,
@@ -311,7 +311,12 @@ impl Errors<'_> {
     }
 
     /// Source: apimachinery `pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessorUpdate`.
-    pub(super) fn of_update(&mut self, new: Metadata<'_>, old: Metadata<'_>, path: &Path<'_>) {
+    pub(super) fn validate_update(
+        &mut self,
+        new: Metadata<'_>,
+        old: Metadata<'_>,
+        path: &Path<'_>,
+    ) {
         if old.get("deletionTimestamp").is_some() {
             self.no_new_finalizers(new, old, &path.field("finalizers"));
         }
@@ -342,10 +347,10 @@ impl Errors<'_> {
             "deletionGracePeriodSeconds",
         ] {
             let empty = Json::String(String::new());
-            let of = |metadata: Metadata<'_>| {
+            let value_of = |metadata: Metadata<'_>| {
                 metadata.get(name).filter(|value| **value != empty).cloned()
             };
-            let (new, old) = (of(new), of(old));
+            let (new, old) = (value_of(new), value_of(old));
             if new != old {
                 let is_text = matches!(name, "name" | "namespace" | "uid");
                 let value = match new {
@@ -367,14 +372,14 @@ impl Errors<'_> {
     }
 
     fn no_new_finalizers(&mut self, new: Metadata<'_>, old: Metadata<'_>, path: &Path<'_>) {
-        let of = |metadata: Metadata<'_>| -> BTreeSet<String> {
+        let value_of = |metadata: Metadata<'_>| -> BTreeSet<String> {
             let finalizers = metadata.list("finalizers").iter();
             finalizers
                 .filter_map(Json::as_str)
                 .map(str::to_owned)
                 .collect()
         };
-        let (new, old) = (of(new), of(old));
+        let (new, old) = (value_of(new), value_of(old));
         let added: Vec<String> = new.difference(&old).map(|name| go_quote(name)).collect();
         if !added.is_empty() {
             let detail = format!(

@@ -33,9 +33,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-pub use crate::validation_rules::{FieldError, FieldErrorKind, RuleWatcher, WatchedRule};
+pub use crate::validation_rules::{FieldError, FieldErrorKind, ObservedRule, RuleObserver};
 
-pub use defaults::judge;
+pub use defaults::validate_definition;
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;
@@ -65,7 +65,7 @@ pub enum Error {
     Schema(#[from] SchemaError),
     /// The API server cannot decode the object. Contains its error message.
     #[error("{0}")]
-    Unread(String),
+    Undecodable(String),
     /// The evaluation of the rules exceeds its budget, so the errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
@@ -192,8 +192,8 @@ impl Validator {
             has_status: served
                 .pointer("/subresources/status")
                 .is_some_and(|status| !status.is_null()),
-            scale: Scale::of(served),
-            values: ValueSchema::of_structural(json, false),
+            scale: Scale::new(served),
+            values: ValueSchema::from_structural(json, false),
             has_rules: rules.has_rules(),
             has_embedded: any_below(json, embedded::is_embedded),
             has_keyed_lists: any_below(json, lists::is_keyed),
@@ -214,19 +214,19 @@ impl Validator {
         before: Option<&Json>,
         namespace: &str,
     ) -> Result<Verdict, Error> {
-        self.validate_watched(object, before, namespace, None)
+        self.validate_observed(object, before, namespace, None)
     }
 
     /// Validates like [`Self::validate`], and notifies an observer of the evaluated rules.
     ///
     /// # Errors
     /// Same as [`Self::validate`].
-    pub fn validate_watched(
+    pub fn validate_observed(
         &self,
         object: &Json,
         before: Option<&Json>,
         namespace: &str,
-        watcher: Option<&dyn RuleWatcher>,
+        observer: Option<&dyn RuleObserver>,
     ) -> Result<Verdict, Error> {
         let object = self.read(object)?;
         let before = before
@@ -238,7 +238,7 @@ impl Validator {
         };
         self.place(&mut object, namespace);
         let mut errors = Vec::new();
-        let cost = self.errors(&object, before.as_ref(), &mut errors, watcher)?;
+        let cost = self.errors(&object, before.as_ref(), &mut errors, observer)?;
         Ok(Verdict {
             object,
             errors,
@@ -268,7 +268,7 @@ impl Validator {
     fn read(&self, object: &Json) -> Result<Json, Error> {
         check_form(object)?;
         let mut object =
-            read::read(object, &self.json, self.has_embedded).map_err(Error::Unread)?;
+            read::read(object, &self.json, self.has_embedded).map_err(Error::Undecodable)?;
         if let Some(fields) = object.as_object_mut() {
             fields.entry("metadata").or_insert_with(|| json!({}));
         }
@@ -331,7 +331,7 @@ impl Validator {
                 None => fields.remove("status"),
             };
         }
-        let old = Metadata::of(before);
+        let old = Metadata::new(before);
         let has_changed = !are_equal_besides_metadata(&object, before);
         let generation = old.number("generation");
         let metadata = metadata_of(&mut object);
@@ -389,24 +389,31 @@ impl Validator {
         object: &Json,
         before: Option<&Json>,
         errors: &mut Vec<FieldError>,
-        watcher: Option<&dyn RuleWatcher>,
+        observer: Option<&dyn RuleObserver>,
     ) -> Result<u64, Error> {
-        let metadata = Metadata::of(object);
+        let metadata = Metadata::new(object);
         let path = Path::ROOT.field("metadata");
         if let Some(before) = before {
-            let mut errors = Errors { found: errors };
-            errors.of_object(metadata, self.is_namespaced, metadata::path_segment, &path);
-            errors.of_update(metadata, Metadata::of(before), &path);
+            let mut errors = Errors { list: errors };
+            errors.validate_object(metadata, self.is_namespaced, metadata::path_segment, &path);
+            errors.validate_update(metadata, Metadata::new(before), &path);
         }
         let n_before = errors.len();
         self.type_errors(object, errors);
         if errors.len() == n_before {
-            let mut of_metadata = Errors { found: errors };
+            let mut metadata_errors = Errors { list: errors };
             match before {
                 None => {
-                    of_metadata.of_object(metadata, self.is_namespaced, metadata::subdomain, &path);
+                    metadata_errors.validate_object(
+                        metadata,
+                        self.is_namespaced,
+                        metadata::subdomain,
+                        &path,
+                    );
                 }
-                Some(before) => of_metadata.of_update(metadata, Metadata::of(before), &path),
+                Some(before) => {
+                    metadata_errors.validate_update(metadata, Metadata::new(before), &path)
+                }
             }
             self.value_errors(object, before, errors);
             if let Some(scale) = &self.scale {
@@ -427,7 +434,7 @@ impl Validator {
                 lists::validate(&self.json, fields, &Path::ROOT, &mut own);
             }
         }
-        let cost = self.rule_errors(object, before, &mut own, watcher)?;
+        let cost = self.rule_errors(object, before, &mut own, observer)?;
         errors.append(&mut own);
         Ok(cost)
     }
@@ -436,12 +443,12 @@ impl Validator {
     fn type_errors(&self, object: &Json, errors: &mut Vec<FieldError>) {
         let api_version = format!("{}/{}", self.group, self.version);
         for (name, expected) in [("kind", &self.kind), ("apiVersion", &api_version)] {
-            let found = object.get(name).and_then(Json::as_str).unwrap_or_default();
-            if found != expected {
+            let actual = object.get(name).and_then(Json::as_str).unwrap_or_default();
+            if actual != expected {
                 errors.push(FieldError {
                     kind: FieldErrorKind::Invalid,
                     field: name.to_owned(),
-                    value: Some(go_quote(found)),
+                    value: Some(go_quote(actual)),
                     detail: format!("must be {expected}"),
                 });
             }
@@ -473,7 +480,7 @@ impl Validator {
         object: &Json,
         before: Option<&Json>,
         errors: &mut Vec<FieldError>,
-        watcher: Option<&dyn RuleWatcher>,
+        observer: Option<&dyn RuleObserver>,
     ) -> Result<u64, Error> {
         if !self.has_rules {
             return Ok(0);
@@ -497,24 +504,26 @@ impl Validator {
             });
             return Ok(0);
         }
-        let mut found = (self.rules).validate_shallow(object, before, watcher);
-        if let Some(exceeded) = found.exceeded {
+        let mut result = (self.rules).validate_shallow(object, before, observer);
+        if let Some(exceeded) = result.exceeded {
             return Err(Error::Exceeded(exceeded));
         }
-        errors.append(&mut found.errors);
-        Ok(found.cost)
+        errors.append(&mut result.errors);
+        Ok(result.cost)
     }
 }
 
 /// Returns an error if the value is not an object or nests too deeply.
 fn check_form(object: &Json) -> Result<(), Error> {
     if !is_shallower(object, MAX_JSON_DEPTH) {
-        return Err(Error::Unread(format!(
+        return Err(Error::Undecodable(format!(
             "the object nests deeper than {MAX_JSON_DEPTH} levels"
         )));
     }
     if !object.is_object() {
-        return Err(Error::Unread("the object is no JSON object".to_owned()));
+        return Err(Error::Undecodable(
+            "the object is not a JSON object".to_owned(),
+        ));
     }
     Ok(())
 }

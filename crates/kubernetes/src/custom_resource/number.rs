@@ -164,7 +164,7 @@ impl<'s> Range<'s> {
             format => format!("with format {format}"),
         };
         let (type_, path) = (self.type_, place.text());
-        Some(Fault::nowhere(format!(
+        Some(Fault::without_path(format!(
             "{what} value must be of type {type_} {format} in {path}"
         )))
     }
@@ -183,7 +183,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
     // If a bound exceeds the range of the type, upstream continues with the number as a double.
-    let told = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
+    let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
         let is_fit = unfit.is_none();
@@ -197,13 +197,13 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
         let unfit = range.fault(Go::Double(minimum.at), "Minimum boundary", place);
         let is_fit = unfit.is_none();
         faults.extend(unfit);
-        faults.extend(beyond(value, minimum, is_fit, false).map(|detail| told(detail, is_fit)));
+        faults.extend(beyond(value, minimum, is_fit, false).map(|detail| fault(detail, is_fit)));
     }
     if let Some(maximum) = schema.maximum {
         let unfit = range.fault(Go::Double(maximum.at), "Maximum boundary", place);
         let is_fit = unfit.is_none();
         faults.extend(unfit);
-        faults.extend(beyond(value, maximum, is_fit, true).map(|detail| told(detail, is_fit)));
+        faults.extend(beyond(value, maximum, is_fit, true).map(|detail| fault(detail, is_fit)));
     }
     faults
 }

@@ -32,7 +32,7 @@ pub(super) struct Fault {
 const FEW: usize = 16;
 
 impl Outcome {
-    pub(super) fn of(fault: Fault) -> Self {
+    pub(super) fn from_fault(fault: Fault) -> Self {
         let mut outcome = Self::default();
         outcome.add(fault);
         outcome
@@ -94,7 +94,7 @@ impl Fault {
     }
 
     /// Creates an error whose message differs from `text`, the key for deduplication.
-    pub(super) fn told(
+    pub(super) fn with_key(
         path: &str,
         kind: FieldErrorKind,
         value: Option<String>,
@@ -107,7 +107,7 @@ impl Fault {
     }
 
     /// Creates an error for which the API server reports no path.
-    pub(super) fn nowhere(text: String) -> Self {
+    pub(super) fn without_path(text: String) -> Self {
         Self::new("", FieldErrorKind::Invalid, Some(go_quote("")), text)
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Returns the paths of a version of a definition, if it has the subresource.
-    pub(super) fn of(version: &Json) -> Option<Self> {
+    pub(super) fn new(version: &Json) -> Option<Self> {
         let scale = version.pointer("/subresources/scale")?;
         let text = |name: &str| scale.get(name).and_then(Json::as_str).map(str::to_owned);
         Some(Self {
@@ -103,9 +103,9 @@ fn nested<'a>(object: &'a Json, path: &str) -> Result<Option<&'a Json>, String> 
                 None => return Ok(None),
             },
             other => {
-                let found = type_text(other);
+                let type_ = type_text(other);
                 return Err(format!(
-                    "{way} accessor error: {found}, expected map[string]interface{{}}"
+                    "{way} accessor error: {type_}, expected map[string]interface{{}}"
                 ));
             }
         }

@@ -88,9 +88,9 @@ impl Walk {
         }
     }
 
-    fn of(&mut self, fault: Fault) -> Outcome {
+    fn outcome(&mut self, fault: Fault) -> Outcome {
         if self.take(fault.len()) {
-            Outcome::of(fault)
+            Outcome::from_fault(fault)
         } else {
             Outcome::default()
         }
@@ -149,12 +149,12 @@ impl Walk {
             }
         }
         if let Json::Number(number) = data {
-            let mut found = Outcome::default();
+            let mut inner = Outcome::default();
             for fault in number::faults(schema, number, place) {
-                self.add(&mut found, fault);
+                self.add(&mut inner, fault);
             }
-            found.count();
-            outcome.merge(found);
+            inner.count();
+            outcome.merge(inner);
             outcome.count();
         }
         if let Json::Array(items) = data {
@@ -178,7 +178,7 @@ impl Walk {
         let (type_, format) = number::type_of(data);
         if data.is_null() {
             if !schema.types.is_empty() && !schema.has_type("null") && !schema.nullable {
-                return self.of(invalid_type(&place.text(), &schema.types.join(","), "null"));
+                return self.outcome(invalid_type(&place.text(), &schema.types.join(","), "null"));
             }
             return outcome;
         }
@@ -188,14 +188,14 @@ impl Walk {
         let expected = schema.format.as_deref().unwrap_or_default();
         let is_text_or_list = data.is_string() || data.is_array();
         if !is_text_or_list && !expected.is_empty() && !is_listed && format != expected {
-            return self.of(invalid_type(&place.text(), expected, format));
+            return self.outcome(invalid_type(&place.text(), expected, format));
         }
         let takes_numbers = schema.has_type("number") || schema.has_type("integer");
         if !takes_numbers && !expected.is_empty() && is_text_or_list {
             return outcome;
         }
         if !is_listed {
-            return self.of(invalid_type(&place.text(), &schema.types.join(","), type_));
+            return self.outcome(invalid_type(&place.text(), &schema.types.join(","), type_));
         }
         outcome
     }
@@ -217,7 +217,7 @@ impl Walk {
                 0.. => format!("may not be more than {max} bytes"),
                 _ => "value is too long".to_owned(),
             };
-            return self.of(Fault::told(
+            return self.outcome(Fault::with_key(
                 &path,
                 FieldErrorKind::TooLong,
                 None,
@@ -227,7 +227,7 @@ impl Walk {
         }
         if let Some(min) = schema.min_length.filter(|min| n < *min) {
             let detail = format!("should be at least {min} chars long");
-            return self.of(invalid(&place.text(), go_quote(text), &detail));
+            return self.outcome(invalid(&place.text(), go_quote(text), &detail));
         }
         let Some(pattern) = &schema.pattern else {
             return Outcome::default();
@@ -246,7 +246,7 @@ impl Walk {
                 pattern.source
             ),
         };
-        self.of(invalid(&place.text(), go_quote(text), &detail))
+        self.outcome(invalid(&place.text(), go_quote(text), &detail))
     }
 
     /// Source: kube-openapi `pkg/validation/validate/validator.go`, `basicCommonValidator.Validate`.
@@ -270,7 +270,13 @@ impl Walk {
         let text = format!("{path} in body should be one of [{values}]");
         let detail = format!("supported values: {values}");
         let kind = FieldErrorKind::NotSupported;
-        self.of(Fault::told(&path, kind, Some(shown(data)), text, detail))
+        self.outcome(Fault::with_key(
+            &path,
+            kind,
+            Some(shown(data)),
+            text,
+            detail,
+        ))
     }
 
     /// Source: kube-openapi `pkg/validation/validate/slice_validator.go`, `schemaSliceValidator.Validate`.
@@ -358,7 +364,7 @@ impl Walk {
                 let kind = FieldErrorKind::Required;
                 self.add(
                     &mut outcome,
-                    Fault::told(&path, kind, None, text, String::new()),
+                    Fault::with_key(&path, kind, None, text, String::new()),
                 );
             }
         }
@@ -391,28 +397,31 @@ impl Walk {
     fn combined(&mut self, schema: &Schema, data: &Json, place: &Place<'_>) -> Outcome {
         let mut outcome = Outcome::default();
         if !schema.any_of.is_empty() {
-            let mut told: Option<Outcome> = None;
+            let mut selected: Option<Outcome> = None;
             for alternative in &schema.any_of {
-                let found = self.value(alternative, data, place, None);
-                if found.is_valid() {
-                    told = Some(found);
+                let result = self.value(alternative, data, place, None);
+                if result.is_valid() {
+                    selected = Some(result);
                     break;
                 }
-                if told
+                if selected
                     .as_ref()
-                    .is_none_or(|best| found.n_checks > best.n_checks)
+                    .is_none_or(|best| result.n_checks > best.n_checks)
                 {
-                    told = Some(found);
+                    selected = Some(result);
                 }
             }
-            if told.as_ref().is_some_and(|told| !told.is_valid()) {
+            if selected
+                .as_ref()
+                .is_some_and(|selected| !selected.is_valid())
+            {
                 let text = format!(
                     "{} must validate at least one schema (anyOf)",
                     go_quote(&place.text())
                 );
-                self.add(&mut outcome, Fault::nowhere(text));
+                self.add(&mut outcome, Fault::without_path(text));
             }
-            outcome.merge(told.unwrap_or_default());
+            outcome.merge(selected.unwrap_or_default());
         }
         if !schema.one_of.is_empty() {
             outcome.merge(self.one_of(&schema.one_of, data, place));
@@ -420,15 +429,15 @@ impl Walk {
         if !schema.all_of.is_empty() {
             let mut n_valid: usize = 0;
             for part in &schema.all_of {
-                let found = self.value(part, data, place, None);
-                n_valid = n_valid.saturating_add(usize::from(found.is_valid()));
-                outcome.merge(found);
+                let result = self.value(part, data, place, None);
+                n_valid = n_valid.saturating_add(usize::from(result.is_valid()));
+                outcome.merge(result);
             }
             if n_valid != schema.all_of.len() {
                 let end = if n_valid == 0 { ". None validated" } else { "" };
                 let path = go_quote(&place.text());
                 let text = format!("{path} must validate all the schemas (allOf){end}");
-                self.add(&mut outcome, Fault::nowhere(text));
+                self.add(&mut outcome, Fault::without_path(text));
             }
         }
         if let Some(not) = &schema.not
@@ -438,7 +447,7 @@ impl Walk {
                 "{} must not validate the schema (not)",
                 go_quote(&place.text())
             );
-            self.add(&mut outcome, Fault::nowhere(text));
+            self.add(&mut outcome, Fault::without_path(text));
         }
         outcome.count();
         outcome
@@ -450,29 +459,29 @@ impl Walk {
         let mut valid: Option<Outcome> = None;
         let mut n_valid: usize = 0;
         for alternative in alternatives {
-            let found = self.value(alternative, data, place, None);
-            if found.is_valid() {
+            let result = self.value(alternative, data, place, None);
+            if result.is_valid() {
                 n_valid = n_valid.saturating_add(1);
                 best = None;
-                valid.get_or_insert(found);
+                valid.get_or_insert(result);
             } else if n_valid == 0
                 && best
                     .as_ref()
-                    .is_none_or(|best| found.n_checks > best.n_checks)
+                    .is_none_or(|best| result.n_checks > best.n_checks)
             {
-                best = Some(found);
+                best = Some(result);
             }
         }
         if n_valid == 1 {
             return valid.unwrap_or_default();
         }
-        let found = match n_valid {
+        let reason = match n_valid {
             0 => "Found none valid".to_owned(),
             n => format!("Found {n} valid alternatives"),
         };
         let path = go_quote(&place.text());
-        let text = format!("{path} must validate one and only one schema (oneOf). {found}");
-        self.add(&mut outcome, Fault::nowhere(text));
+        let text = format!("{path} must validate one and only one schema (oneOf). {reason}");
+        self.add(&mut outcome, Fault::without_path(text));
         outcome.merge(best.unwrap_or_default());
         outcome
     }
@@ -494,10 +503,10 @@ pub(super) fn invalid(path: &str, value: String, detail: &str) -> Fault {
     Fault::new(path, FieldErrorKind::Invalid, Some(value), text)
 }
 
-fn invalid_type(path: &str, expected: &str, found: &str) -> Fault {
-    let found = go_quote(found);
-    let text = format!("{path} in body must be of type {expected}: {found}");
-    Fault::new(path, FieldErrorKind::TypeInvalid, Some(found), text)
+fn invalid_type(path: &str, expected: &str, actual: &str) -> Fault {
+    let actual = go_quote(actual);
+    let text = format!("{path} in body must be of type {expected}: {actual}");
+    Fault::new(path, FieldErrorKind::TypeInvalid, Some(actual), text)
 }
 
 fn too_many(path: &str, noun: &str, n: i64, max: i64) -> Fault {
@@ -507,7 +516,7 @@ fn too_many(path: &str, noun: &str, n: i64, max: i64) -> Fault {
         0.. => format!("must have at most {max} items"),
         _ => "has too many items".to_owned(),
     };
-    Fault::told(
+    Fault::with_key(
         path,
         FieldErrorKind::TooMany,
         Some(n.to_string()),

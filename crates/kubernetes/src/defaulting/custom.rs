@@ -51,7 +51,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(schema: &'a Value) -> Self {
+    fn new(schema: &'a Value) -> Self {
         Self {
             properties: schema.get("properties").and_then(Value::as_object),
             additional: additional(schema),
@@ -113,7 +113,7 @@ fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let depth = depth.saturating_add(1);
     match value {
         Value::Object(fields) => {
-            let declared = Fields::of(schema);
+            let declared = Fields::new(schema);
             if fields.values().any(Value::is_null) {
                 fields.retain(|name, value| {
                     let schema = declared.schema(name);
@@ -143,7 +143,7 @@ fn default(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let depth = depth.saturating_add(1);
     match value {
         Value::Object(fields) => {
-            let declared = Fields::of(schema);
+            let declared = Fields::new(schema);
             set_defaults(fields, declared);
             for (name, value) in fields.iter_mut() {
                 if !is_nested(value) && !value.is_null() {
@@ -206,7 +206,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                 fields.clear();
                 return;
             };
-            let declared = Fields::of(schema);
+            let declared = Fields::new(schema);
             fields.retain(|name, value| {
                 if is_resource && META.contains(&name.as_str()) {
                     return true;
@@ -250,7 +250,7 @@ fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let is_resource = is_true(schema, EMBEDDED);
     match value {
         Value::Object(fields) => {
-            let declared = Fields::of(schema);
+            let declared = Fields::new(schema);
             for (name, value) in fields.iter_mut() {
                 if is_resource && META.contains(&name.as_str()) {
                     continue;
@@ -277,7 +277,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn defaults_come_and_unknown_fields_go() {
+    fn complete_sets_defaults_and_prunes_unknown_fields() {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
             "size": {"type": "integer", "default": 3},
             "name": {"type": "string", "nullable": true, "default": "a"},

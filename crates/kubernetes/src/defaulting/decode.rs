@@ -87,7 +87,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     for (name, text) in ["apiVersion", "kind"].into_iter().zip(&mut texts) {
         match object.get(name) {
             None | Some(Value::Null) => {}
-            Some(Value::String(found)) => *text = found,
+            Some(Value::String(own)) => *text = own,
             Some(other) => {
                 return Err(format!(
                     "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field \
@@ -186,7 +186,7 @@ struct Decoder<'a> {
 impl Decoder<'_> {
     /// Returns the error of a value of another type. `within` is the struct of the last field of the path.
     fn mismatch(self, value: &Value, go: &Go<'_>, within: Option<&str>, stack: &[&str]) -> String {
-        let found = match (value, go.type_.shape()) {
+        let actual = match (value, go.type_.shape()) {
             (Value::Number(number), Shape::Int | Shape::Float | Shape::IntOrString) => {
                 format!("number {}", go_json::number_text(number))
             }
@@ -197,16 +197,16 @@ impl Decoder<'_> {
             Shape::Time | Shape::MicroTime | Shape::Duration => "string",
             _ => go.text,
         };
-        self.cannot(&found, expected, within, stack)
+        self.cannot(&actual, expected, within, stack)
     }
 
-    fn cannot(self, found: &str, expected: &str, within: Option<&str>, stack: &[&str]) -> String {
+    fn cannot(self, actual: &str, expected: &str, within: Option<&str>, stack: &[&str]) -> String {
         match within.filter(|_| self.decoding == Decoding::Json) {
             Some(within) => format!(
-                "json: cannot unmarshal {found} into Go struct field {within}.{} of type {expected}",
+                "json: cannot unmarshal {actual} into Go struct field {within}.{} of type {expected}",
                 stack.join(".")
             ),
-            None => format!("json: cannot unmarshal {found} into Go value of type {expected}"),
+            None => format!("json: cannot unmarshal {actual} into Go value of type {expected}"),
         }
     }
 }

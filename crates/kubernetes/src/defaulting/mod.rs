@@ -29,7 +29,7 @@ pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
 pub use decode::{Decoding, decode};
 pub use kind_rules::{has_generation, is_null_unset};
-pub use prepare::{Custom, Operation, Prepared, Request, SUFFIX, Stage, prepare};
+pub use prepare::{Custom, Operation, PreparedObjects, Request, SUFFIX, Stage, prepare};
 pub use subresource::{
     SubresourceRequest, complete_subresource, is_published_elsewhere, subresource,
 };
@@ -47,16 +47,16 @@ pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The kind is not in the table.
-    #[error("the defaults of {0} are not known")]
+    #[error("the defaults of {0} are unknown")]
     Kind(String),
     /// The table has no rules for a field.
-    #[error("how the API server sets `{0}` is not known")]
+    #[error("cannot determine how the API server sets `{0}`")]
     Field(String),
     /// An object cannot be converted here.
-    #[error("how the API server converts {0} is not known")]
+    #[error("cannot determine how the API server converts {0}")]
     Conversion(String),
     /// A value has another type than its field, so the API server rejects the object.
-    #[error("the API server does not read the object: `{path}` must be {expected}")]
+    #[error("the API server cannot decode the object: `{path}` must be {expected}")]
     Type {
         /// The path of the field.
         path: String,
@@ -64,10 +64,10 @@ pub enum Error {
         expected: String,
     },
     /// The metadata of a custom resource have wrong types. Contains the API server's message.
-    #[error("the API server does not read the object: {0}")]
-    Unread(String),
+    #[error("the API server cannot decode the object: {0}")]
+    Undecodable(String),
     /// The table of this build is corrupt.
-    #[error("the table of defaults is broken: {0}")]
+    #[error("the table of defaults is corrupt: {0}")]
     Broken(String),
 }
 
@@ -97,7 +97,7 @@ pub fn kinds() -> Result<Vec<Gvk>, Error> {
 
 /// An object of a kind of the table, decoded into its Go type.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct TypedObject {
     kind: &'static KindTable,
     gvk: Gvk,
     /// Compact: without Go's zero values.
@@ -106,7 +106,7 @@ pub struct Typed {
     shares_labels: bool,
 }
 
-impl Typed {
+impl TypedObject {
     /// Decodes an object and sets its defaults.
     ///
     /// # Errors

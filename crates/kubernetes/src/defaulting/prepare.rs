@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
+use super::{Error, NOW, TypedObject, UID, custom, daemon_set, kind_rules, plugins};
 use crate::object_meta;
 use crate::schema::Gvk;
 
@@ -73,7 +73,7 @@ pub struct Request<'a> {
 
 /// The objects as policies see them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Prepared {
+pub struct PreparedObjects {
     /// The object.
     pub object: Option<Value>,
     /// The object before the request.
@@ -84,7 +84,7 @@ pub struct Prepared {
 ///
 /// # Errors
 /// Returns an error if these objects are unknown.
-pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
+pub fn prepare(request: &Request<'_>) -> Result<PreparedObjects, Error> {
     let object = read(request, request.object)?;
     let old_object = read(request, request.old_object)?;
     let request = &Request {
@@ -102,14 +102,14 @@ pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
         (Some(object), Some(old), Operation::Update) => Some(updated(request, object, old)?),
         (Some(object), ..) => Some(created(request, object)?),
     };
-    Ok(Prepared {
+    Ok(PreparedObjects {
         object,
         old_object: old,
     })
 }
 
-/// Decodes an object like the API server. Of custom resources, only metadata and embedded resources are decoded into Go
-/// types; of other objects, all fields.
+/// Decodes an object like the API server. For custom resources, only metadata and embedded resources are decoded into
+/// Go types; for other objects, all fields.
 fn read<'a>(
     request: &Request<'_>,
     object: Option<&'a Value>,
@@ -118,7 +118,7 @@ fn read<'a>(
         return Ok(object.map(Cow::Borrowed));
     };
     let mut object = object.clone();
-    object_meta::coerce_metadata(&mut object, custom.schema).map_err(Error::Unread)?;
+    object_meta::coerce_metadata(&mut object, custom.schema).map_err(Error::Undecodable)?;
     Ok(Some(Cow::Owned(object)))
 }
 
@@ -147,7 +147,7 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
         self::metadata(&mut object).insert("generation".to_owned(), 1.into());
         return Ok(object);
     }
-    let mut typed = Typed::read(request.gvk, &object)?;
+    let mut typed = TypedObject::read(request.gvk, &object)?;
     typed.change(|object| plugins::admit(request.gvk, object));
     typed.create()?;
     typed.write()
@@ -207,7 +207,7 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
         complete(&mut object, custom);
         return Ok(object);
     }
-    let mut typed = Typed::read(request.gvk, &object)?;
+    let mut typed = TypedObject::read(request.gvk, &object)?;
     typed.change(|object| match old {
         Some(old) => plugins::update(request.gvk, object, old),
         None => plugins::admit(request.gvk, object),
@@ -240,7 +240,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
             .or_insert_with(|| 1.into());
         return Ok(object);
     }
-    let mut typed = Typed::read(request.gvk, &object)?;
+    let mut typed = TypedObject::read(request.gvk, &object)?;
     // An object read from a cluster is complete.
     if !is_known && !has_status {
         typed.change(|object| plugins::admit(request.gvk, object));
@@ -294,7 +294,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
             custom.has_status
         }
         None => {
-            let mut typed = Typed::read(request.gvk, &object)?;
+            let mut typed = TypedObject::read(request.gvk, &object)?;
             typed.change(|object| plugins::update(request.gvk, object, old));
             object = typed.write()?;
             if daemon_set::is(request.gvk) {
@@ -414,7 +414,11 @@ pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
 mod tests {
     use super::*;
 
-    fn prepared(stage: Stage, object: &Value, old: Option<&Value>) -> Result<Prepared, Error> {
+    fn prepared(
+        stage: Stage,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<PreparedObjects, Error> {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"pod": {
             "type": "object", "x-kubernetes-embedded-resource": true}}}}});
         prepare(&Request {

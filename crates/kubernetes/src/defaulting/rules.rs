@@ -71,7 +71,7 @@ pub(super) fn unknown(
         struct_: kind.root,
         before: object.as_object().unwrap_or(&*NOTHING),
     };
-    let mut found = None;
+    let mut field = None;
     let mut copy = None;
     for open in unknown {
         if !has_place(&open.at, root.before) {
@@ -95,15 +95,15 @@ pub(super) fn unknown(
             if own.is_some() || other {
                 let steps = open.at.iter().map(|step| step.field.as_str());
                 let path: Vec<&str> = steps.chain([open.field.as_str()]).collect();
-                found.get_or_insert_with(|| path.join("."));
+                field.get_or_insert_with(|| path.join("."));
             }
             Ok(())
         });
-        if walked.is_err() || found.is_some() {
+        if walked.is_err() || field.is_some() {
             break;
         }
     }
-    found
+    field
 }
 
 /// Returns true if [`walk`] reaches a path: all fields on it except structs must be set. Most paths of a kind are below
@@ -237,7 +237,7 @@ fn class<'a>(
     value: Option<&'a Value>,
     type_: Option<Type<'_>>,
     field: &str,
-    known: Option<&'a Vec<String>>,
+    constants: Option<&'a Vec<String>>,
 ) -> &'a str {
     let is_pointer = type_.is_some_and(Type::is_pointer);
     let is_int_or_string = matches!(type_.map(Type::shape), Some(Shape::IntOrString));
@@ -258,9 +258,10 @@ fn class<'a>(
         Some(Value::Number(number)) if is_int_or_string => number.to_string().into(),
         Some(_) => return "*",
     };
-    let is_it = |known: &&String| known.strip_prefix('=') == Some(&*constant);
-    let known = known.and_then(|known| known.iter().find(is_it));
-    known.map_or("*", String::as_str)
+    let is_constant =
+        |constant_class: &&String| constant_class.strip_prefix('=') == Some(&*constant);
+    let class = constants.and_then(|constants| constants.iter().find(is_constant));
+    class.map_or("*", String::as_str)
 }
 
 /// Applies a rule at a path.
@@ -274,14 +275,19 @@ fn change(
         return Ok(());
     };
     let type_ = table.type_of(level.struct_, &rule.field);
-    let known = |n: usize| rule.known.get(n).and_then(Option::as_ref);
+    let constants = |n: usize| rule.known.get(n).and_then(Option::as_ref);
     let own = level.before.get(&rule.field);
-    let mut classes = vec![class(own, type_, &rule.field, known(0))];
+    let mut classes = vec![class(own, type_, &rule.field, constants(0))];
     let mut values = vec![own];
     for (n, dep) in rule.deps.iter().enumerate() {
         let value = value_of(dep, levels);
         let of_dep = type_of(table, dep, levels);
-        classes.push(class(value, of_dep, &dep.field, known(n.saturating_add(1))));
+        classes.push(class(
+            value,
+            of_dep,
+            &dep.field,
+            constants(n.saturating_add(1)),
+        ));
         values.push(value);
     }
     let is_round = rule.rows.iter().any(|row| row.action.op == "round");

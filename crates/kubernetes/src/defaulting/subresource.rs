@@ -10,7 +10,7 @@
 use serde_json::{Map, Value, json};
 
 use super::prepare::manage;
-use super::{NOW, Prepared, UID};
+use super::{NOW, PreparedObjects, UID};
 use crate::schema::Gvk;
 
 /// The default validity of a requested token, in seconds.
@@ -36,13 +36,13 @@ pub struct SubresourceRequest<'a> {
 /// Converts the objects of a subresource to the objects that the API server passes to policies. Returns `None` if the
 /// kind needs no conversion.
 #[must_use]
-pub fn subresource(request: &SubresourceRequest<'_>) -> Option<Prepared> {
+pub fn subresource(request: &SubresourceRequest<'_>) -> Option<PreparedObjects> {
     let kind = (&*request.gvk.group, &*request.gvk.kind);
     match kind {
         ("autoscaling", "Scale") => Some(scale(request)),
-        ("policy", "Eviction") => Some(of_object(eviction(request))),
-        ("authentication.k8s.io", "TokenRequest") => Some(of_object(token(request))),
-        ("", "PodExecOptions" | "PodAttachOptions") => Some(of_object(streams(request))),
+        ("policy", "Eviction") => Some(prepared(eviction(request))),
+        ("authentication.k8s.io", "TokenRequest") => Some(prepared(token(request))),
+        ("", "PodExecOptions" | "PodAttachOptions") => Some(prepared(streams(request))),
         _ => None,
     }
 }
@@ -93,8 +93,8 @@ pub fn is_published_elsewhere(gvk: &Gvk) -> bool {
     )
 }
 
-fn of_object(object: Option<Value>) -> Prepared {
-    Prepared {
+fn prepared(object: Option<Value>) -> PreparedObjects {
+    PreparedObjects {
         object,
         old_object: None,
     }
@@ -108,7 +108,7 @@ fn fields(value: Option<&Value>) -> Map<String, Value> {
 }
 
 /// Prepares a Scale: it is derived from the scaled object, and the request only changes the number of replicas.
-fn scale(request: &SubresourceRequest<'_>) -> Prepared {
+fn scale(request: &SubresourceRequest<'_>) -> PreparedObjects {
     let old = request.old_object.and_then(Value::as_object);
     let given = |field: &str| fields(old.and_then(|old| old.get(field)));
     let of_old = given("metadata");
@@ -120,13 +120,13 @@ fn scale(request: &SubresourceRequest<'_>) -> Prepared {
         ("resourceVersion", "1"),
         ("creationTimestamp", NOW),
     ] {
-        let known = of_old.get(field).filter(|value| !value.is_null());
-        let value = known.cloned().unwrap_or_else(|| value.into());
+        let old_value = of_old.get(field).filter(|value| !value.is_null());
+        let value = old_value.cloned().unwrap_or_else(|| value.into());
         metadata.insert(field.to_owned(), value);
     }
     let mut status = given("status");
     status.entry("replicas").or_insert_with(|| 0.into());
-    let made = |object: Option<&Value>| {
+    let convert = |object: Option<&Value>| {
         let mut spec = fields(object.and_then(|object| object.get("spec")));
         spec.retain(|name, value| name == "replicas" && *value != json!(0));
         json!({
@@ -134,9 +134,9 @@ fn scale(request: &SubresourceRequest<'_>) -> Prepared {
             "status": status,
         })
     };
-    Prepared {
-        object: request.object.map(|object| made(Some(object))),
-        old_object: request.old_object.map(|object| made(Some(object))),
+    PreparedObjects {
+        object: request.object.map(|object| convert(Some(object))),
+        old_object: request.old_object.map(|object| convert(Some(object))),
     }
 }
 

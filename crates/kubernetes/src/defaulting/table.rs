@@ -150,10 +150,10 @@ fn steps<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>,
     Ok(parts
         .map(|part| {
             let forms = [("[]", Form::List), ("{}", Form::Map), ("?", Form::Pointer)];
-            let found = forms
+            let parsed = forms
                 .iter()
                 .find_map(|(suffix, form)| Some((part.strip_suffix(suffix)?, *form)));
-            let (field, form) = found.unwrap_or((part, Form::Struct));
+            let (field, form) = parsed.unwrap_or((part, Form::Struct));
             Step {
                 field: field.to_owned(),
                 form,
@@ -175,12 +175,12 @@ impl Table {
     pub(super) fn get() -> Result<&'static Self, Error> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
         TABLE
-            .get_or_init(|| Self::of(DATA))
+            .get_or_init(|| Self::from_bytes(DATA))
             .as_ref()
             .map_err(|why| Error::Broken(why.clone()))
     }
 
-    fn of(data: &[u8]) -> Result<Self, String> {
+    fn from_bytes(data: &[u8]) -> Result<Self, String> {
         let text =
             miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(data, MAX_UNPACKED_BYTES)
                 .map_err(|error| error.to_string())?;

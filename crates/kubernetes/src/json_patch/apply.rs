@@ -33,7 +33,7 @@ pub fn apply_to_failure<'a>(
     if !is_followed {
         return Err((PatchError::TooDeep, None));
     }
-    let root = Node::of(object);
+    let root = Node::new(object);
     let (depth, _) = root.depth();
     let mut document = Document {
         root,
@@ -223,13 +223,13 @@ impl Document {
                     "test operation does not apply: is missing path: {path}"
                 ))
             })?;
-            let found = holder
+            let actual = holder
                 .get(&key)
                 .map_err(|error| failed(format!("error in test for path: '{path}': {error}")))?;
-            match (found, &expected) {
+            match (actual, &expected) {
                 (Node::Nil, Node::Nil) => true,
                 (Node::Nil, _) | (_, Node::Nil) => false,
-                (found, expected) => found.equals(expected)?,
+                (actual, expected) => actual.equals(expected)?,
             }
         };
         if is_equal {
@@ -268,7 +268,7 @@ impl Node {
     fn copied(&self) -> Self {
         match self {
             Self::Nil => Self::Nil,
-            other => Self::of(&other.clone().into_value()),
+            other => Self::new(&other.clone().into_value()),
         }
     }
 
@@ -278,8 +278,8 @@ impl Node {
         match self {
             Self::Object(fields) => Ok(fields.get(key).unwrap_or(&NIL)),
             Self::Array(items) => {
-                let at = array::position(items, key)?;
-                Ok(items.get(at).unwrap_or(&NIL))
+                let index = array::position(items, key)?;
+                Ok(items.get(index).unwrap_or(&NIL))
             }
             Self::Nil | Self::Null | Self::Scalar(_) => Ok(&NIL),
         }
@@ -307,7 +307,7 @@ impl Node {
             Self::Array(items) => {
                 let place = array::position(items, &key)
                     .ok()
-                    .and_then(|at| items.get_mut(at));
+                    .and_then(|index| items.get_mut(index));
                 if let Some(place) = place {
                     *place = value;
                 }
@@ -321,8 +321,8 @@ impl Node {
     fn remove(&mut self, key: &str) -> Result<Self, PatchError> {
         match self {
             Self::Array(items) => {
-                let at = array::position(items, key).map_err(failed)?;
-                Ok(items.remove(at))
+                let index = array::position(items, key).map_err(failed)?;
+                Ok(items.remove(index))
             }
             Self::Object(fields) if fields.contains_key(key) => {
                 Ok(fields.remove(key).unwrap_or(Self::Nil))
@@ -334,7 +334,7 @@ impl Node {
 
 /// Returns the value of an operation, or [`Node::Nil`] if it has none.
 fn value_of(operation: &Operation) -> Node {
-    operation.value.as_ref().map_or(Node::Nil, Node::of)
+    operation.value.as_ref().map_or(Node::Nil, Node::new)
 }
 
 fn from_of(operation: &Operation) -> Result<&str, String> {
@@ -362,8 +362,8 @@ fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
         let next = match holder {
             Node::Object(fields) => fields.get_mut(&key)?,
             Node::Array(items) => {
-                let at = array::position(items, &key).ok()?;
-                items.get_mut(at)?
+                let index = array::position(items, &key).ok()?;
+                items.get_mut(index)?
             }
             Node::Nil | Node::Null | Node::Scalar(_) => return None,
         };

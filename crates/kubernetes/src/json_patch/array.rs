@@ -20,8 +20,8 @@ pub(super) fn add(items: &mut Vec<Node>, key: &str, value: Node) -> Result<(), S
     }
     let index = atoi(key)
         .map_err(|error| format!("value was not a proper array index: '{key}': {error}"))?;
-    let at = within(index, items.len().saturating_add(1)).ok_or_else(|| invalid(index))?;
-    items.insert(at, value);
+    let position = within(index, items.len().saturating_add(1)).ok_or_else(|| invalid(index))?;
+    items.insert(position, value);
     Ok(())
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_go_does() {
+    fn atoi_agrees_with_go() {
         assert_eq!(atoi("+07"), Ok(7));
         assert_eq!(atoi("-9223372036854775808"), Ok(i64::MIN));
         for text in ["", "-", "+", "1_0", "0x1", " 1", "\u{661}"] {

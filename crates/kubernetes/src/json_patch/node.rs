@@ -28,12 +28,12 @@ impl Node {
     pub(super) fn within(value: &Value) -> Self {
         match value {
             Value::Null => Self::Nil,
-            other => Self::of(other),
+            other => Self::new(other),
         }
     }
 
     /// Creates the node of an operation's value or of a document.
-    pub(super) fn of(value: &Value) -> Self {
+    pub(super) fn new(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Number(number) => Self::Scalar(Value::Number(go_json::reread_number(number))),

@@ -17,9 +17,9 @@ pub struct AddressError {
 }
 
 /// A problem with an address or a network, and the invalid part of the text.
-struct Wrong<'a>(&'static str, Option<&'a [u8]>);
+struct Problem<'a>(&'static str, Option<&'a [u8]>);
 
-impl Wrong<'_> {
+impl Problem<'_> {
     fn in_text(self, text: &[u8]) -> AddressError {
         let place = self.1.filter(|at| !at.is_empty());
         AddressError {
@@ -53,14 +53,14 @@ pub fn parse_address(text: &[u8]) -> Result<Address, AddressError> {
             has_zone: false,
         }),
         Some(b':') => parse_ipv6(text),
-        Some(_) => Err(Wrong("missing IPv6 address", None)),
-        None => Err(Wrong("unable to parse IP", None)),
+        Some(_) => Err(Problem("missing IPv6 address", None)),
+        None => Err(Problem("unable to parse IP", None)),
     };
     parsed.map_err(|wrong| wrong.in_text(text))
 }
 
 /// Source: Go `net/netip/netip.go`, `parseIPv4Fields`.
-fn parse_fields(text: &[u8]) -> Result<[u8; 4], Wrong<'_>> {
+fn parse_fields(text: &[u8]) -> Result<[u8; 4], Problem<'_>> {
     let mut fields = [0; 4];
     let (mut n_done, mut value, mut n_digits) = (0, 0_u16, 0);
     for (n, byte) in text.iter().enumerate() {
@@ -68,29 +68,29 @@ fn parse_fields(text: &[u8]) -> Result<[u8; 4], Wrong<'_>> {
         match byte {
             b'0'..=b'9' => {
                 if n_digits == 1 && value == 0 {
-                    return Err(Wrong("IPv4 field has octet with leading zero", None));
+                    return Err(Problem("IPv4 field has octet with leading zero", None));
                 }
                 value = value * 10 + u16::from(byte - b'0');
                 n_digits += 1;
                 if value > 255 {
-                    return Err(Wrong("IPv4 field has value >255", None));
+                    return Err(Problem("IPv4 field has value >255", None));
                 }
             }
             b'.' => {
                 if n_digits == 0 || n + 1 == text.len() {
-                    return Err(Wrong("IPv4 field must have at least one digit", at()));
+                    return Err(Problem("IPv4 field must have at least one digit", at()));
                 }
                 if n_done == 3 {
-                    return Err(Wrong("IPv4 address too long", None));
+                    return Err(Problem("IPv4 address too long", None));
                 }
                 set(&mut fields, n_done, value);
                 (n_done, value, n_digits) = (n_done + 1, 0, 0);
             }
-            _ => return Err(Wrong("unexpected character", at())),
+            _ => return Err(Problem("unexpected character", at())),
         }
     }
     if n_done < 3 {
-        return Err(Wrong("IPv4 address too short", None));
+        return Err(Problem("IPv4 address too short", None));
     }
     set(&mut fields, 3, value);
     Ok(fields)
@@ -103,12 +103,12 @@ fn set(fields: &mut [u8; 4], n: usize, value: u16) {
 }
 
 /// Source: Go `net/netip/netip.go`, `parseIPv6`.
-fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
+fn parse_ipv6(text: &[u8]) -> Result<Address, Problem<'_>> {
     let mut parts = text.splitn(2, |byte| *byte == b'%');
     let mut rest = parts.next().unwrap_or_default();
     let zone = parts.next();
     if zone == Some(b"") {
-        return Err(Wrong("zone must be a non-empty string", None));
+        return Err(Problem("zone must be a non-empty string", None));
     }
     let mut bytes: Vec<u8> = Vec::with_capacity(16);
     let mut gap = None;
@@ -120,13 +120,13 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
         let (group, behind) = hex_group(rest)?;
         if behind.first() == Some(&b'.') {
             if gap.is_none() && bytes.len() != 12 {
-                return Err(Wrong(
+                return Err(Problem(
                     "embedded IPv4 address must replace the final 2 fields of the address",
                     Some(rest),
                 ));
             }
             if bytes.len() > 12 {
-                return Err(Wrong(
+                return Err(Problem(
                     "too many hex fields to fit an embedded IPv4 at the end of the address",
                     Some(rest),
                 ));
@@ -141,10 +141,10 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
             break;
         }
         let Some(behind) = rest.strip_prefix(b":") else {
-            return Err(Wrong("unexpected character, want colon", Some(rest)));
+            return Err(Problem("unexpected character, want colon", Some(rest)));
         };
         if behind.is_empty() {
-            return Err(Wrong(
+            return Err(Problem(
                 "colon must be followed by more characters",
                 Some(rest),
             ));
@@ -152,7 +152,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
         rest = behind;
         if let Some(behind) = rest.strip_prefix(b":") {
             if gap.is_some() {
-                return Err(Wrong("multiple :: in address", Some(rest)));
+                return Err(Problem("multiple :: in address", Some(rest)));
             }
             gap = Some(bytes.len());
             rest = behind;
@@ -162,14 +162,14 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
         }
     }
     if !rest.is_empty() {
-        return Err(Wrong("trailing garbage after address", Some(rest)));
+        return Err(Problem("trailing garbage after address", Some(rest)));
     }
     let n_missing = 16 - bytes.len();
     match gap {
-        None if n_missing > 0 => return Err(Wrong("address string too short", None)),
+        None if n_missing > 0 => return Err(Problem("address string too short", None)),
         Some(_) if n_missing == 0 => {
             let message = "the :: must expand to at least one field of zeros";
-            return Err(Wrong(message, None));
+            return Err(Problem(message, None));
         }
         Some(gap) => {
             bytes.splice(gap..gap, std::iter::repeat_n(0, n_missing));
@@ -188,19 +188,19 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Wrong<'_>> {
 }
 
 /// Parses the hexadecimal number at the start of `text` and returns the rest.
-fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Wrong<'_>> {
+fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Problem<'_>> {
     let mut value = 0_u32;
     let mut n_digits = 0;
     for digit in text.iter().map_while(|byte| char::from(*byte).to_digit(16)) {
         if n_digits > 3 {
-            return Err(Wrong("each group must have 4 or less digits", Some(text)));
+            return Err(Problem("each group must have 4 or less digits", Some(text)));
         }
         value = value << 4 | digit;
         n_digits += 1;
     }
     if n_digits == 0 {
         let message = "each colon-separated field must have at least one digit";
-        return Err(Wrong(message, Some(text)));
+        return Err(Problem(message, Some(text)));
     }
     let behind = text.get(n_digits..).unwrap_or_default();
     Ok((u16::try_from(value).unwrap_or(u16::MAX), behind))
@@ -362,11 +362,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = match parse_address(text.as_bytes()) {
+        let result = match parse_address(text.as_bytes()) {
             Ok(address) => address.ip.to_string(),
             Err(error) => error.to_string(),
         };
-        assert_eq!(found, expected, "{text}");
+        assert_eq!(result, expected, "{text}");
     }
 
     #[test]
@@ -459,7 +459,7 @@ mod tests {
 
     /// The standard library accepts the same texts without a zone and parses them to the same addresses.
     #[test]
-    fn the_standard_library_reads_the_same_addresses() {
+    fn parse_address_agrees_with_standard_library() {
         let pieces = [
             "0", "1", "10", "255", "256", "01", "f", "Fe80", "12345", ".", ":", ":", "::",
             "1.2.3.4",
@@ -486,11 +486,11 @@ mod tests {
 
     #[track_caller]
     fn check_network(text: &str, expected: &str) {
-        let found = match Network::parse(text) {
+        let result = match Network::parse(text) {
             Ok(network) => network.masked().to_string(),
             Err(error) => error.to_string(),
         };
-        assert_eq!(found, expected, "{text}");
+        assert_eq!(result, expected, "{text}");
     }
 
     #[test]
@@ -551,12 +551,15 @@ mod tests {
             "fd00::1",
             "::1",
         ];
-        let of = |is_kind: fn(IpAddr) -> bool| -> Vec<&str> {
+        let filtered = |is_kind: fn(IpAddr) -> bool| -> Vec<&str> {
             let kind = |text: &&str| is_kind(parse_address(text.as_bytes()).unwrap().ip);
             all.into_iter().filter(kind).collect()
         };
-        assert_eq!(of(is_link_local_unicast), ["169.254.0.1", "fe80::1"]);
-        assert_eq!(of(is_link_local_multicast), ["224.0.0.251", "ff02::1"]);
-        assert_eq!(of(is_global_unicast), ["fd00::1"]);
+        assert_eq!(filtered(is_link_local_unicast), ["169.254.0.1", "fe80::1"]);
+        assert_eq!(
+            filtered(is_link_local_multicast),
+            ["224.0.0.251", "ff02::1"]
+        );
+        assert_eq!(filtered(is_global_unicast), ["fd00::1"]);
     }
 }

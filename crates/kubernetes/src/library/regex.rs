@@ -56,8 +56,8 @@ fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {
 
 fn find(budget: &EvalBudget, args: &[Value]) -> Result {
     let text = text(args, 0)?;
-    let found = program(args)?.find(text, budget)?;
-    Ok(found.unwrap_or_default().into())
+    let first = program(args)?.find(text, budget)?;
+    Ok(first.unwrap_or_default().into())
 }
 
 fn find_all(budget: &EvalBudget, args: &[Value]) -> Result {
@@ -107,16 +107,16 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
     let text = subject(args)?;
     // One match beyond the available memory is enough to exceed the budget.
     let max = budget.bytes_left() / MATCH + 1;
-    let found = program.find_all(
+    let matches = program.find_all(
         &text,
         Some(limit.map_or(max, |limit| limit.min(max))),
         budget,
     )?;
-    let n_bytes = found
+    let n_bytes = matches
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
-    budget.reserve(found.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
+    budget.reserve(matches.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
     // The strings are not included in the size of the list.
-    budget.allocate(found.len().saturating_mul(32).saturating_add(n_bytes))?;
-    Ok(strings(found))
+    budget.allocate(matches.len().saturating_mul(32).saturating_add(n_bytes))?;
+    Ok(strings(matches))
 }

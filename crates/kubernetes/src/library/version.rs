@@ -73,10 +73,10 @@ pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
     let is_missing = |introduced| usable_since(introduced) > version;
     let macros = ast.macros().iter().filter_map(|call| {
         let is_called = |name: &str, n_args| (name, n_args) == (&call.function, call.n_args);
-        let known = MACROS
+        let row = MACROS
             .iter()
             .find(|(name, n_args, _)| is_called(name, *n_args));
-        let introduced = known.map(|(.., introduced)| *introduced)?;
+        let introduced = row.map(|(.., introduced)| *introduced)?;
         is_missing(introduced).then(|| TooNew {
             at: call.at,
             name: call.function.to_string(),
@@ -84,7 +84,7 @@ pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
             introduced,
         })
     });
-    let mut found: Vec<TooNew> = macros.collect();
+    let mut calls: Vec<TooNew> = macros.collect();
     let functions = ast.descendants(ast.root()).into_iter().filter_map(|at| {
         let Some(Reference::Function {
             name, overloads, ..
@@ -102,7 +102,7 @@ pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
             introduced,
         })
     });
-    found.extend(functions);
-    found.sort_by_key(|call| (ast.offset(call.at), call.at));
-    found
+    calls.extend(functions);
+    calls.sort_by_key(|call| (ast.offset(call.at), call.at));
+    calls
 }

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// A value of an applied object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// A JSON null. The API server treats the null of an expression as a [`Foreign`] value.
+    /// A JSON null. The API server treats the null of an expression as a [`NonJson`] value.
     Null,
     /// A boolean.
     Bool(bool),
@@ -22,12 +22,12 @@ pub enum Applied {
     /// A map or an object.
     Map(BTreeMap<String, Applied>),
     /// Any other value, which no schema accepts.
-    Foreign(Foreign),
+    NonJson(NonJson),
 }
 
 /// A value that is not JSON in the API server, with its representations in messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Foreign {
+pub struct NonJson {
     /// The value's Go type, formatted with `%T`.
     pub go_type: String,
     /// The value in a pointer to a struct, formatted with `%v`.

@@ -11,19 +11,19 @@ const MAX_BYTES: usize = 1024 * 1024;
 
 /// Returns the paths of all atomic values in `value`, and the fields on the path to the first.
 pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> (Vec<String>, Vec<String>) {
-    let mut found = Found::default();
-    found.look(types, type_, value, &Path::Root);
-    (found.paths, found.fields)
+    let mut atomics = Atomics::default();
+    atomics.visit(types, type_, value, &Path::Root);
+    (atomics.paths, atomics.fields)
 }
 
 #[derive(Default)]
-struct Found {
+struct Atomics {
     paths: Vec<String>,
     fields: Vec<String>,
     bytes: usize,
 }
 
-impl Found {
+impl Atomics {
     fn push(&mut self, path: &Path<'_>) {
         if self.bytes <= MAX_BYTES {
             if self.paths.is_empty() {
@@ -35,7 +35,7 @@ impl Found {
         }
     }
 
-    fn look(&mut self, types: &Types, type_: &TypeRef, value: &Node<'_>, path: &Path<'_>) {
+    fn visit(&mut self, types: &Types, type_: &TypeRef, value: &Node<'_>, path: &Path<'_>) {
         let Some(resolved) = types.resolve(type_) else {
             return;
         };
@@ -47,7 +47,7 @@ impl Found {
                 for (name, value) in fields {
                     // Undeclared fields are not visited.
                     if let Some(field) = map.fields.get(*name) {
-                        self.look(types, &field.type_, value, &Path::Field(path, name));
+                        self.visit(types, &field.type_, value, &Path::Field(path, name));
                     }
                 }
             }
@@ -56,7 +56,7 @@ impl Found {
                     self.push(path);
                 }
                 for (index, item) in items.iter().enumerate() {
-                    self.look(types, &list.element, item, &Path::Index(path, index));
+                    self.visit(types, &list.element, item, &Path::Index(path, index));
                 }
             }
             _ => {}

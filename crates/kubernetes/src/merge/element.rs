@@ -139,7 +139,7 @@ fn default_of<'a>(
         .fields
         .get(name)
         .and_then(|field| field.default.as_ref());
-    Ok(default.map(|default| match Node::of_json(default) {
+    Ok(default.map(|default| match Node::from_json(default) {
         // Defaults are decoded as generic JSON, where all numbers are doubles.
         #[expect(clippy::cast_precision_loss, reason = "as upstream reads it")]
         Node::Int(number) => Node::Double(number as f64),
@@ -160,9 +160,9 @@ impl Path<'_> {
     /// Returns the fields on the path, without list elements.
     pub(super) fn fields(&self) -> Vec<String> {
         let mut fields = Vec::new();
-        let mut at = self;
+        let mut path = self;
         loop {
-            at = match at {
+            path = match path {
                 Path::Root => break,
                 Path::Field(above, name) => {
                     fields.push((*name).to_owned());
@@ -177,9 +177,9 @@ impl Path<'_> {
 
     pub(super) fn text(&self) -> String {
         let mut steps = Vec::new();
-        let mut at = self;
+        let mut path = self;
         loop {
-            at = match at {
+            path = match path {
                 Path::Root => break,
                 Path::Field(above, name) => {
                     steps.push(format!(".{name}"));

@@ -15,7 +15,7 @@ pub(super) fn type_name<'a>(node: &Node<'a>) -> &'a str {
         Node::Text(_) => "string",
         Node::List(_) => "[]interface {}",
         Node::Map(_) => "map[string]interface {}",
-        Node::Foreign(foreign) => &foreign.go_type,
+        Node::NonJson(other) => &other.go_type,
     }
 }
 
@@ -56,7 +56,7 @@ fn push_plain(into: &mut String, node: &Node<'_>) {
             }
             into.push(']');
         }
-        Node::Foreign(foreign) => into.push_str(&foreign.plain),
+        Node::NonJson(other) => into.push_str(&other.plain),
     }
 }
 
@@ -94,7 +94,7 @@ fn push_syntax(into: &mut String, node: &Node<'_>) {
             }
             into.push('}');
         }
-        Node::Foreign(foreign) => into.push_str(&foreign.syntax),
+        Node::NonJson(other) => into.push_str(&other.syntax),
         Node::Bool(_) | Node::Int(_) | Node::Double(_) => push_plain(into, node),
     }
 }

@@ -18,7 +18,7 @@
 //!         "sizes": {"type": "array", "items": {"type": "integer"}}
 //!     }
 //! }}}}"#;
-//! let types = Types::of_document(document).map_err(|error| error.to_string())?;
+//! let types = Types::from_document(document).map_err(|error| error.to_string())?;
 //! let gvk = Gvk::new("example.com", "v1", "Box");
 //! let live = json!({"apiVersion": "example.com/v1", "kind": "Box", "tags": ["a"], "sizes": [1]});
 //!
@@ -59,7 +59,7 @@ use serde_json::Value;
 use crate::schema::Gvk;
 use crate::schema::crd::is_shallower;
 
-pub use applied::{Applied, Foreign};
+pub use applied::{Applied, NonJson};
 pub use types::Types;
 pub use undeclared::undeclared;
 
@@ -141,7 +141,7 @@ pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Resul
         return Err(Error::NoType(kind));
     };
     let api_version = gvk.api_version();
-    let mut patch = Node::of_applied(applied);
+    let mut patch = Node::from_applied(applied);
     if let Node::Map(fields) = &mut patch {
         fields.insert("apiVersion", Node::Text(&api_version));
         fields.insert("kind", Node::Text(&gvk.kind));
@@ -155,7 +155,7 @@ pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Resul
         return Err(Error::Atomic { paths, fields });
     }
 
-    let live = Node::of_json(live);
+    let live = Node::from_json(live);
     let mut errors = Texts::default();
     Validation::new(types, true).check(root, &live, &mut errors);
     errors.into_result().map_err(Error::Live)?;

@@ -9,7 +9,7 @@ use cel::go_text;
 use cel::value::format_double;
 use serde_json::Value;
 
-use super::applied::{Applied, Foreign, json_double};
+use super::applied::{Applied, NonJson, json_double};
 
 /// A value of the applied or of the live object.
 #[derive(Clone, Debug)]
@@ -21,11 +21,11 @@ pub(super) enum Node<'a> {
     Text(&'a str),
     List(Vec<Node<'a>>),
     Map(BTreeMap<&'a str, Node<'a>>),
-    Foreign(&'a Foreign),
+    NonJson(&'a NonJson),
 }
 
 impl<'a> Node<'a> {
-    pub(super) fn of_json(value: &'a Value) -> Self {
+    pub(super) fn from_json(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -34,41 +34,41 @@ impl<'a> Node<'a> {
                 None => Self::Double(number.as_f64().unwrap_or_default()),
             },
             Value::String(text) => Self::Text(text),
-            Value::Array(items) => Self::List(items.iter().map(Self::of_json).collect()),
+            Value::Array(items) => Self::List(items.iter().map(Self::from_json).collect()),
             Value::Object(fields) => {
                 let fields = fields.iter();
                 Self::Map(
                     fields
-                        .map(|(name, field)| (name.as_str(), Self::of_json(field)))
+                        .map(|(name, field)| (name.as_str(), Self::from_json(field)))
                         .collect(),
                 )
             }
         }
     }
 
-    pub(super) fn of_applied(value: &'a Applied) -> Self {
+    pub(super) fn from_applied(value: &'a Applied) -> Self {
         match value {
             Applied::Null => Self::Null,
             Applied::Bool(value) => Self::Bool(*value),
             Applied::Int(value) => Self::Int(*value),
             Applied::Double(value) => Self::Double(*value),
             Applied::Text(text) => Self::Text(text),
-            Applied::List(items) => Self::List(items.iter().map(Self::of_applied).collect()),
+            Applied::List(items) => Self::List(items.iter().map(Self::from_applied).collect()),
             Applied::Map(fields) => {
                 let fields = fields.iter();
                 Self::Map(
                     fields
-                        .map(|(name, field)| (name.as_str(), Self::of_applied(field)))
+                        .map(|(name, field)| (name.as_str(), Self::from_applied(field)))
                         .collect(),
                 )
             }
-            Applied::Foreign(foreign) => Self::Foreign(foreign),
+            Applied::NonJson(other) => Self::NonJson(other),
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
         match self {
-            Self::Null | Self::Foreign(_) => Value::Null,
+            Self::Null | Self::NonJson(_) => Value::Null,
             Self::Bool(value) => Value::Bool(*value),
             Self::Int(value) => (*value).into(),
             Self::Double(value) => json_double(*value),
@@ -113,7 +113,7 @@ impl<'a> Node<'a> {
                 }
                 text
             }
-            Self::Foreign(_) => "{{undefined}}".to_owned(),
+            Self::NonJson(_) => "{{undefined}}".to_owned(),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a> Node<'a> {
             Self::List(_) => 4,
             Self::Map(_) => 5,
             Self::Null => 6,
-            Self::Foreign(_) => 7,
+            Self::NonJson(_) => 7,
         }
     }
 }

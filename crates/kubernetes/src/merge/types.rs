@@ -24,30 +24,30 @@ impl Types {
     /// # Errors
     /// Returns [`SchemaError::Document`] if the document cannot be parsed or a schema cannot be converted. The API
     /// server then has no types for any of its kinds.
-    pub fn of_document(bytes: &[u8]) -> Result<Self, SchemaError> {
+    pub fn from_document(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         let document: Value = serde_json::from_str(&text)
             .map_err(|error| SchemaError::Document(error.to_string().into()))?;
-        Self::of_value(&document)
+        Self::from_value(&document)
     }
 
     /// Converts the document that is published for a version of a CustomResourceDefinition.
     ///
     /// # Errors
-    /// Same as [`Self::of_document`]. Also returns an error if the schema nests too deeply.
-    pub fn of_crd(crd: &Crd, version: &CrdVersion) -> Result<Self, SchemaError> {
-        Self::of_value(&custom::document(crd, version)?)
+    /// Same as [`Self::from_document`]. Also returns an error if the schema nests too deeply.
+    pub fn from_crd(crd: &Crd, version: &CrdVersion) -> Result<Self, SchemaError> {
+        Self::from_value(&custom::document(crd, version)?)
     }
 
     /// Converts the document with the schema of a built-in kind.
     ///
     /// # Errors
-    /// Same as [`Self::of_document`]. Also returns [`SchemaError::UnknownKind`] if there is no such kind.
-    pub fn of_builtin(builtin: &Builtin, gvk: &Gvk) -> Result<Self, SchemaError> {
-        Self::of_document(&builtin.document(gvk)?)
+    /// Same as [`Self::from_document`]. Also returns [`SchemaError::UnknownKind`] if there is no such kind.
+    pub fn from_builtin(builtin: &Builtin, gvk: &Gvk) -> Result<Self, SchemaError> {
+        Self::from_document(&builtin.document(gvk)?)
     }
 
-    fn of_value(document: &Value) -> Result<Self, SchemaError> {
+    fn from_value(document: &Value) -> Result<Self, SchemaError> {
         if !is_shallower(document, MAX_JSON_DEPTH.saturating_add(MAX_JSON_DEPTH)) {
             return Err(SchemaError::Document("it nests too deeply".into()));
         }

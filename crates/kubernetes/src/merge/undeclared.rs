@@ -19,16 +19,22 @@ const MAX_FIELDS: usize = 100;
 /// `spec.ports[0].pot`, sorted by name.
 #[must_use]
 pub fn undeclared(types: &Types, gvk: &Gvk, object: &Value) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     if let Some(root) = types.root(gvk)
         && is_shallower(object, MAX_DEPTH)
     {
-        look(types, root, object, &mut String::new(), &mut found);
+        visit(types, root, object, &mut String::new(), &mut paths);
     }
-    found
+    paths
 }
 
-fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found: &mut Vec<String>) {
+fn visit(
+    types: &Types,
+    type_: &TypeRef,
+    value: &Value,
+    path: &mut String,
+    paths: &mut Vec<String>,
+) {
     let Some(resolved) = types.resolve(type_) else {
         return;
     };
@@ -36,7 +42,7 @@ fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found:
     match (value, resolved.map, resolved.list) {
         (Value::Object(fields), Some((map, _)), _) => {
             for (name, field) in fields {
-                if found.len() >= MAX_FIELDS {
+                if paths.len() >= MAX_FIELDS {
                     return;
                 }
                 if length > 0 {
@@ -45,8 +51,8 @@ fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found:
                 path.push_str(name);
                 let declared = map.fields.get(name).map(|field| &field.type_);
                 match declared.or(map.element.as_ref()) {
-                    Some(type_) => look(types, type_, field, path, found),
-                    None => found.push(path.clone()),
+                    Some(type_) => visit(types, type_, field, path, paths),
+                    None => paths.push(path.clone()),
                 }
                 path.truncate(length);
             }
@@ -55,7 +61,7 @@ fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found:
             for (n, item) in items.iter().enumerate() {
                 // Writing to a string cannot fail.
                 let _ = write!(path, "[{n}]");
-                look(types, &list.element, item, path, found);
+                visit(types, &list.element, item, path, paths);
                 path.truncate(length);
             }
         }

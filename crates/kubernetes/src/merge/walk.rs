@@ -77,11 +77,11 @@ impl<'a> Merge<'a> {
                 self.map(map, relationship, left, right, path, errors)
             }
             Some(Form::Scalar(scalar)) => {
-                let of = |side: Side<'_, 'a>| match side {
+                let check = |side: Side<'_, 'a>| match side {
                     Some(value) => scalar_error(scalar, value),
                     None => Ok(()),
                 };
-                if let (Err(of_left), Err(of_right)) = (of(left), of(right)) {
+                if let (Err(of_left), Err(of_right)) = (check(left), check(right)) {
                     errors.push(path, || format!("lhs: {of_left}"));
                     errors.push(path, || format!("rhs: {of_right}"));
                     return None;
@@ -146,10 +146,24 @@ impl<'a> Merge<'a> {
             return leaf(left, right);
         }
         let mut keys = Keys::default();
-        let mut found = Texts::default();
-        let right = self.indexed(list, relationship, of_right, false, &mut keys, &mut found);
-        let left = self.indexed(list, relationship, of_left, true, &mut keys, &mut found);
-        if let Some(reasons) = found.into_reasons() {
+        let mut key_errors = Texts::default();
+        let right = self.indexed(
+            list,
+            relationship,
+            of_right,
+            false,
+            &mut keys,
+            &mut key_errors,
+        );
+        let left = self.indexed(
+            list,
+            relationship,
+            of_left,
+            true,
+            &mut keys,
+            &mut key_errors,
+        );
+        if let Some(reasons) = key_errors.into_reasons() {
             for reason in reasons {
                 errors.push(path, || reason);
             }

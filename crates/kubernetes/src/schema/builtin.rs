@@ -87,10 +87,10 @@ impl Builtin {
     /// # Errors
     /// Returns [`SchemaError::Document`] only in a build that fails its tests.
     pub fn load() -> Result<Self, SchemaError> {
-        Self::of(DATA)
+        Self::from_bytes(DATA)
     }
 
-    fn of(data: &'static [u8]) -> Result<Self, SchemaError> {
+    fn from_bytes(data: &'static [u8]) -> Result<Self, SchemaError> {
         let broken = || SchemaError::Document("the built-in schemas are cut short".into());
         let (head, rest) = data.split_at_checked(HEAD_BYTES).ok_or_else(broken)?;
         let head: [u8; HEAD_BYTES] = head.try_into().map_err(|_| broken())?;
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_unpacked_as_they_are_asked_for() {
+    fn documents_are_unpacked_on_demand() {
         let builtin = Builtin::load().unwrap();
         let unpacked = |builtin: &Builtin| {
             let documents = builtin.documents.iter();
@@ -230,9 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn data_that_are_cut_short_are_an_error() {
+    fn truncated_data_is_an_error() {
         for length in [0, 3, 4, 100, DATA.len() - 1] {
-            assert!(Builtin::of(&DATA[..length]).is_err(), "{length}");
+            assert!(Builtin::from_bytes(&DATA[..length]).is_err(), "{length}");
         }
     }
 }

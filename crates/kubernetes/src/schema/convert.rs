@@ -28,9 +28,9 @@ pub(super) struct Converter<'a, 'i> {
     /// The types of references within a cycle, keyed by the references of that cycle on the path.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
     /// The current cycle, and the remaining number of schema parts that may be converted for it.
-    circle_left: (Option<u32>, u32),
+    cycle_left: (Option<u32>, u32),
     /// The remaining number of schema parts that may be converted for all cycles.
-    circles_left: u32,
+    cycles_left: u32,
 }
 
 /// The suffix of the name of the quantity schema.
@@ -49,11 +49,11 @@ enum Place {
 
 /// The path to a schema.
 #[derive(Default)]
-struct Way {
+struct Path {
     /// The references on the path, outermost first.
     refs: Vec<RefId>,
     /// The number of references within a cycle of theirs.
-    circular: usize,
+    n_cyclic: usize,
     /// The number of schema levels.
     depth: u16,
 }
@@ -67,17 +67,17 @@ impl<'a, 'i> Converter<'a, 'i> {
             interner,
             free: HashMap::new(),
             bound: HashMap::new(),
-            circle_left: (None, 0),
-            circles_left: sizes::MAX_PARTS_OF_CIRCLES,
+            cycle_left: (None, 0),
+            cycles_left: sizes::MAX_PARTS_OF_CYCLES,
         };
         // In this order, a conversion never recurses deeper than one schema and its cycle.
         for id in converter.references.in_order() {
             // The references of a cycle are adjacent.
-            let circle = converter.references.circle(id);
-            if converter.circle_left.0 != circle {
-                converter.circle_left = (circle, sizes::MAX_PARTS_OF_CIRCLE);
+            let cycle = converter.references.cycle(id);
+            if converter.cycle_left.0 != cycle {
+                converter.cycle_left = (cycle, sizes::MAX_PARTS_OF_CYCLE);
             }
-            let outcome = converter.target_converted(id, &mut Way::default());
+            let outcome = converter.target_converted(id, &mut Path::default());
             converter.free.insert(id, outcome);
         }
         converter
@@ -90,27 +90,27 @@ impl<'a, 'i> Converter<'a, 'i> {
         // Upstream tracks the root by its bare name, and references by their text. Both are equal only for references
         // without a prefix.
         let refs = self.references.id(name).into_iter().collect();
-        self.circle_left = (None, sizes::MAX_PARTS_OF_CIRCLE);
-        let mut way = Way {
+        self.cycle_left = (None, sizes::MAX_PARTS_OF_CYCLE);
+        let mut path = Path {
             refs,
-            ..Way::default()
+            ..Path::default()
         };
         if let Some(text) = schema.reference() {
-            match self.follow(text, &way.refs)? {
+            match self.resolve(text, &path.refs)? {
                 None => {
                     let mut properties = Vec::new();
                     self.add_object_meta(&mut properties);
-                    let schema = Schema::of_type(JsonType::Object);
+                    let schema = Schema::with_type(JsonType::Object);
                     let type_ = self.object(&schema, properties, Place::Resource);
                     return Ok(self.interner.intern(type_));
                 }
                 Some((id, target)) => {
-                    way.refs.push(id);
+                    path.refs.push(id);
                     schema = target;
                 }
             }
         }
-        self.converted(schema, Place::Resource, &mut way)
+        self.converted(schema, Place::Resource, &mut path)
     }
 
     /// Returns the type of a structural schema, which has no references.
@@ -120,11 +120,11 @@ impl<'a, 'i> Converter<'a, 'i> {
         } else {
             Place::Inline
         };
-        self.converted(schema, place, &mut Way::default())
+        self.converted(schema, place, &mut Path::default())
     }
 
     /// Returns the schema that `text` refers to, or `None` if `refs` already contain the reference.
-    fn follow(
+    fn resolve(
         &self,
         text: &str,
         refs: &[RefId],
@@ -140,14 +140,14 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// Returns the type of a nested schema.
-    fn part(&mut self, schema: &'a Schema, way: &mut Way) -> ConversionResult {
+    fn part(&mut self, schema: &'a Schema, path: &mut Path) -> ConversionResult {
         let Some(text) = schema.reference() else {
-            return self.converted(schema, Place::Inline, way);
+            return self.converted(schema, Place::Inline, path);
         };
         let id = self.references.id(text);
         let id = id.ok_or_else(|| SchemaError::UnresolvedRef(text.into()))?;
-        let in_circle = |known: &&RefId| self.references.in_one_circle(id, **known);
-        let mut bound: Vec<_> = way.refs.iter().filter(in_circle).copied().collect();
+        let in_circle = |known: &&RefId| self.references.in_one_cycle(id, **known);
+        let mut bound: Vec<_> = path.refs.iter().filter(in_circle).copied().collect();
         if bound.contains(&id) {
             return Ok(self.interner.intern(truncated()));
         }
@@ -161,24 +161,24 @@ impl<'a, 'i> Converter<'a, 'i> {
         if let Some(outcome) = self.bound.get(&key) {
             return outcome.clone();
         }
-        way.circular += 1;
-        let outcome = self.target_converted(id, way);
-        way.circular -= 1;
+        path.n_cyclic += 1;
+        let outcome = self.target_converted(id, path);
+        path.n_cyclic -= 1;
         self.bound.insert(key, outcome.clone());
         outcome
     }
 
     /// Returns the type of the target of `id`.
-    fn target_converted(&mut self, id: RefId, way: &mut Way) -> ConversionResult {
+    fn target_converted(&mut self, id: RefId, path: &mut Path) -> ConversionResult {
         let (_, schema) = self
             .references
             .target(id)
             .and_then(|idx| self.schemas.get(idx))
             .ok_or_else(|| SchemaError::UnresolvedRef(self.references.text(id).into()))?;
         let schema = schema.map_err(Clone::clone)?;
-        way.refs.push(id);
-        let outcome = self.converted(schema, Place::Named, way);
-        way.refs.pop();
+        path.refs.push(id);
+        let outcome = self.converted(schema, Place::Named, path);
+        path.refs.pop();
         match outcome {
             Ok(type_)
                 if matches!(type_.kind, DeclKind::Unknown)
@@ -191,22 +191,22 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// Returns the type of a schema, ignoring its own reference.
-    fn converted(&mut self, schema: &'a Schema, place: Place, way: &mut Way) -> ConversionResult {
+    fn converted(&mut self, schema: &'a Schema, place: Place, path: &mut Path) -> ConversionResult {
         checkpoint();
-        if way.depth >= sizes::MAX_DEPTH {
+        if path.depth >= sizes::MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }
-        if way.circular > 0 {
-            self.pay_for(schema)?;
+        if path.n_cyclic > 0 {
+            self.charge(schema)?;
         }
-        way.depth += 1;
+        path.depth += 1;
         let place = if schema.embedded_resource {
             Place::Resource
         } else {
             place
         };
-        let outcome = self.parts_converted(schema, place, way);
-        way.depth -= 1;
+        let outcome = self.parts_converted(schema, place, path);
+        path.depth -= 1;
         let mut type_ = outcome?;
         if type_.depth() > sizes::MAX_DEPTH {
             return Err(SchemaError::TooDeep);
@@ -222,11 +222,11 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// Charges the parts of a schema that is converted within a cycle.
-    fn pay_for(&mut self, schema: &Schema) -> Result<(), SchemaError> {
+    fn charge(&mut self, schema: &Schema) -> Result<(), SchemaError> {
         let parts = u32::try_from(schema.parts().count())
             .unwrap_or(u32::MAX)
             .saturating_add(1);
-        for left in [&mut self.circle_left.1, &mut self.circles_left] {
+        for left in [&mut self.cycle_left.1, &mut self.cycles_left] {
             *left = left.checked_sub(parts).ok_or(SchemaError::TooComplex)?;
         }
         Ok(())
@@ -236,7 +236,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         &mut self,
         schema: &'a Schema,
         place: Place,
-        way: &mut Way,
+        path: &mut Path,
     ) -> Result<DeclType, SchemaError> {
         // All references are resolved, even those that do not affect the type, because a dangling one is always an
         // error.
@@ -244,13 +244,13 @@ impl<'a, 'i> Converter<'a, 'i> {
         let (mut value, mut items) = (None, None);
         if let Some(details) = schema.details() {
             for (name, property) in &details.properties {
-                properties.push((&**name, self.part(property, way)?));
+                properties.push((&**name, self.part(property, path)?));
             }
             if let AdditionalProperties::Schema(schema) = &details.additional {
-                value = Some(self.part(schema, way)?);
+                value = Some(self.part(schema, path)?);
             }
             if let Some(schema) = &details.items {
-                items = Some(self.part(schema, way)?);
+                items = Some(self.part(schema, path)?);
             }
         }
         if is_int_or_string(schema) {
@@ -270,7 +270,7 @@ impl<'a, 'i> Converter<'a, 'i> {
                     return Ok(map(schema, value));
                 }
                 let is_resource = place == Place::Resource;
-                if is_resource && !self.declares_object_meta(schema, &way.refs) {
+                if is_resource && !self.declares_object_meta(schema, &path.refs) {
                     self.add_object_meta(&mut properties);
                 }
                 self.object(schema, properties, place)
@@ -351,7 +351,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         let mut refs = refs.to_vec();
         let mut schema = property?;
         if let Some(text) = schema.reference() {
-            let (id, target) = self.follow(text, &refs).ok().flatten()?;
+            let (id, target) = self.resolve(text, &refs).ok().flatten()?;
             refs.push(id);
             schema = target;
         }
@@ -362,7 +362,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     fn add_object_meta(&mut self, properties: &mut Vec<(&'a str, Arc<DeclType>)>) {
         let text = self
             .interner
-            .intern(string(&Schema::of_type(JsonType::String)));
+            .intern(string(&Schema::with_type(JsonType::String)));
         let fields = ["generateName", "name"]
             .map(|name| DeclField::new(self.interner.name(name), Arc::clone(&text), false));
         let metadata =

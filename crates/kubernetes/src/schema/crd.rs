@@ -80,7 +80,7 @@ pub struct WrittenSchema {
 }
 
 impl WrittenSchema {
-    fn of(definition: &Arc<Value>, nth: usize) -> Option<Self> {
+    fn new(definition: &Arc<Value>, nth: usize) -> Option<Self> {
         let schema = Self {
             definition: Arc::clone(definition),
             nth,
@@ -143,7 +143,7 @@ impl Crd {
                 name,
                 has_status: subresource("status").is_some(),
                 has_scale: subresource("scale").is_some(),
-                schema: WrittenSchema::of(&crd, nth),
+                schema: WrittenSchema::new(&crd, nth),
             });
         }
         Ok(Self {
@@ -224,12 +224,12 @@ impl Crd {
         }
         schemas.push((ROOT.into(), self.root_schema(version)?, gvk(&self.kind)));
         schemas.push(("#list".into(), list_schema(), gvk(&self.list_kind)));
-        Ok(OpenApiDocument::of_schemas(schemas))
+        Ok(OpenApiDocument::from_schemas(schemas))
     }
 
     /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `buildKubeNative`.
     fn root_schema(&self, version: &CrdVersion) -> Result<Schema, SchemaError> {
-        let bare = || Schema::of_type(JsonType::Object);
+        let bare = || Schema::with_type(JsonType::Object);
         let Some(written) = version.schema.as_deref() else {
             return Ok(bare());
         };
@@ -278,12 +278,12 @@ fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
 }
 
 fn reference(name: &str) -> Schema {
-    Schema::of_reference(&format!("{}{name}", refs::PREFIX))
+    Schema::from_reference(&format!("{}{name}", refs::PREFIX))
 }
 
 fn add_type_and_object_meta(schema: &mut Schema) {
-    schema.set_property("apiVersion", Schema::of_type(JsonType::String));
-    schema.set_property("kind", Schema::of_type(JsonType::String));
+    schema.set_property("apiVersion", Schema::with_type(JsonType::String));
+    schema.set_property("kind", Schema::with_type(JsonType::String));
     schema.set_property("metadata", reference(OBJECT_META));
 }
 
@@ -315,14 +315,14 @@ fn publish(schema: &mut Schema) {
 
 /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `buildListSchema`.
 fn list_schema() -> Schema {
-    let mut items = Schema::of_type(JsonType::Array);
+    let mut items = Schema::with_type(JsonType::Array);
     items.details_mut().items = Some(reference(ROOT));
-    let mut list = Schema::of_type(JsonType::Object);
+    let mut list = Schema::with_type(JsonType::Object);
     list.set_property("items", items);
     list.require("items");
     list.set_property("metadata", reference(LIST_META));
-    list.set_property("apiVersion", Schema::of_type(JsonType::String));
-    list.set_property("kind", Schema::of_type(JsonType::String));
+    list.set_property("apiVersion", Schema::with_type(JsonType::String));
+    list.set_property("kind", Schema::with_type(JsonType::String));
     list
 }
 

@@ -226,7 +226,7 @@ impl DeclType {
         ))
     }
 
-    /// Creates the object type of a schema. Of fields with the same name, the last counts.
+    /// Creates the object type of a schema. If several fields have the same name, the last counts.
     pub(super) fn object_of(
         name: Option<Arc<str>>,
         mut fields: Vec<DeclField>,

@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_identifier_can_stand_for() {
+    fn unescapable_names_have_no_identifier() {
         for name in ["", "1st", "$ref", "a b", "größe", "a@b"] {
             assert_eq!(escape(name), None, "{name}");
         }
     }
 
     #[test]
-    fn sequences_that_escaping_does_not_make() {
+    fn unescape_unknown_sequence_fails() {
         assert_eq!(unescape("a__what__b"), None);
         assert_eq!(unescape("a__in__b"), None);
         assert_eq!(unescape("a___x__"), None);

@@ -98,7 +98,7 @@ impl FieldTypes for Evaluated {
     }
 
     fn is_required(&self, field: &str) -> bool {
-        let found = self.0.property(field);
-        found.is_some_and(|field| field.required || field.has_default)
+        let declaration = self.0.property(field);
+        declaration.is_some_and(|field| field.required || field.has_default)
     }
 }

@@ -18,8 +18,8 @@ use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 /// [`DeclaredSizes::in_objects`] assumes smaller objects than the largest request.
 ///
 /// Differs: upstream has a single type, that of the rule's `self`, and applies it to every path, regardless of the
-/// variable. [`DeclaredSizes::of_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type, and
-/// sizes of other paths are unknown.
+/// variable. [`DeclaredSizes::for_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type,
+/// and sizes of other paths are unknown.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredSizes {
     variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
@@ -77,14 +77,14 @@ impl DeclaredSizes {
     /// Returns these sizes, and sets `flag` when the size of a nested list or map is requested. If it stays unset, a
     /// larger `filled_from` does not change estimates.
     #[must_use]
-    pub fn telling(mut self, flag: &Arc<AtomicBool>) -> Self {
+    pub fn with_nesting_flag(mut self, flag: &Arc<AtomicBool>) -> Self {
         self.asks_within = Some(Arc::clone(flag));
         self
     }
 
     /// Creates the sizes that the API server assumes for a validation rule of a CRD with values of `self_type`.
     #[must_use]
-    pub fn of_rule(self_type: Arc<DeclType>) -> Self {
+    pub fn for_rule(self_type: Arc<DeclType>) -> Self {
         Self {
             variables: Arc::default(),
             otherwise: Some(self_type),
@@ -93,10 +93,10 @@ impl DeclaredSizes {
         }
     }
 
-    /// Sets the flag if `reached` is a nested list or map.
-    fn tell(&self, around: &Around, reached: &Reached<'_>) {
-        if let (Some(flag), Reached::Type(type_)) = (&self.asks_within, reached)
-            && around.depth > 0
+    /// Sets the flag if `target` is a nested list or map.
+    fn note_nesting(&self, enclosing: &Enclosing, target: &StepTarget<'_>) {
+        if let (Some(flag), StepTarget::Type(type_)) = (&self.asks_within, target)
+            && enclosing.depth > 0
             && matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
         {
             flag.store(true, Ordering::Relaxed);
@@ -115,13 +115,13 @@ impl DeclaredSizes {
 }
 
 /// The target of a step.
-enum Reached<'a> {
+enum StepTarget<'a> {
     Type(&'a DeclType),
     /// The key of a map. Schemas do not bound it.
     Key,
 }
 
-impl Reached<'_> {
+impl StepTarget<'_> {
     fn step(self, step: &PathStep) -> Option<Self> {
         let Self::Type(type_) = self else {
             return None;
@@ -173,30 +173,30 @@ impl SizeEstimator for DeclaredSizes {
         let Some(beginning) = self.beginning(first) else {
             return UNKNOWN;
         };
-        let mut reached = Reached::Type(beginning);
-        let mut around = Around::default();
+        let mut target = StepTarget::Type(beginning);
+        let mut enclosing = Enclosing::default();
         for step in steps {
             if let Some(shape) = self.objects {
-                self.tell(&around, &reached);
-                around.step(step, &reached, shape);
+                self.note_nesting(&enclosing, &target);
+                enclosing.step(step, &target, shape);
             }
-            let is_part_of_object = reached.is_part_of_object();
-            reached = match (reached.step(step), self.objects) {
+            let is_part_of_object = target.is_part_of_object();
+            target = match (target.step(step), self.objects) {
                 (Some(next), _) => next,
                 // The untyped parts of an object are together no larger than the object.
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
-                    let of_each = within.checked_div(around.n_elements).unwrap_or(1).max(1);
+                    let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
                     return (Some(SizeEstimate::new(0, of_each)), true);
                 }
                 (None, _) => return UNKNOWN,
             };
         }
-        self.tell(&around, &reached);
-        let bound = reached.max_size();
+        self.note_nesting(&enclosing, &target);
+        let bound = target.max_size();
         let max = match self.objects {
             None => bound,
-            Some(shape) => around.max_size(&reached, shape),
+            Some(shape) => enclosing.max_size(&target, shape),
         };
         // At least one fits in any object.
         (Some(SizeEstimate::new(0, max)), bound > 1)
@@ -204,14 +204,14 @@ impl SizeEstimator for DeclaredSizes {
 }
 
 /// The enclosing lists and maps of a value in an object of some shape.
-struct Around {
+struct Enclosing {
     /// The number of enclosing lists and maps.
     depth: usize,
     /// The number of elements of the innermost one in the whole object.
     n_elements: u64,
 }
 
-impl Default for Around {
+impl Default for Enclosing {
     fn default() -> Self {
         Self {
             depth: 0,
@@ -220,8 +220,8 @@ impl Default for Around {
     }
 }
 
-impl Around {
-    fn step(&mut self, step: &PathStep, from: &Reached<'_>, shape: ObjectShape) {
+impl Enclosing {
+    fn step(&mut self, step: &PathStep, from: &StepTarget<'_>, shape: ObjectShape) {
         if matches!(step, PathStep::Items | PathStep::Values | PathStep::Keys) {
             let elements = self.max_size(from, shape);
             self.n_elements = self.n_elements.saturating_mul(elements.max(1));
@@ -230,9 +230,9 @@ impl Around {
     }
 
     /// Returns the maximum size of a value within these.
-    fn max_size(&self, reached: &Reached<'_>, shape: ObjectShape) -> u64 {
-        let Reached::Type(type_) = reached else {
-            return reached.max_size();
+    fn max_size(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
+        let StepTarget::Type(type_) = target else {
+            return target.max_size();
         };
         let is_outer = matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
             && self.depth < shape.filled_from;
@@ -241,7 +241,7 @@ impl Around {
         } else {
             shape.fitting(type_).checked_div(self.n_elements)
         };
-        reached.max_size().min(fitting.unwrap_or(1).max(1))
+        target.max_size().min(fitting.unwrap_or(1).max(1))
     }
 }
 
@@ -323,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_from_a_map_has_no_known_size() {
+    fn selection_from_map_has_unknown_size() {
         check("a.m.k == b[0]", 6, 15);
         check("a.m.k == a.m.j", 7, 1_844_674_407_370_955_270);
     }
 
     #[test]
-    fn a_list_without_bound_is_endless() {
+    fn unbounded_list_has_unbounded_cost() {
         check("b.all(x, true)", 2, u64::MAX);
     }
 
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_a_size_has_what_fits() {
+    fn object_shape_limits_elements() {
         // 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a string of 998 bytes.
         assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
         assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_spread_over_what_is_around_it() {
+    fn object_shape_distributes_elements_over_containers() {
         let nested = "a.items.all(x, x.parts.all(y, true))";
         let spread = most(nested, 1000, 0);
         let in_one = most(nested, 1000, 1);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_schema_describes_is_spread_too() {
+    fn object_shape_distributes_untyped_values() {
         let by_field = most("a.items.all(x, x.limits.memory.contains('a'))", 65_536, 0);
         let by_key = most(
             "a.items.all(x, x.limits['memory'].contains('a'))",
@@ -396,7 +396,7 @@ mod tests {
 
     /// Combined estimates for many sizes equal the individual estimates.
     #[test]
-    fn estimates_together_are_those_of_each() {
+    fn estimate_each_equals_individual_estimates() {
         let item = DeclType::object(
             "Item",
             [
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_variable_leads_to_has_the_size_of_its_literal() {
+    fn literal_elements_have_their_own_size() {
         check("['abcdefghijkl'].all(x, x == b[0])", 14, 19);
     }
 }

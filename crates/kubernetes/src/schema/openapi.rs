@@ -105,7 +105,7 @@ impl OpenApiDocument {
     }
 
     /// Creates a document from schemas, each with its name and its kind, if it has one.
-    pub(super) fn of_schemas(
+    pub(super) fn from_schemas(
         schemas: impl IntoIterator<Item = (Box<str>, Schema, Option<Gvk>)>,
     ) -> Self {
         let mut schemas: Vec<_> = schemas.into_iter().collect();

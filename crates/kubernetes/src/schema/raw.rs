@@ -22,7 +22,7 @@ pub(super) enum JsonType {
 }
 
 impl JsonType {
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
             "array" => Self::Array,
             "boolean" => Self::Boolean,
@@ -49,7 +49,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
             "byte" => Self::Byte,
             "date" => Self::Date,
@@ -117,7 +117,7 @@ pub(super) struct Details {
 
 impl Schema {
     /// Creates a schema with only the type `type_`.
-    pub(super) fn of_type(type_: JsonType) -> Self {
+    pub(super) fn with_type(type_: JsonType) -> Self {
         Self {
             type_,
             is_string: type_ == JsonType::String,
@@ -135,7 +135,7 @@ impl Schema {
     }
 
     /// Creates a schema that is a reference to `name`.
-    pub(super) fn of_reference(name: &str) -> Self {
+    pub(super) fn from_reference(name: &str) -> Self {
         let mut schema = Self::default();
         schema.details_mut().reference = Some(name.into());
         schema

@@ -189,11 +189,11 @@ fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
             };
             schema.type_ = names
                 .first()
-                .map_or(JsonType::None, |name| JsonType::of(name));
+                .map_or(JsonType::None, |name| JsonType::from_name(name));
             schema.is_string = names.contains(&"string");
             schema.is_object = names.contains(&"object");
         }
-        Plain::Format => schema.format = Format::of(value.as_str()?),
+        Plain::Format => schema.format = Format::from_name(value.as_str()?),
         Plain::Nullable => schema.nullable = value.as_bool()?,
         Plain::MaxLength => schema.details_mut().max_length = Some(integer(&value)?),
         Plain::MaxItems => schema.details_mut().max_items = Some(integer(&value)?),
@@ -357,7 +357,7 @@ impl<'de> Visitor<'de> for PropertiesSeed<'_> {
         while let Some(name) = map.next_key::<Box<str>>()? {
             properties.push((name, map.next_value_seed(SchemaSeed { left: self.left })?));
         }
-        // Of two properties with the same name, the last counts.
+        // If two properties have the same name, the last counts.
         properties.reverse();
         properties.sort_by(|(a, _), (b, _)| a.cmp(b));
         properties.dedup_by(|(later, _), (kept, _)| later == kept);

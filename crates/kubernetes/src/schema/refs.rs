@@ -38,7 +38,7 @@ pub(super) struct References<'a> {
     /// The index of the schema of each reference, or `None` if there is no such schema.
     targets: Vec<Option<usize>>,
     /// The cycle of each reference. References are in the same cycle if they reach each other.
-    circles: Vec<u32>,
+    cycles: Vec<u32>,
     /// The references in topological order: targets come first, except within a cycle.
     order: Vec<RefId>,
 }
@@ -68,9 +68,9 @@ impl<'a> References<'a> {
                 .and_then(|idx| edges_of_schema.get(idx))
                 .map_or(&[], Vec::as_slice)
         };
-        let (order, circles) = circles(references.targets.len(), edges);
+        let (order, cycles) = cycles(references.targets.len(), edges);
         references.order = order;
-        references.circles = circles;
+        references.cycles = cycles;
         references
     }
 
@@ -117,13 +117,13 @@ impl<'a> References<'a> {
     }
 
     /// Returns the cycle of the reference, which may be its only member.
-    pub(super) fn circle(&self, id: RefId) -> Option<u32> {
-        self.circles.get(id.idx()).copied()
+    pub(super) fn cycle(&self, id: RefId) -> Option<u32> {
+        self.cycles.get(id.idx()).copied()
     }
 
     /// Returns true if the two references are in the same cycle.
-    pub(super) fn in_one_circle(&self, a: RefId, b: RefId) -> bool {
-        self.circle(a) == self.circle(b)
+    pub(super) fn in_one_cycle(&self, a: RefId, b: RefId) -> bool {
+        self.cycle(a) == self.cycle(b)
     }
 
     /// Returns all references, targets first, except within a cycle.
@@ -136,12 +136,12 @@ impl<'a> References<'a> {
 ///
 /// This is Tarjan's algorithm for strongly connected components. It has an explicit stack, because chains of references
 /// may be as long as the document.
-fn circles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, Vec<u32>) {
+fn cycles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, Vec<u32>) {
     const UNSEEN: u32 = u32::MAX;
     let mut state = Tarjan {
         index: vec![UNSEEN; n],
         low: vec![0; n],
-        circle: vec![UNSEEN; n],
+        cycle: vec![UNSEEN; n],
         next_index: 0,
         next_circle: 0,
         open: Vec::new(),
@@ -160,7 +160,7 @@ fn circles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, V
                 if state.index.get(to.idx()) == Some(&UNSEEN) {
                     state.enter(to);
                     path.push((to, 0));
-                } else if state.circle.get(to.idx()) == Some(&UNSEEN) {
+                } else if state.cycle.get(to.idx()) == Some(&UNSEEN) {
                     let index = state.index.get(to.idx()).copied().unwrap_or_default();
                     state.lower(node, index);
                 }
@@ -176,13 +176,13 @@ fn circles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, V
             }
         }
     }
-    (state.order, state.circle)
+    (state.order, state.cycle)
 }
 
 struct Tarjan {
     index: Vec<u32>,
     low: Vec<u32>,
-    circle: Vec<u32>,
+    cycle: Vec<u32>,
     next_index: u32,
     next_circle: u32,
     open: Vec<RefId>,
@@ -209,8 +209,8 @@ impl Tarjan {
     /// Closes a cycle of the open nodes from `first` on.
     fn close(&mut self, first: RefId) {
         while let Some(node) = self.open.pop() {
-            if let Some(circle) = self.circle.get_mut(node.idx()) {
-                *circle = self.next_circle;
+            if let Some(cycle) = self.cycle.get_mut(node.idx()) {
+                *cycle = self.next_circle;
             }
             self.order.push(node);
             if node == first {

@@ -40,7 +40,7 @@ pub struct RestMapper {
 const ANY: &str = "*";
 
 impl RestMapper {
-    /// Creates a mapper of `resources`, in any order. Of several with the same name, the first counts. It is namespaced
+    /// Creates a mapper of `resources`, in any order. If several have the same name, the first counts. It is namespaced
     /// if one of them is.
     #[must_use]
     pub fn new(mut resources: Vec<ApiResource>) -> Self {

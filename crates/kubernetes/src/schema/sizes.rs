@@ -39,9 +39,9 @@ pub const MAX_SCHEMAS: u32 = 500_000;
 ///
 /// A schema within a cycle is converted once for each path into the cycle, as in upstream, and the number of paths may
 /// be exponential.
-pub const MAX_PARTS_OF_CIRCLE: u32 = 50_000;
+pub const MAX_PARTS_OF_CYCLE: u32 = 50_000;
 /// The maximum number of schema parts converted for all cycles of a document.
-pub const MAX_PARTS_OF_CIRCLES: u32 = 1_000_000;
+pub const MAX_PARTS_OF_CYCLES: u32 = 1_000_000;
 
 /// Returns the maximum length of a string in a request.
 ///

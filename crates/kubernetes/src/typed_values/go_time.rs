@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_in_words() {
+    fn duration_with_unit_names() {
         assert_eq!(duration("1h"), Ok(3_600_000_000_000));
         assert_eq!(duration("2 days"), Ok(172_800_000_000_000));
         assert_eq!(duration("1 w 1d"), Ok(691_200_000_000_000));

@@ -50,7 +50,7 @@ impl<'a> Lazy<'a> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {
             let Some(fields) = fields_of(json, schema) else {
-                let value = self.made(json, schema)?;
+                let value = self.converted(json, schema)?;
                 return (n > 0).then_some(Part::Value(n, Cow::Owned(value)));
             };
             let Some((raw, part)) = field(fields, schema, key) else {
@@ -61,13 +61,13 @@ impl<'a> Lazy<'a> {
         let value = if is_test && (fields_of(json, schema).is_some() || is_list(json, schema)) {
             Value::Bool(true)
         } else {
-            self.made(json, schema)?
+            self.converted(json, schema)?
         };
         Some(Part::Value(keys.len(), Cow::Owned(value)))
     }
 
     /// Converts a part to a value, unless the result is an error.
-    fn made(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
+    fn converted(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
         let make = || match typed_within(&Value::from(json), schema, self.budget) {
             Value::Error(_) => None,
             value => Some(value),
@@ -77,8 +77,8 @@ impl<'a> Lazy<'a> {
         }
         let place = std::ptr::from_ref(json).addr();
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = parts.iter().find(|(known, _)| *known == place) {
-            return Some(known.clone());
+        if let Some((_, part)) = parts.iter().find(|(address, _)| *address == place) {
+            return Some(part.clone());
         }
         let value = make()?;
         parts.push((place, value.clone()));

@@ -114,7 +114,7 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// Returns the position of each key in a list of type `map`. Of several elements with the same key, the last
+    /// Returns the position of each key in a list of type `map`. If several elements have the same key, the last
     /// counts.
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
@@ -148,10 +148,10 @@ impl TypedList {
             ListKind::Map => {
                 let places = self.places()?;
                 for other in other {
-                    let at = self
+                    let position = self
                         .key_of(&unwrapped(&other, &self.budget)?)?
                         .and_then(|key| places.get(&key));
-                    let Some(own) = at.and_then(|at| self.raw.get(*at)) else {
+                    let Some(own) = position.and_then(|position| self.raw.get(*position)) else {
                         return Ok(false);
                     };
                     match self.typed(&own) {
@@ -218,15 +218,15 @@ impl TypedList {
                 let places = self.places()?;
                 for element in others {
                     let element = element?;
-                    let at = self.key_of(&element)?.and_then(|key| places.get(&key));
-                    match at.and_then(|at| raw.get_mut(*at)) {
+                    let position = self.key_of(&element)?.and_then(|key| places.get(&key));
+                    match position.and_then(|position| raw.get_mut(*position)) {
                         Some(slot) => *slot = element,
                         None => raw.push(element),
                     }
                 }
             }
         }
-        let raw = List::of_json(raw);
+        let raw = List::from_json(raw);
         let (items, schema) = (&self.items, &self.schema);
         Ok(Self::value(raw, (items, self.kind), schema, &self.budget))
     }

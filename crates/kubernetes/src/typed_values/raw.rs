@@ -86,7 +86,7 @@ pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, Eva
         Value::List(list) if list.is_joined() => {
             budget.allocate(list.len().saturating_mul(size_of::<Value>()))?;
             let elements = list.iter().map(|element| unwrapped(&element, budget));
-            Value::List(List::of_json(elements.collect::<Result<_, _>>()?))
+            Value::List(List::from_json(elements.collect::<Result<_, _>>()?))
         }
         Value::List(list) => list
             .source()
@@ -133,7 +133,7 @@ enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// The bits. Both zeros have the same bits here.
+    /// The bits, with negative zero replaced by zero.
     Double(u64),
     String(Arc<str>),
 }

@@ -47,7 +47,7 @@ impl ValueSchema {
 
     /// Parses a structural schema of a CustomResourceDefinition. `is_resource` adds the common properties of resources.
     #[must_use]
-    pub fn of_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
+    pub fn from_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
         let mut read = Self::read(schema, Form::Structural, 0);
         if is_resource {
             read.add_type_and_object_meta();
@@ -116,7 +116,7 @@ impl ValueSchema {
         read
     }
 
-    fn of_type(type_: &str) -> Arc<Self> {
+    fn with_type(type_: &str) -> Arc<Self> {
         Arc::new(Self {
             type_: type_.into(),
             ..Self::default()
@@ -134,7 +134,7 @@ impl ValueSchema {
         if is_string(self, "kind") && is_string(self, "apiVersion") && has_meta {
             return;
         }
-        let string = || Self::of_type("string");
+        let string = || Self::with_type("string");
         let meta = Self {
             type_: "object".into(),
             properties: Some(

@@ -41,20 +41,20 @@ const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Kinds of expression errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ExpressionErrorKind {
     /// The API server rejects the expression.
-    Refused,
+    Rejected,
     /// The API server cannot evaluate the expression safely.
     Unsafe,
     /// The expression exceeds the limits of this crate.
-    Unjudged,
+    Unsupported,
 }
 
 /// Error of compiling an expression.
 #[derive(Clone, Debug)]
 pub struct ExpressionError {
     /// The kind of the error.
-    pub trouble: Trouble,
+    pub kind: ExpressionErrorKind,
     /// The API server's message.
     pub detail: String,
     /// True if the result type differs from the required type.
@@ -64,9 +64,9 @@ pub struct ExpressionError {
 }
 
 impl ExpressionError {
-    fn refused(detail: impl Into<String>) -> Self {
+    fn rejected(detail: impl Into<String>) -> Self {
         Self {
-            trouble: Trouble::Refused,
+            kind: ExpressionErrorKind::Rejected,
             detail: detail.into(),
             is_result_type: false,
             found: Diagnostics::default(),
@@ -124,7 +124,7 @@ pub(super) fn compile(
     let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
     let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
     let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
-    let sizes = DeclaredSizes::of_rule(Arc::clone(type_));
+    let sizes = DeclaredSizes::for_rule(Arc::clone(type_));
     let max_cardinality = max_cardinality(type_.min_serialized_size);
     let compile = |(n, rule): (usize, &ValidationRule)| {
         working_on(&path.index(n).text());
@@ -193,26 +193,26 @@ fn compile_rule(
 }
 
 /// The messages for one kind of expression.
-struct Sort {
+struct ExpressionKind {
     prefix: &'static str,
     type_: Type,
     wrong_type: &'static str,
 }
 
-static RULE: Sort = Sort {
+static RULE: ExpressionKind = ExpressionKind {
     prefix: "",
     type_: Type::Bool,
     wrong_type: "cel expression must evaluate to a bool",
 };
 
-static MESSAGE: Sort = Sort {
+static MESSAGE: ExpressionKind = ExpressionKind {
     prefix: "messageExpression ",
     type_: Type::String,
     wrong_type: "messageExpression must evaluate to a string",
 };
 
 /// A compiled expression.
-struct Sound {
+struct CheckedExpression {
     program: Program,
     uses_old_self: bool,
     max_cost: u64,
@@ -224,47 +224,53 @@ fn expression(
     env: &Env,
     sizes: &DeclaredSizes,
     budget: &mut Budget,
-    sort: &Sort,
-) -> Result<Sound, (ExpressionError, bool)> {
-    let (ast, found) = syntax::parse_within(text, &mut budget.nodes);
+    expression_kind: &ExpressionKind,
+) -> Result<CheckedExpression, (ExpressionError, bool)> {
+    let (ast, diagnostics) = syntax::parse_within(text, &mut budget.nodes);
     let Some(ast) = ast.map(Arc::new) else {
-        return Err((refusal(found, true, text, budget, sort), false));
+        return Err((
+            expression_error(diagnostics, true, text, budget, expression_kind),
+            false,
+        ));
     };
     let deep = checker::is_deep(&ast);
     run_on_deep_stack(deep, || {
-        let (checked, mut found) = checker::check(&ast, text, env);
-        if found.is_empty() {
-            ast_validators::validate(&checked, env, text, &mut found);
+        let (checked, mut diagnostics) = checker::check(&ast, text, env);
+        if diagnostics.is_empty() {
+            ast_validators::validate(&checked, env, text, &mut diagnostics);
         }
-        if !found.is_empty() {
-            return Err((refusal(found, false, text, budget, sort), false));
+        if !diagnostics.is_empty() {
+            return Err((
+                expression_error(diagnostics, false, text, budget, expression_kind),
+                false,
+            ));
         }
-        if checked.output_type() != sort.type_ {
+        if checked.output_type() != expression_kind.type_ {
             let error = ExpressionError {
                 is_result_type: true,
-                ..ExpressionError::refused(sort.wrong_type)
+                ..ExpressionError::rejected(expression_kind.wrong_type)
             };
             return Err((error, false));
         }
         let uses_old_self = names_old_self(&checked);
         let program = Program::plan(&checked, env, &KubernetesRuntime).map_err(|error| {
-            let trouble = if error.is_unsafe() {
-                Trouble::Unsafe
+            let kind = if error.is_unsafe() {
+                ExpressionErrorKind::Unsafe
             } else {
-                Trouble::Refused
+                ExpressionErrorKind::Rejected
             };
             let detail = format!(
                 "{}instantiation failed: {}",
-                sort.instantiation(),
+                expression_kind.instantiation(),
                 error.message()
             );
             let error = ExpressionError {
-                trouble,
-                ..ExpressionError::refused(detail)
+                kind,
+                ..ExpressionError::rejected(detail)
             };
             (error, uses_old_self)
         })?;
-        Ok(Sound {
+        Ok(CheckedExpression {
             program,
             uses_old_self,
             max_cost: estimate::estimate(&checked, sizes).max,
@@ -272,7 +278,7 @@ fn expression(
     })
 }
 
-impl Sort {
+impl ExpressionKind {
     fn instantiation(&self) -> &'static str {
         if self.prefix.is_empty() {
             "program "
@@ -289,22 +295,22 @@ fn names_old_self(checked: &CheckedAst) -> bool {
     )
 }
 
-/// Returns the error of an expression with the findings `found`.
-fn refusal(
-    found: Diagnostics,
+/// Returns the error of an expression with the findings `diagnostics`.
+fn expression_error(
+    diagnostics: Diagnostics,
     is_syntax: bool,
     text: &str,
     budget: &mut Budget,
-    sort: &Sort,
+    expression_kind: &ExpressionKind,
 ) -> ExpressionError {
-    let is_unjudged = found
+    let is_unsupported = diagnostics
         .as_slice()
         .iter()
-        .any(|found| found.kind.code() == Code::TooComplex);
-    let mut shown = if is_syntax && !is_unjudged {
+        .any(|diagnostic| diagnostic.kind.code() == Code::TooComplex);
+    let mut shown = if is_syntax && !is_unsupported {
         antlr::findings(text)
     } else {
-        found.clone()
+        diagnostics.clone()
     };
     let n_bytes = shown.cut(text, budget.text_bytes);
     budget.text_bytes = budget.text_bytes.saturating_sub(n_bytes);
@@ -313,17 +319,17 @@ fn refusal(
         with_source: true,
     };
     ExpressionError {
-        trouble: if is_unjudged {
-            Trouble::Unjudged
+        kind: if is_unsupported {
+            ExpressionErrorKind::Unsupported
         } else {
-            Trouble::Refused
+            ExpressionErrorKind::Rejected
         },
         detail: format!(
             "{}compilation failed: {}",
-            sort.prefix,
+            expression_kind.prefix,
             shown.render_as(text, words)
         ),
         is_result_type: false,
-        found,
+        found: diagnostics,
     }
 }

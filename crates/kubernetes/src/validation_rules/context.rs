@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
         &self,
         interner: &RefCell<Interner>,
     ) -> Result<Option<Arc<DeclType>>, String> {
-        let found = self.type_.get_or_init(|| {
+        let type_ = self.type_.get_or_init(|| {
             if let Some((around, step)) = self.around
                 && around.is_in_scope
                 && let Some(type_) = around.type_(interner)?
@@ -87,7 +87,7 @@ impl<'a> Context<'a> {
                 Err(error) => Err(error.to_string()),
             }
         });
-        found.clone()
+        type_.clone()
     }
 }
 
@@ -106,8 +106,8 @@ fn part(type_: &DeclType, step: Step<'_>) -> Part {
         (Step::Property(name), _) => {
             let fields = type_.declared_fields();
             let field = escape(name).and_then(|escaped| {
-                let at = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
-                fields.get(at.ok()?)
+                let index = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
+                fields.get(index.ok()?)
             });
             match field.and_then(|field| exposed(&field.type_)) {
                 Some(type_) => Part::Found(Some(type_)),

@@ -11,7 +11,7 @@ use serde_json::{Number, Value as Json};
 use crate::typed_values::ValueSchema;
 use cel::value::go_quote;
 
-/// The elements of a list of type `map` by the values of its keys. Of several with the same keys, the first counts.
+/// The elements of a list of type `map` by the values of its keys. If several have the same keys, the first counts.
 #[derive(Debug, Default)]
 pub(super) struct MapList<'a> {
     keys: &'a [String],

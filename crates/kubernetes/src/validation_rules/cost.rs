@@ -80,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_are_written_as_go_does() {
-        let of = |cost| {
+    fn exceeded_factor_agrees_with_go() {
+        let factor = |cost| {
             let text = exceeded("estimated rule cost", cost, STATIC_ESTIMATED_COST_LIMIT);
             text.split("factor of ")
                 .nth(1)
@@ -91,8 +91,8 @@ mod tests {
                 .unwrap()
                 .to_owned()
         };
-        assert_eq!(of(10_485_760), "1.048576x");
-        assert_eq!(of(25_000_000), "2.5x");
-        assert_eq!(of(1_000_000_001), "more than 100x");
+        assert_eq!(factor(10_485_760), "1.048576x");
+        assert_eq!(factor(25_000_000), "2.5x");
+        assert_eq!(factor(1_000_000_001), "more than 100x");
     }
 }

@@ -3,9 +3,9 @@
 //! Returns the errors of its rules with the API server's messages. Other errors of a definition are not reported. If
 //! they prevent the API server from compiling rules, the rules are not compiled here, either.
 //!
-//! Differs: [`judge`] does not validate defaults against the schema, which the API server does before it compiles
-//! rules; [`judge`](crate::custom_resource) of custom resources does. Errors are sorted by property name, upstream's
-//! order is random.
+//! Differs: [`validate_rules`] does not validate defaults against the schema, which the API server does before it
+//! compiles rules; [`validate_definition`](crate::custom_resource::validate_definition) does. Errors are sorted by
+//! property name, upstream's order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -96,7 +96,7 @@ pub struct DefinitionVerdict {
 ///
 /// # Example
 /// ```
-/// use kubernetes::validation_rules::judge;
+/// use kubernetes::validation_rules::validate_rules;
 /// use serde_json::json;
 ///
 /// let crd = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
@@ -107,22 +107,22 @@ pub struct DefinitionVerdict {
 ///         "x-kubernetes-validations": [{"rule": "self.replicas < 'five'"}],
 ///     }},
 /// }}}]}});
-/// let verdict = judge(&crd);
+/// let verdict = validate_rules(&crd);
 /// let error = verdict.errors[0].error.to_string();
 /// assert!(error.starts_with("spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: \
 ///     Invalid value: {\"Rule\":"), "{error}");
 /// assert!(error.contains("found no matching overload for '_<_' applied to '(int, string)'"), "{error}");
 /// ```
 #[must_use]
-pub fn judge(definition: &Json) -> DefinitionVerdict {
-    judge_with(definition, &|_, _| Vec::new())
+pub fn validate_rules(definition: &Json) -> DefinitionVerdict {
+    validate_rules_with(definition, &|_, _| Vec::new())
 }
 
 /// Finds the errors of the defaults of a structural schema at a path.
 pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
 
-/// Validates like [`judge`], and adds the errors of `default_errors`. If there are any, no rules are compiled.
-pub(crate) fn judge_with(
+/// Validates like [`validate_rules`], and adds the errors of `default_errors`. If there are any, no rules are compiled.
+pub(crate) fn validate_rules_with(
     definition: &Json,
     default_errors: DefaultErrors<'_>,
 ) -> DefinitionVerdict {
@@ -152,22 +152,22 @@ pub(crate) fn judge_with(
         } else {
             written
         };
-        let mut judged = judge_schema(
+        let mut result = validate_schema(
             schema,
             &path.field("openAPIV3Schema"),
             &mut budget,
             default_errors,
         );
-        for error in &mut judged.errors {
+        for error in &mut result.errors {
             if are_identical {
                 let below = error.place.split_off(2);
                 error.place = written.steps();
                 error.place.extend(below);
             }
         }
-        verdict.errors.append(&mut judged.errors);
-        verdict.costs.append(&mut judged.costs);
-        verdict.is_partial |= judged.is_partial;
+        verdict.errors.append(&mut result.errors);
+        verdict.costs.append(&mut result.costs);
+        verdict.is_partial |= result.is_partial;
         if are_identical {
             break;
         }
@@ -188,7 +188,7 @@ pub fn has_rules(definition: &Json) -> bool {
 }
 
 fn schema_has_rules(schema: &Map<String, Json>) -> bool {
-    if !ValidationRule::of_schema(schema).is_empty() {
+    if !ValidationRule::list_from_schema(schema).is_empty() {
         return true;
     }
     let below = ["additionalProperties", "items"].into_iter();
@@ -198,7 +198,7 @@ fn schema_has_rules(schema: &Map<String, Json>) -> bool {
         || keywords::junctors(schema).any(|(_, _, schema)| schema_has_rules(schema))
 }
 
-fn judge_schema(
+fn validate_schema(
     schema: &Json,
     path: &Path<'_>,
     budget: &mut Budget,
@@ -221,7 +221,7 @@ fn judge_schema(
     } else {
         Vec::new()
     };
-    let mut judging = Judging {
+    let mut validation = SchemaValidation {
         budget,
         interner: RefCell::default(),
         total: cost::Total::default(),
@@ -230,12 +230,12 @@ fn judge_schema(
     };
     let is_sound = is_structural && of_defaults.is_empty();
     let context = is_sound.then(|| Context::root(schema));
-    let found = judging.schema(schema, path, &Way::ROOT, context.as_ref());
+    let errors_of_schema = validation.schema(schema, path, &Inherited::ROOT, context.as_ref());
     let mut errors = of_defaults;
-    errors.extend(found.about_rules);
-    errors.extend(found.of_expressions);
-    if context.is_some() && judging.total.exceeds_limit() {
-        for (place, field) in judging.total.most_expensive() {
+    errors.extend(errors_of_schema.about_rules);
+    errors.extend(errors_of_schema.of_expressions);
+    if context.is_some() && validation.total.exceeds_limit() {
+        for (place, field) in validation.total.most_expensive() {
             errors.push(over_cost_limit(
                 place.clone(),
                 field.to_owned(),
@@ -245,13 +245,13 @@ fn judge_schema(
         errors.push(over_cost_limit(
             path.steps(),
             path.text(),
-            judging.total.message(),
+            validation.total.message(),
         ));
     }
     DefinitionVerdict {
         errors,
-        costs: judging.costs,
-        is_partial: judging.is_partial,
+        costs: validation.costs,
+        is_partial: validation.is_partial,
     }
 }
 
@@ -288,7 +288,7 @@ fn error(
 
 /// The errors of a schema and its nested schemas.
 #[derive(Default)]
-struct Found {
+struct SchemaErrors {
     /// True if the schema itself has errors outside of rules.
     has_others: bool,
     /// Errors of rules that are detected without compiling them.
@@ -297,7 +297,7 @@ struct Found {
     of_expressions: Vec<DefinitionError>,
 }
 
-impl Found {
+impl SchemaErrors {
     fn append(&mut self, mut other: Self) {
         self.has_others |= other.has_others;
         self.about_rules.append(&mut other.about_rules);
@@ -307,7 +307,7 @@ impl Found {
 
 /// Facts that nested schemas inherit.
 #[derive(Clone)]
-struct Way {
+struct Inherited {
     is_root: bool,
     /// True within the metadata of a resource.
     in_metadata: bool,
@@ -316,7 +316,7 @@ struct Way {
     uncorrelatable: Option<String>,
 }
 
-impl Way {
+impl Inherited {
     const ROOT: Self = Self {
         is_root: true,
         in_metadata: false,
@@ -337,7 +337,7 @@ impl Way {
 }
 
 /// The validation of one schema.
-struct Judging<'b> {
+struct SchemaValidation<'b> {
     budget: &'b mut Budget,
     interner: RefCell<Interner>,
     total: cost::Total,
@@ -345,78 +345,79 @@ struct Judging<'b> {
     is_partial: bool,
 }
 
-impl Judging<'_> {
+impl SchemaValidation<'_> {
     /// Validates `schema` and its nested schemas. Without a context, no rules are compiled.
     fn schema(
         &mut self,
         schema: &Map<String, Json>,
         path: &Path<'_>,
-        way: &Way,
+        inherited: &Inherited,
         context: Option<&Context<'_>>,
-    ) -> Found {
+    ) -> SchemaErrors {
         checkpoint();
-        let mut found = Found::default();
+        let mut errors = SchemaErrors::default();
         if let Some(Json::Object(value)) = schema.get("additionalProperties") {
-            let mut below = way.below();
-            below.allows_defaults &= !way.in_metadata;
+            let mut below = inherited.below();
+            below.allows_defaults &= !inherited.in_metadata;
             let context = context.map(|context| context.below(value, Step::Values));
             let path = path.field("additionalProperties");
-            found.append(self.schema(value, &path, &below, context.as_ref()));
+            errors.append(self.schema(value, &path, &below, context.as_ref()));
         }
         let properties = path.field("properties");
         for (name, property) in keywords::schemas_of(schema, "properties") {
-            let below = below_property(schema, name, path, way);
+            let below = below_property(schema, name, path, inherited);
             let context = context.map(|context| context.below(property, Step::Property(name)));
-            found.append(self.schema(property, &properties.key(name), &below, context.as_ref()));
+            errors.append(self.schema(property, &properties.key(name), &below, context.as_ref()));
         }
         for (keyword, index, nested) in keywords::junctors(schema) {
             let path = path.field(keyword);
-            let found_within = match index {
-                Some(index) => self.schema(nested, &path.index(index), &way.below(), None),
-                None => self.schema(nested, &path, &way.below(), None),
+            let nested = match index {
+                Some(index) => self.schema(nested, &path.index(index), &inherited.below(), None),
+                None => self.schema(nested, &path, &inherited.below(), None),
             };
-            found.append(found_within);
+            errors.append(nested);
         }
         if let Some(Json::Object(items)) = schema.get("items") {
-            let mut below = way.below();
+            let mut below = inherited.below();
             if keywords::text(schema, "x-kubernetes-list-type") != "map" {
                 below.uncorrelatable_from(path);
             }
             let context = context.map(|context| context.below(items, Step::Items));
-            found.append(self.schema(items, &path.field("items"), &below, context.as_ref()));
+            errors.append(self.schema(items, &path.field("items"), &below, context.as_ref()));
         }
-        found.has_others |= keywords::has_errors(schema, way.allows_defaults, way.in_metadata);
-        let rules = ValidationRule::of_schema(schema);
+        errors.has_others |=
+            keywords::has_errors(schema, inherited.allows_defaults, inherited.in_metadata);
+        let rules = ValidationRule::list_from_schema(schema);
         if rules.is_empty() {
-            return found;
+            return errors;
         }
         let rules_path = path.field("x-kubernetes-validations");
         for (n, rule) in rules.iter().enumerate() {
-            about_rule(rule, schema, &rules_path.index(n), &mut found.about_rules);
+            about_rule(rule, schema, &rules_path.index(n), &mut errors.about_rules);
         }
-        let Some(context) = context.filter(|_| !found.has_others) else {
+        let Some(context) = context.filter(|_| !errors.has_others) else {
             self.is_partial = true;
-            return found;
+            return errors;
         };
-        if !found.about_rules.is_empty() {
+        if !errors.about_rules.is_empty() {
             self.is_partial = true;
-            return found;
+            return errors;
         }
         let internal = |message: &str| error(&rules_path, FieldErrorKind::Internal, None, message);
         let type_ = match context.type_(&self.interner) {
             Ok(Some(type_)) => type_,
             Ok(None) => {
-                found.of_expressions.push(internal(
+                errors.of_expressions.push(internal(
                     "failed to convert to declType for CEL validation rules",
                 ));
-                return found;
+                return errors;
             }
             Err(reason) => {
-                found.of_expressions.push(internal(&format!(
+                errors.of_expressions.push(internal(&format!(
                     "internal error: failed to construct type information for \
                      x-kubernetes-validations rules: {reason}"
                 )));
-                return found;
+                return errors;
             }
         };
         let compiled = compile(&rules, schema, &type_, &rules_path, self.budget);
@@ -425,19 +426,19 @@ impl Judging<'_> {
             self.compiled_rule(
                 (rule, &compiled),
                 &path,
-                way,
+                inherited,
                 context,
-                &mut found.of_expressions,
+                &mut errors.of_expressions,
             );
         }
-        found
+        errors
     }
 
     fn compiled_rule(
         &mut self,
         (rule, compiled): (&ValidationRule, &CompiledRule),
         path: &Path<'_>,
-        way: &Way,
+        inherited: &Inherited,
         context: &Context<'_>,
         errors: &mut Vec<DefinitionError>,
     ) {
@@ -475,7 +476,7 @@ impl Judging<'_> {
             );
         }
         if compiled.uses_old_self {
-            if let Some(within) = &way.uncorrelatable {
+            if let Some(within) = &inherited.uncorrelatable {
                 let detail = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                 );
@@ -516,15 +517,20 @@ impl Judging<'_> {
     }
 }
 
-fn below_property(schema: &Map<String, Json>, name: &str, path: &Path<'_>, way: &Way) -> Way {
-    let mut below = way.below();
+fn below_property(
+    schema: &Map<String, Json>,
+    name: &str,
+    path: &Path<'_>,
+    inherited: &Inherited,
+) -> Inherited {
+    let mut below = inherited.below();
     if !keywords::is_map_correlatable(schema) {
         below.uncorrelatable_from(path);
     }
-    let is_resource = way.is_root || keywords::flag(schema, "x-kubernetes-embedded-resource");
+    let is_resource = inherited.is_root || keywords::flag(schema, "x-kubernetes-embedded-resource");
     if is_resource && matches!(name, "metadata" | "kind" | "apiVersion") {
         below.in_metadata = true;
-        below.allows_defaults &= !way.is_root;
+        below.allows_defaults &= !inherited.is_root;
     }
     below
 }
@@ -562,8 +568,8 @@ fn about_rule(
     if let Some(reason) = &rule.reason
         && !ValidationRule::REASONS.contains(&reason.as_str())
     {
-        let known = ValidationRule::REASONS.map(go_quote).join(", ");
-        let detail = format!("supported values: {known}");
+        let supported = ValidationRule::REASONS.map(go_quote).join(", ");
+        let detail = format!("supported values: {supported}");
         push(
             "reason",
             NotSupported,

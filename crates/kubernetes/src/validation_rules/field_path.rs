@@ -12,16 +12,16 @@ use super::path::{PathStep, written};
 /// Differs: upstream panics if the path continues after a map with values of any type.
 pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<String> {
     let mut tokens = Tokens(text);
-    let mut at = Some(schema);
+    let mut current = Some(schema);
     let mut steps = Vec::new();
     while let Some(token) = tokens.next() {
-        let schema = at?;
+        let schema = current?;
         let name = match token {
             "[" => {
                 let quoted = tokens.next()?;
                 let inner = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
                 let name = unescaped(inner)?;
-                at = Some(step(schema, name, &mut steps)?);
+                current = Some(step(schema, name, &mut steps)?);
                 if tokens.next()? != "]" {
                     return None;
                 }
@@ -30,7 +30,7 @@ pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<Strin
             "." => tokens.next()?.to_owned(),
             _ => return None,
         };
-        at = Some(step(schema, name, &mut steps)?);
+        current = Some(step(schema, name, &mut steps)?);
     }
     Some(written(&steps))
 }
@@ -43,9 +43,9 @@ fn step<'a>(
 ) -> Option<&'a Map<String, Json>> {
     let properties = schema.get("properties").and_then(Json::as_object);
     if let Some(properties) = properties.filter(|properties| !properties.is_empty()) {
-        let found = properties.get(&name)?.as_object()?;
+        let property = properties.get(&name)?.as_object()?;
         steps.push(PathStep::Field(name));
-        return Some(found);
+        return Some(property);
     }
     match schema.get("additionalProperties")? {
         Json::Object(value) => {
@@ -120,8 +120,8 @@ mod tests {
             "foo": {"type": "object", "additionalProperties": {"type": "object", "properties": {
                 "a": {"type": "string"}, "with.dot": {"type": "string"}}}},
         }});
-        let found = normalized(text, schema.as_object().unwrap());
-        assert_eq!(found.as_deref(), expect, "{text}");
+        let result = normalized(text, schema.as_object().unwrap());
+        assert_eq!(result.as_deref(), expect, "{text}");
     }
 
     #[test]

@@ -26,14 +26,14 @@ pub(super) fn schemas_of<'a>(
     schema: &'a Schema,
     key: &str,
 ) -> impl Iterator<Item = (&'a str, &'a Schema)> {
-    let found = get(schema, key).and_then(Json::as_object);
-    let mut found: Vec<_> = found
+    let schemas = get(schema, key).and_then(Json::as_object);
+    let mut schemas: Vec<_> = schemas
         .into_iter()
         .flatten()
         .filter_map(|(name, schema)| Some((name.as_str(), schema.as_object()?)))
         .collect();
-    found.sort_unstable_by_key(|(name, _)| *name);
-    found.into_iter()
+    schemas.sort_unstable_by_key(|(name, _)| *name);
+    schemas.into_iter()
 }
 
 fn list<'a>(schema: &'a Schema, key: &str) -> &'a [Json] {
@@ -61,7 +61,7 @@ pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
         let max = get(schema, key).and_then(|max| {
             #[expect(
                 clippy::cast_possible_truncation,
-                reason = "a bound with a fraction is none that the API server stores"
+                reason = "the API server stores no bound with a fraction"
             )]
             max.as_i64().or_else(|| max.as_f64().map(|max| max as i64))
         })?;

@@ -51,8 +51,8 @@ pub(super) fn faults(schema: &Schema) -> Vec<Fault<'_>> {
     }
     let items = schema.get("items").and_then(Json::as_object);
     match (list_type, items) {
-        (Some("set"), Some(items)) => faults.extend(of_set(items)),
-        (Some("map"), _) => of_map(schema, items, &mut faults),
+        (Some("set"), Some(items)) => faults.extend(set_error(items)),
+        (Some("map"), _) => add_map_errors(schema, items, &mut faults),
         _ => {}
     }
     if let (Some(list_type @ ("set" | "map")), Some(items)) = (list_type, items)
@@ -82,8 +82,8 @@ fn wrong_type<'a>(schema: &Schema, detail: &str) -> Fault<'a> {
     (vec!["type"], kind, value, detail.to_owned())
 }
 
-fn unsupported<'a>(keyword: &'a str, value: &str, known: &str) -> Fault<'a> {
-    let detail = format!("supported values: {known}");
+fn unsupported<'a>(keyword: &'a str, value: &str, supported: &str) -> Fault<'a> {
+    let detail = format!("supported values: {supported}");
     (
         vec![keyword],
         FieldErrorKind::NotSupported,
@@ -93,7 +93,7 @@ fn unsupported<'a>(keyword: &'a str, value: &str, known: &str) -> Fault<'a> {
 }
 
 /// Returns the error of the items of a set whose parts cannot be compared separately.
-fn of_set(items: &Schema) -> Option<Fault<'_>> {
+fn set_error(items: &Schema) -> Option<Fault<'_>> {
     let wanted = |keyword: &'static str, value: Option<String>| {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
         let value = Some(value.unwrap_or_else(|| "null".to_owned()));
@@ -115,7 +115,7 @@ fn of_set(items: &Schema) -> Option<Fault<'_>> {
 }
 
 /// Adds the errors of a list of type `map`.
-fn of_map<'a>(schema: &'a Schema, items: Option<&'a Schema>, faults: &mut Vec<Fault<'a>>) {
+fn add_map_errors<'a>(schema: &'a Schema, items: Option<&'a Schema>, faults: &mut Vec<Fault<'a>>) {
     if keys(schema).is_empty() {
         let detail = "must not be empty if x-kubernetes-list-type is map";
         faults.push((

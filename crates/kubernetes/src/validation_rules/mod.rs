@@ -1,8 +1,8 @@
 //! Validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): validates the rules as on creation, and
 //! objects against them.
 //!
-//! - [`judge`]: validates the rules of a definition like the API server on creation. Returns its errors and the
-//!   estimated cost of each rule.
+//! - [`validate_rules`]: validates the rules of a definition like the API server on creation. Returns its errors and
+//!   the estimated cost of each rule.
 //! - [`has_rules`]: returns true if there are rules.
 //! - [`validate`]: validates an object against the rules of a definition, on creation or update. Use it to test
 //!   definitions generated from Rust types, such as those of `kube`'s derive macro.
@@ -30,10 +30,10 @@ mod walk;
 
 use serde_json::Value as Json;
 
-pub use compile::{ExpressionError, Trouble};
+pub use compile::{ExpressionError, ExpressionErrorKind};
 pub use cost::{STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT};
 pub use definition::{
-    DefinitionCause, DefinitionError, DefinitionVerdict, RuleCost, has_rules, judge,
+    DefinitionCause, DefinitionError, DefinitionVerdict, RuleCost, has_rules, validate_rules,
 };
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
@@ -41,7 +41,7 @@ pub use rule::ValidationRule;
 pub use schema_errors::{KEYWORDS, schema_errors};
 pub use spec_errors::definition_errors;
 pub use validator::{ValidationResult, Validator};
-pub use walk::{RuleWatcher, WatchedRule};
+pub use walk::{ObservedRule, RuleObserver};
 
 use crate::schema::SchemaError;
 use cel::value::Exceeded;

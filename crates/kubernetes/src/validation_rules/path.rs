@@ -59,15 +59,15 @@ impl<'a> Path<'a> {
     /// Returns the steps, outermost first.
     pub(crate) fn steps(&self) -> Vec<PathStep> {
         let mut steps = Vec::new();
-        let mut at = Some(self);
-        while let Some(path) = at {
+        let mut current = Some(self);
+        while let Some(path) = current {
             match path.step {
                 Step::Root => {}
                 Step::Field(name) => steps.push(PathStep::Field(name.to_owned())),
                 Step::Key(key) => steps.push(PathStep::Key(key.to_owned())),
                 Step::Index(index) => steps.push(PathStep::Index(index)),
             }
-            at = path.before;
+            current = path.before;
         }
         steps.reverse();
         steps
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_as_go_does() {
+    fn path_text_agrees_with_go() {
         let spec = Path::ROOT.field("spec");
         let list = spec.field("list");
         let item = list.index(3);

@@ -50,7 +50,7 @@ impl ValidationRule {
     }
 
     /// Returns the rules of a schema.
-    pub(super) fn of_schema(schema: &serde_json::Map<String, Json>) -> Vec<Self> {
+    pub(super) fn list_from_schema(schema: &serde_json::Map<String, Json>) -> Vec<Self> {
         let rules = schema
             .get("x-kubernetes-validations")
             .and_then(Json::as_array);

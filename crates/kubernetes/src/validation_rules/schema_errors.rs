@@ -29,7 +29,7 @@ const MAX_ERRORS: usize = 50;
 
 /// The message for an unknown keyword.
 const UNKNOWN_KEYWORD: &str =
-    "schemas have no such keyword: the API server drops it, and kubectl refuses it";
+    "schemas have no such keyword: the API server drops it, and kubectl rejects it";
 
 /// The keywords of schemas.
 pub const KEYWORDS: [&str; 44] = [
@@ -262,9 +262,9 @@ fn keywords(
         return;
     }
     for (fields, kind, value, detail) in list_errors::faults(schema) {
-        let mut at = path.steps();
+        let mut steps = path.steps();
         let is_named = |n: usize| n > 0 && fields.get(n - 1) == Some(&"properties");
-        at.extend(fields.iter().enumerate().map(|(n, field)| {
+        steps.extend(fields.iter().enumerate().map(|(n, field)| {
             let field = (*field).to_owned();
             if is_named(n) {
                 PathStep::Key(field)
@@ -273,7 +273,7 @@ fn keywords(
             }
         }));
         // A schema without a type is reported above.
-        let field = written(&at);
+        let field = written(&steps);
         if kind == FieldErrorKind::Required && errors.iter().any(|it| it.error.field == field) {
             continue;
         }
@@ -285,7 +285,7 @@ fn keywords(
         };
         errors.push(DefinitionError {
             error,
-            place: at,
+            place: steps,
             cause: DefinitionCause::Other,
         });
     }
@@ -372,7 +372,7 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: &Json) -> Vec<String> {
+    fn messages(schema: &Json) -> Vec<String> {
         let definition =
             json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
         let prefix = "spec.versions[0].schema.openAPIV3Schema";
@@ -386,12 +386,12 @@ mod tests {
     /// Asserts the errors of a schema with one property.
     #[track_caller]
     fn check(property: &Json, expect: &[&str]) {
-        let found = of(&json!({"type": "object", "properties": {"a": property}}));
+        let errors = messages(&json!({"type": "object", "properties": {"a": property}}));
         let expect: Vec<_> = expect
             .iter()
             .map(|text| format!(".properties[a]{text}"))
             .collect();
-        assert_eq!(found, expect, "{property}");
+        assert_eq!(errors, expect, "{property}");
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_where_they_are() {
+    fn errors_have_the_path_of_the_keyword() {
         check(&json!({"type": "string"}), &[]);
         check(
             &json!({}),
@@ -443,32 +443,32 @@ mod tests {
                 ".additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
             ],
         );
-        let pattern = of(
+        let pattern = messages(
             &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)a["}}}),
         );
         assert!(pattern[0].starts_with(".properties[a].pattern: Invalid value: \"(?=x)a[\": must be a valid regular expression"), "{pattern:?}");
         assert_eq!(
-            of(&json!({"properties": {}})),
+            messages(&json!({"properties": {}})),
             [".type: Required value: must not be empty at the root"]
         );
         assert_eq!(
-            of(&json!({"type": "array", "items": {"type": "string"}})),
+            messages(&json!({"type": "array", "items": {"type": "string"}})),
             [".type: Invalid value: \"array\": must be object at the root",]
         );
     }
 
     #[test]
-    fn what_is_not_structural_otherwise_is_told_of_the_whole() {
-        let found = of(
+    fn other_structural_errors_are_reported_for_the_schema() {
+        let errors = messages(
             &json!({"type": "object", "properties": {"a": {"type": "string"}},
             "oneOf": [{"properties": {"b": {"minLength": 1}}}]}),
         );
-        assert_eq!(found.len(), 1);
+        assert_eq!(errors.len(), 1);
         assert!(
-            found[0].starts_with(": Forbidden: the schema is not structural"),
-            "{found:?}"
+            errors[0].starts_with(": Forbidden: the schema is not structural"),
+            "{errors:?}"
         );
-        let typed = of(
+        let typed = messages(
             &json!({"type": "object", "properties": {"a": {"type": "string"}},
             "oneOf": [{"properties": {"a": {"type": "string"}}}]}),
         );

@@ -3,10 +3,11 @@
 //!
 //! Not validated are labels and annotations, the status, JSON paths, selectable fields, and the addresses of webhooks.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`ValidateCustomResourceDefinition`,
-//! `validateCustomResourceDefinitionSpec`, `ValidateCustomResourceDefinitionNames`,
-//! `ValidateCustomResourceColumnDefinition`, `validateCustomResourceConversion`, `validateAPIApproval`,
-//! `validatePreserveUnknownFields`), `pkg/apis/apiextensions/v1/defaults.go`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
+//! (`ValidateCustomResourceDefinition`, `validateCustomResourceDefinitionSpec`,
+//! `ValidateCustomResourceDefinitionNames`, `ValidateCustomResourceColumnDefinition`,
+//! `validateCustomResourceConversion`, `validateAPIApproval`, `validatePreserveUnknownFields`),
+//! `pkg/apis/apiextensions/v1/defaults.go`.
 
 use serde_json::Value as Json;
 
@@ -75,13 +76,13 @@ pub fn definition_errors(definition: &Json) -> Vec<DefinitionError> {
 }
 
 fn text<'a>(value: &'a Json, pointer: &str) -> &'a str {
-    let found = value.pointer(pointer).and_then(Json::as_str);
-    found.unwrap_or_default()
+    let value = value.pointer(pointer).and_then(Json::as_str);
+    value.unwrap_or_default()
 }
 
 fn list<'a>(value: &'a Json, name: &str) -> &'a [Json] {
-    let found = value.get(name).and_then(Json::as_array);
-    found.map_or(&[], Vec::as_slice)
+    let value = value.get(name).and_then(Json::as_array);
+    value.map_or(&[], Vec::as_slice)
 }
 
 /// Joins the errors of a string like the API server.
@@ -115,12 +116,12 @@ impl Faults {
         self.add(path, FieldErrorKind::Invalid, Some(go_quote(value)), detail);
     }
 
-    fn one_of(&mut self, path: &str, value: &str, known: &[&str]) {
+    fn one_of(&mut self, path: &str, value: &str, supported: &[&str]) {
         if value.is_empty() {
             self.required(path, "");
-        } else if !known.contains(&value) {
-            let known: Vec<String> = known.iter().map(|known| go_quote(known)).collect();
-            let detail = format!("supported values: {}", known.join(", "));
+        } else if !supported.contains(&value) {
+            let supported: Vec<String> = supported.iter().map(|value| go_quote(value)).collect();
+            let detail = format!("supported values: {}", supported.join(", "));
             self.add(
                 path,
                 FieldErrorKind::NotSupported,

@@ -13,7 +13,7 @@ use super::field_error::{FieldError, FieldErrorKind};
 use super::keywords;
 use super::path::Path;
 use super::rule::ValidationRule;
-use super::walk::{Ratchet, RuleWatcher, Walk};
+use super::walk::{Ratchet, RuleObserver, Walk};
 use crate::library::limits::RUNTIME_CEL_COST_BUDGET;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::escape::escape;
@@ -41,10 +41,10 @@ use cel::value::Exceeded;
 ///     ],
 /// }}});
 /// let validator = Validator::new(&schema).map_err(|error| error.to_string())?;
-/// let of = |min, max| json!({"spec": {"min": min, "max": max}});
+/// let object = |min, max| json!({"spec": {"min": min, "max": max}});
 ///
-/// assert!(validator.validate(&of(1, 5), None).errors.is_empty());
-/// let outcome = validator.validate(&of(7, 3), Some(&of(1, 5)));
+/// assert!(validator.validate(&object(1, 5), None).errors.is_empty());
+/// let outcome = validator.validate(&object(7, 3), Some(&object(1, 5)));
 /// let errors: Vec<_> = outcome.errors.iter().map(ToString::to_string).collect();
 /// assert_eq!(errors, [
 ///     "spec: Invalid value: min must not exceed max",
@@ -96,11 +96,11 @@ impl Validator {
     /// # Errors
     /// Returns an error if the schema nests too deeply or is too large.
     pub fn new(schema: &Json) -> Result<Self, SchemaError> {
-        Self::of_part(schema, true)
+        Self::from_part(schema, true)
     }
 
     /// Compiles like [`Self::new`], for a part of a schema. `is_resource` is true for the schema of a resource.
-    pub(crate) fn of_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
+    pub(crate) fn from_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
         if !is_shallower(schema, MAX_JSON_DEPTH) {
             return Err(SchemaError::TooDeep);
         }
@@ -119,7 +119,7 @@ impl Validator {
         };
         Ok(Self {
             root,
-            schema: ValueSchema::of_structural(schema, false),
+            schema: ValueSchema::from_structural(schema, false),
         })
     }
 
@@ -153,11 +153,11 @@ impl Validator {
         &self,
         object: &Json,
         before: Option<&Json>,
-        watcher: Option<&dyn RuleWatcher>,
+        observer: Option<&dyn RuleObserver>,
     ) -> ValidationResult {
         let before_rules = before.filter(|_| self.has_rules());
         let correlated = before_rules.map(|before| Correlated::new(object, before, &self.schema));
-        self.walk((object, before), correlated.as_ref(), watcher)
+        self.walk((object, before), correlated.as_ref(), observer)
     }
 
     /// Validates an update of an object to itself, like [`Self::validate`] but without ratcheting: errors of unchanged
@@ -173,7 +173,7 @@ impl Validator {
         &self,
         (object, before): (&Json, Option<&Json>),
         correlated: Option<&Correlated<'_>>,
-        watcher: Option<&dyn RuleWatcher>,
+        observer: Option<&dyn RuleObserver>,
     ) -> ValidationResult {
         let mut outcome = ValidationResult::default();
         let Some(root) = &self.root else {
@@ -185,7 +185,7 @@ impl Validator {
             is_over: false,
             budget: Arc::default(),
             outcome,
-            watcher,
+            observer,
         };
         let ratchet = Ratchet {
             current: correlated,
@@ -230,7 +230,7 @@ impl Building {
         is_resource: bool,
         type_: Option<&Arc<DeclType>>,
     ) -> Result<Option<Node>, SchemaError> {
-        let rules = ValidationRule::of_schema(schema);
+        let rules = ValidationRule::list_from_schema(schema);
         let mut compile_error = None;
         let compiled = match type_ {
             Some(type_) => compile(&rules, schema, type_, &Path::ROOT, &mut self.budget),
@@ -287,7 +287,7 @@ impl Building {
             rules: rules.into_iter().zip(compiled).collect(),
             compile_error,
             is_map_correlatable: keywords::is_map_correlatable(schema),
-            schema: ValueSchema::of_structural(json, is_resource),
+            schema: ValueSchema::from_structural(json, is_resource),
             properties,
             items,
             values,
@@ -298,7 +298,7 @@ impl Building {
 /// Returns the type of a field if rules can see it.
 fn exposed_field(type_: &DeclType, escaped: &str) -> Option<Arc<DeclType>> {
     let fields = type_.declared_fields();
-    let at = fields.binary_search_by(|field| (*field.name).cmp(escaped));
-    let field = fields.get(at.ok()?)?;
+    let index = fields.binary_search_by(|field| (*field.name).cmp(escaped));
+    let field = fields.get(index.ok()?)?;
     field.type_.is_exposed().then(|| Arc::clone(&field.type_))
 }

@@ -54,7 +54,7 @@ struct Values<'a> {
     json_before: Option<&'a Json>,
     current: Lazy<'a>,
     before: Option<Lazy<'a>>,
-    /// The old value in rules where it is an optional.
+    /// The old value for rules with an optional `oldSelf`.
     optional: OnceLock<Value>,
 }
 
@@ -109,7 +109,7 @@ fn held(before: &Json, typed: &Value) -> Value {
 
 /// An evaluated rule.
 #[derive(Clone, Copy, Debug)]
-pub struct WatchedRule<'a> {
+pub struct ObservedRule<'a> {
     /// The path to the validated value.
     pub place: &'a [PathStep],
     /// The index among the rules of the schema.
@@ -121,11 +121,11 @@ pub struct WatchedRule<'a> {
 }
 
 /// Observes the evaluation of rules.
-pub trait RuleWatcher {
+pub trait RuleObserver {
     /// Called before a rule is evaluated. Returns the observer of its subexpressions.
     fn begin(&self) -> &dyn Observer;
     /// Called after a rule was evaluated.
-    fn end(&self, rule: WatchedRule<'_>);
+    fn end(&self, rule: ObservedRule<'_>);
 }
 
 /// The walk through an object.
@@ -136,7 +136,7 @@ pub(super) struct Walk<'w> {
     pub(super) is_over: bool,
     pub(super) budget: Arc<EvalBudget>,
     pub(super) outcome: ValidationResult,
-    pub(super) watcher: Option<&'w dyn RuleWatcher>,
+    pub(super) observer: Option<&'w dyn RuleObserver>,
 }
 
 impl Walk<'_> {
@@ -280,8 +280,8 @@ impl Walk<'_> {
                     self.outcome.errors.push(error);
                 }
             }
-            if let Some(watcher) = self.watcher {
-                watcher.end(WatchedRule {
+            if let Some(observer) = self.observer {
+                observer.end(ObservedRule {
                     place: &path.steps(),
                     n,
                     rule,
@@ -340,8 +340,8 @@ impl Walk<'_> {
     ) -> Option<bool> {
         let limits = Limits {
             budget: Some(&self.budget),
-            observer: self.watcher.map(RuleWatcher::begin),
-            ..Limits::of_cost(PER_CALL_LIMIT)
+            observer: self.observer.map(RuleObserver::begin),
+            ..Limits::from_cost(PER_CALL_LIMIT)
         };
         let evaluation = program.eval(variables, limits);
         if self.budget.exceeded().is_some() {
@@ -433,7 +433,7 @@ impl Walk<'_> {
     ) -> Result<Option<String>, String> {
         let limits = Limits {
             budget: Some(&self.budget),
-            ..Limits::of_cost(PER_CALL_LIMIT)
+            ..Limits::from_cost(PER_CALL_LIMIT)
         };
         let evaluation = program.eval(variables, limits);
         if let Some(exceeded) = self.budget.exceeded() {

@@ -149,11 +149,11 @@ impl InputConstraints {
 }
 
 fn set_text(of_value: &mut ValueConstraints, n: usize, text: String) -> Option<()> {
-    let known = of_value.text.get_mut(n)?;
-    if !known.is_empty() && *known != text {
+    let current = of_value.text.get_mut(n)?;
+    if !current.is_empty() && *current != text {
         return None;
     }
-    *known = text;
+    *current = text;
     Some(())
 }
 

@@ -7,18 +7,17 @@ use serde_json::{Map, Value as Json, json};
 use super::constraints::{Constraint, InputConstraints};
 use super::path::{FieldPath, Root, at, at_mut};
 
-/// Adds the fields that validation requires of an object of `kind`. `None` if no valid object has the fields that it has
-/// and lacks.
+/// Adds the fields that validation requires of an object of `kind`. `None` if no valid object has the fields that it
+/// has and lacks.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
 /// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`),
-/// `pkg/apis/core/validation/validation.go` (`ValidateService`, `ValidatePodBinding`, `validateVolumeSource`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
-/// `pkg/apis/certificates/validation/validation.go` and
-/// `pkg/registry/certificates/certificates/strategy.go` (the user is set),
-/// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`),
-/// `pkg/registry/core/service/storage`
-/// (node ports are allocated before admission).
+/// `pkg/apis/core/validation/validation.go` (`ValidateService`, `ValidatePodBinding`, `validateVolumeSource`),
+/// `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
+/// `pkg/apis/certificates/validation/validation.go` and `pkg/registry/certificates/certificates/strategy.go` (the user
+/// is set), `pkg/apis/batch/validation/validation.go` (`validateJobSpec`), `pkg/registry/core/service/storage` (node
+/// ports are allocated before admission).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     fill_required("", object);
     for at in POD_SPECS {
@@ -140,20 +139,20 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
     {
         spec.insert("restartPolicy".to_owned(), json!("Never"));
     }
-    let mut known = HashSet::new();
+    let mut names = HashSet::new();
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         let items = spec.get_mut(list).and_then(Json::as_array_mut);
         for (n, item) in items.into_iter().flatten().enumerate() {
             let Some(Json::String(name)) = item.get_mut("name") else {
                 continue;
             };
-            if name == "example" && known.contains(name.as_str()) {
+            if name == "example" && names.contains(name.as_str()) {
                 let prefix = list
                     .trim_end_matches("Containers")
                     .trim_end_matches("containers");
                 *name = format!("{prefix}example{n}");
             }
-            known.insert(name.clone());
+            names.insert(name.clone());
         }
     }
     complete_mounts(spec);
@@ -209,8 +208,8 @@ fn complete_security(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Adds the constraints that follow from `constraints` for a valid object of `kind` at `root`. `None` if no valid object
-/// satisfies them.
+/// Adds the constraints that follow from `constraints` for a valid object of `kind` at `root`. `None` if no valid
+/// object satisfies them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`), `pkg/registry/core/service/storage/alloc.go`

@@ -1,5 +1,5 @@
-//! Fields that objects of built-in kinds have whenever a policy is evaluated: the API server sets them or rejects objects
-//! without them.
+//! Fields that objects of built-in kinds have whenever a policy is evaluated: the API server sets them or rejects
+//! objects without them.
 //!
 //! Object types have no names in a schema, so that each is identified by fields that no other type has together.
 
@@ -432,14 +432,14 @@ pub fn is_never_null(path: &FieldPath) -> bool {
     }
 }
 
-/// Returns the fields, with their values as JSON, that a minimal object of `kind` has at `path`, where `has` tests which
-/// fields its type declares. An empty value denotes the minimal value of the field's schema.
+/// Returns the fields, with their values as JSON, that a minimal object of `kind` has at `path`, where `has` tests
+/// which fields its type declares. An empty value denotes the minimal value of the field's schema.
 pub fn minimal_fields<'a>(
     kind: &'a str,
     path: &'a FieldPath,
     has: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
-    of_type(has)
+    fields_of_type(has)
         .into_iter()
         .map(|row| (row.field, row.value))
         .chain(rows_at(BY_KIND, kind, path))
@@ -454,8 +454,8 @@ pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str
         || rows_at(BY_KIND, kind, path).any(|(field, _)| field == name)
 }
 
-fn of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
-    let mut found = Vec::new();
+fn fields_of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
+    let mut fields = Vec::new();
     // Rows of one type are adjacent.
     let mut type_fields: &[&str] = &[];
     let mut is_of_type = false;
@@ -465,10 +465,10 @@ fn of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
             is_of_type = type_fields.iter().all(|field| has(field));
         }
         if is_of_type && has(row.field) {
-            found.push(row);
+            fields.push(row);
         }
     }
-    found
+    fields
 }
 
 fn rows_at<'a>(

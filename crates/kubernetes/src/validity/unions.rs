@@ -259,8 +259,8 @@ const UNIONS: &[Union] = &[
     },
 ];
 
-/// Gives each union within `object`, of `kind`, the members that validation requires, within `constraints`. `None` if they
-/// exclude all members, or require two that exclude each other.
+/// Gives each union within `object`, of `kind`, the members that validation requires, within `constraints`. `None` if
+/// they exclude all members, or require two that exclude each other.
 pub(super) fn complete(
     kind: &str,
     root: Root,
@@ -419,15 +419,16 @@ mod tests {
             );
         }
         let kind = "HorizontalPodAutoscaler";
-        let made = completed(kind, &constraints, autoscaler(json!({"type": "Resource"})));
-        let type_ = made
+        let completed_object =
+            completed(kind, &constraints, autoscaler(json!({"type": "Resource"})));
+        let type_ = completed_object
             .as_ref()
-            .and_then(|made| made.pointer("/spec/metrics/0/type"));
+            .and_then(|completed_object| completed_object.pointer("/spec/metrics/0/type"));
         assert_eq!(type_, Some(&json!("Pods")));
         let both = autoscaler(json!({"type": "External", "resource": {}, "external": {}}));
-        let made = completed(kind, &InputConstraints::default(), both);
+        let completed_object = completed(kind, &InputConstraints::default(), both);
         assert_eq!(
-            made,
+            completed_object,
             Some(autoscaler(json!({"type": "External", "external": {}})))
         );
     }
@@ -436,8 +437,8 @@ mod tests {
     fn complete_network_policy_peer_keeps_compatible_members() {
         let policy = |peer: Json| json!({"spec": {"ingress": [{"from": [peer]}]}});
         let none = InputConstraints::default();
-        let made = completed("NetworkPolicy", &none, policy(json!({})));
-        assert_eq!(made, Some(policy(json!({"podSelector": {}}))));
+        let completed_object = completed("NetworkPolicy", &none, policy(json!({})));
+        assert_eq!(completed_object, Some(policy(json!({"podSelector": {}}))));
         let both = policy(json!({"podSelector": {}, "namespaceSelector": {}}));
         assert_eq!(completed("NetworkPolicy", &none, both.clone()), Some(both));
     }

@@ -314,7 +314,10 @@ mod tests {
         assert!(diagnostics.is_empty(), "{expression}");
         let program = Program::plan(&checked, env(), &KubernetesRuntime).unwrap();
         let none: [(&str, Value); 0] = [];
-        let value = program.eval(&none, Limits::of_cost(10_000)).result.unwrap();
+        let value = program
+            .eval(&none, Limits::from_cost(10_000))
+            .result
+            .unwrap();
         assert_eq!(shown(&value), expected, "{expression}");
     }
 
@@ -334,7 +337,10 @@ mod tests {
         let (checked, _) = checker::check(&ast, &object, env());
         let program = Program::plan(&checked, env(), &KubernetesRuntime).unwrap();
         let none: [(&str, Value); 0] = [];
-        let value = program.eval(&none, Limits::of_cost(10_000)).result.unwrap();
+        let value = program
+            .eval(&none, Limits::from_cost(10_000))
+            .result
+            .unwrap();
         assert_eq!(shown(&value).chars().count(), MAX_MADE_TEXT + 1);
     }
 }

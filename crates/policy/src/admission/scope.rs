@@ -123,7 +123,7 @@ impl Scope {
             is_interrupted: flag
                 .is_some()
                 .then_some(&is_cancelled as &(dyn Fn() -> bool + Sync)),
-            ..Limits::of_cost(limit)
+            ..Limits::from_cost(limit)
         };
         let evaluation = planned.program.eval(self, limits);
         self.depth.store(around, Ordering::Relaxed);

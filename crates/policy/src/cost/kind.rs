@@ -213,7 +213,12 @@ fn estimated(
                 filled_from,
             })
         });
-        let shapes = shapes.map(|shape| sizes.clone().in_objects(shape).telling(&asks_within));
+        let shapes = shapes.map(|shape| {
+            sizes
+                .clone()
+                .in_objects(shape)
+                .with_nesting_flag(&asks_within)
+        });
         let shapes: Vec<_> = shapes.collect();
         let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
         let of_shapes = estimate::estimate_each(checked, &shapes);

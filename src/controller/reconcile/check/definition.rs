@@ -77,7 +77,7 @@ pub(super) async fn check(
 }
 
 fn findings(definition: &Value) -> RuleFindings {
-    let verdict = validation_rules::judge(definition);
+    let verdict = validation_rules::validate_rules(definition);
     let of_schemas = if verdict.is_partial {
         validation_rules::schema_errors(definition)
     } else {

@@ -64,7 +64,7 @@ const DEFAULT_PRECISION: u64 = 6;
 /// Error of an invalid format string or argument.
 pub trait FormatError {
     /// Creates an error that does not concern an argument.
-    fn of_format(message: String) -> Self;
+    fn from_message(message: String) -> Self;
 
     /// Returns the error with `words` as a prefix.
     #[must_use]
@@ -72,7 +72,7 @@ pub trait FormatError {
 }
 
 impl FormatError for EvalError {
-    fn of_format(message: String) -> Self {
+    fn from_message(message: String) -> Self {
         Self::new(message)
     }
 
@@ -132,13 +132,17 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
         }
         arguments.request(index)?;
         if behind.is_empty() {
-            return Err(A::Error::of_format("unexpected end of string".to_owned()));
+            return Err(A::Error::from_message(
+                "unexpected end of string".to_owned(),
+            ));
         }
         if index >= arguments.len() {
-            return Err(A::Error::of_format(format!("index {index} out of range")));
+            return Err(A::Error::from_message(format!(
+                "index {index} out of range"
+            )));
         }
         let (clause, behind) = parse_clause(behind).map_err(|message| {
-            A::Error::of_format(message).behind("could not parse formatting clause")
+            A::Error::from_message(message).behind("could not parse formatting clause")
         })?;
         let written = arguments
             .write(index, clause)

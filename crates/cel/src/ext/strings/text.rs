@@ -16,14 +16,14 @@ fn byte_index(text: &str, index: i64) -> Option<usize> {
         return (index <= text.len()).then_some(index);
     }
     text.char_indices()
-        .map(|(at, _)| at)
+        .map(|(byte_idx, _)| byte_idx)
         .chain([text.len()])
         .nth(index)
 }
 
-/// Returns the number of code points before the byte `at`.
-fn code_point_index(text: &str, at: usize) -> i64 {
-    let before = text.get(..at).unwrap_or(text);
+/// Returns the number of code points before the byte `byte_idx`.
+fn code_point_index(text: &str, byte_idx: usize) -> i64 {
+    let before = text.get(..byte_idx).unwrap_or(text);
     i64::try_from(count_code_points(before)).unwrap_or(i64::MAX)
 }
 
@@ -31,9 +31,9 @@ fn code_point_index(text: &str, at: usize) -> i64 {
 ///
 /// Source: cel-go `ext/strings.go`, `charAt`.
 pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
-    let at = byte_index(text, index).ok_or_else(|| out_of_range(index))?;
-    let behind = text.get(at..).unwrap_or_default();
-    Ok(behind.chars().next().map(String::from).unwrap_or_default())
+    let byte_idx = byte_index(text, index).ok_or_else(|| out_of_range(index))?;
+    let rest = text.get(byte_idx..).unwrap_or_default();
+    Ok(rest.chars().next().map(String::from).unwrap_or_default())
 }
 
 /// Returns the index of the first `part` in `text` at or after `offset`, or -1.
@@ -47,8 +47,8 @@ pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalE
         return Err(out_of_range(offset));
     }
     let index = byte_index(text, offset).and_then(|from| {
-        let at = text.get(from..)?.find(part)?;
-        Some(code_point_index(text, from + at))
+        let byte_idx = text.get(from..)?.find(part)?;
+        Some(code_point_index(text, from + byte_idx))
     });
     Ok(index.unwrap_or(-1))
 }
@@ -62,7 +62,9 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
         return Ok(offset.unwrap_or_else(end));
     }
     let Some(offset) = offset else {
-        return Ok(text.rfind(part).map_or(-1, |at| code_point_index(text, at)));
+        return Ok(text
+            .rfind(part)
+            .map_or(-1, |byte_idx| code_point_index(text, byte_idx)));
     };
     if offset < 0 {
         return Err(out_of_range(offset));
@@ -76,7 +78,7 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
         within -= 1;
     }
     let byte = text.get(..within).and_then(|within| within.rfind(part));
-    Ok(byte.map_or(-1, |at| code_point_index(text, at)))
+    Ok(byte.map_or(-1, |byte_idx| code_point_index(text, byte_idx)))
 }
 
 /// Replaces the first `limit` occurrences of `old` in `text`, or all if `limit` is negative.
@@ -128,13 +130,13 @@ pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a s
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let (part, behind) = if parts.len() + 1 == limit {
+        let (part, remainder) = if parts.len() + 1 == limit {
             (rest, "")
         } else {
             rest.split_at_checked(c.len_utf8()).unwrap_or((rest, ""))
         };
         parts.push(part);
-        rest = behind;
+        rest = remainder;
     }
     parts
 }

@@ -81,16 +81,16 @@ enum Repr {
     Entries(Arc<Entries>),
     Source(Arc<dyn MapSource>),
     /// The accumulator of a comprehension; entries are inserted in place.
-    Growing(Arc<Growing>),
+    Mutable(Arc<MutableMap>),
 }
 
 /// A mutable map. Insertion modifies it for all references.
 ///
 /// Source: cel-go `common/types/map.go`, `mutableMap`.
 #[derive(Debug, Default)]
-struct Growing(Mutex<Entries>);
+struct MutableMap(Mutex<Entries>);
 
-impl Growing {
+impl MutableMap {
     fn lock(&self) -> MutexGuard<'_, Entries> {
         // Entries are inserted one at a time, so the map remains valid after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -168,7 +168,7 @@ impl Map {
     pub fn source(&self) -> Option<&Arc<dyn MapSource>> {
         match &self.0 {
             Repr::Source(source) => Some(source),
-            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => None,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -177,7 +177,7 @@ impl Map {
     pub fn as_fields(&self) -> Option<&[(Arc<str>, Value)]> {
         match &self.0 {
             Repr::Fields(fields) => Some(&fields.0),
-            Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
+            Repr::Entries(_) | Repr::Source(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -186,7 +186,7 @@ impl Map {
     pub(crate) fn held_fields(&self) -> Option<&Fields> {
         match &self.0 {
             Repr::Fields(fields) => Some(fields),
-            Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
+            Repr::Entries(_) | Repr::Source(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -195,7 +195,7 @@ impl Map {
     pub fn type_(&self) -> Type {
         match &self.0 {
             Repr::Source(source) => source.type_(),
-            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => {
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Mutable(_) => {
                 Type::map(Type::Dyn, Type::Dyn)
             }
         }
@@ -206,7 +206,7 @@ impl Map {
     pub fn is_plain(&self) -> bool {
         match &self.0 {
             Repr::Source(source) => matches!(source.type_(), Type::Map(_)),
-            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => true,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Mutable(_) => true,
         }
     }
 
@@ -236,7 +236,7 @@ impl Map {
     pub fn traits(&self) -> Traits {
         match &self.0 {
             Repr::Source(source) => source.traits(),
-            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => MAP_TRAITS,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Mutable(_) => MAP_TRAITS,
         }
     }
 
@@ -247,7 +247,7 @@ impl Map {
             Repr::Fields(fields) => fields.0.len(),
             Repr::Entries(entries) => entries.entries.len(),
             Repr::Source(source) => source.len(),
-            Repr::Growing(growing) => growing.lock().entries.len(),
+            Repr::Mutable(growing) => growing.lock().entries.len(),
         }
     }
 
@@ -270,14 +270,14 @@ impl Map {
                 size_of_new(fields, n_bytes)
             }
             Repr::Entries(entries) => size_of_new(entries, entries.size()),
-            Repr::Source(_) | Repr::Growing(_) => 0,
+            Repr::Source(_) | Repr::Mutable(_) => 0,
         }
     }
 
     /// Returns the bytes that [`Map::frozen`] copies.
     pub(super) fn frozen_size(&self) -> usize {
         match &self.0 {
-            Repr::Growing(growing) if Arc::strong_count(growing) > 1 => growing.lock().size(),
+            Repr::Mutable(growing) if Arc::strong_count(growing) > 1 => growing.lock().size(),
             _ => 0,
         }
     }
@@ -288,7 +288,7 @@ impl Map {
             Repr::Fields(fields) => Arc::as_ptr(fields).addr(),
             Repr::Entries(entries) => Arc::as_ptr(entries).addr(),
             Repr::Source(source) => Arc::as_ptr(source).cast::<()>().addr(),
-            Repr::Growing(growing) => Arc::as_ptr(growing).addr(),
+            Repr::Mutable(growing) => Arc::as_ptr(growing).addr(),
         }
     }
 
@@ -299,7 +299,7 @@ impl Map {
         match &self.0 {
             Repr::Fields(fields) => fields.find(name),
             Repr::Entries(entries) => entries.find(&Value::from(name)).ok().flatten(),
-            Repr::Source(_) | Repr::Growing(_) => None,
+            Repr::Source(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -316,7 +316,7 @@ impl Map {
                 .map(Cow::Borrowed),
             Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
             Repr::Source(source) => source.find(key)?.map(Cow::Owned),
-            Repr::Growing(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
+            Repr::Mutable(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
         })
     }
 
@@ -359,7 +359,7 @@ impl Map {
                 Ok(entries.entries.iter().map(|(key, _)| key.clone()).collect())
             }
             Repr::Source(source) => source.keys(),
-            Repr::Growing(growing) => Ok(growing
+            Repr::Mutable(growing) => Ok(growing
                 .lock()
                 .entries
                 .iter()
@@ -381,7 +381,7 @@ impl Map {
                 .map(|(name, value)| (Value::String(Arc::clone(name)), value.clone()))
                 .collect()),
             Repr::Entries(entries) => Ok(entries.entries.clone()),
-            Repr::Growing(growing) => Ok(growing.lock().entries.clone()),
+            Repr::Mutable(growing) => Ok(growing.lock().entries.clone()),
             Repr::Source(source) => Ok(source
                 .keys()?
                 .into_iter()
@@ -398,19 +398,19 @@ impl Map {
     /// No other value may contain it, or else it could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
-        Self(Repr::Growing(Arc::default()))
+        Self(Repr::Mutable(Arc::default()))
     }
 
     /// Returns true if the map is mutable.
     pub(crate) fn is_growing(&self) -> bool {
-        matches!(self.0, Repr::Growing(_))
+        matches!(self.0, Repr::Mutable(_))
     }
 
     /// Returns an immutable snapshot of the map.
     #[must_use]
     pub(crate) fn frozen(self) -> Self {
         match self.0 {
-            Repr::Growing(growing) => match Arc::try_unwrap(growing) {
+            Repr::Mutable(growing) => match Arc::try_unwrap(growing) {
                 Ok(owned) => {
                     let entries = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
                     Self(Repr::Entries(Arc::new(entries)))
@@ -439,7 +439,7 @@ impl Map {
             )));
         }
         match &self.0 {
-            Repr::Growing(growing) => growing.lock().insert(key, value)?,
+            Repr::Mutable(growing) => growing.lock().insert(key, value)?,
             Repr::Fields(_) | Repr::Entries(_) | Repr::Source(_) => self.insert(key, value)?,
         }
         Ok(self)
@@ -473,7 +473,7 @@ impl Map {
         }
         match &mut self.0 {
             Repr::Entries(entries) => Ok(Arc::make_mut(entries)),
-            Repr::Fields(_) | Repr::Source(_) | Repr::Growing(_) => {
+            Repr::Fields(_) | Repr::Source(_) | Repr::Mutable(_) => {
                 Err(EvalError::no_such_overload())
             }
         }
@@ -497,7 +497,7 @@ impl Map {
                     );
                 }
             }
-            Repr::Growing(growing) => {
+            Repr::Mutable(growing) => {
                 if let Some(owned) = Arc::into_inner(growing) {
                     let mut owned = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
                     pending.extend(

@@ -127,20 +127,20 @@ pub struct AuthorizerRule {
 }
 
 impl AuthorizerRule {
-    fn fits(&self, asked: &AuthorizerAttributes) -> bool {
+    fn matches(&self, attributes: &AuthorizerAttributes) -> bool {
         [
-            (&self.user, &asked.user),
-            (&self.verb, &asked.verb),
-            (&self.group, &asked.group),
-            (&self.version, &asked.version),
-            (&self.resource, &asked.resource),
-            (&self.subresource, &asked.subresource),
-            (&self.namespace, &asked.namespace),
-            (&self.name, &asked.name),
-            (&self.path, &asked.path),
+            (&self.user, &attributes.user),
+            (&self.verb, &attributes.verb),
+            (&self.group, &attributes.group),
+            (&self.version, &attributes.version),
+            (&self.resource, &attributes.resource),
+            (&self.subresource, &attributes.subresource),
+            (&self.namespace, &attributes.namespace),
+            (&self.name, &attributes.name),
+            (&self.path, &attributes.path),
         ]
         .into_iter()
-        .all(|(wanted, asked)| wanted.as_ref().is_none_or(|wanted| wanted == asked))
+        .all(|(wanted, attributes)| wanted.as_ref().is_none_or(|wanted| wanted == attributes))
     }
 }
 
@@ -153,7 +153,7 @@ impl Authorizer for AuthorizerList {
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer {
         self.0
             .iter()
-            .find(|rule| rule.fits(attributes))
+            .find(|rule| rule.matches(attributes))
             .map(|rule| rule.answer.clone())
             .unwrap_or_default()
     }

@@ -192,7 +192,7 @@ fn service_account(_: &EvalBudget, args: &[Value]) -> Result {
         return Err(EvalError::fixed("Invalid service account namespace"));
     }
     Ok(Value::opaque(
-        authorizer.of_service_account(namespace, name),
+        authorizer.for_service_account(namespace, name),
     ))
 }
 

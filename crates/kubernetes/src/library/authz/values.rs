@@ -36,7 +36,7 @@ impl AuthorizerValue {
         self.user.name.len().saturating_add(groups)
     }
 
-    pub(super) fn of_service_account(&self, namespace: &str, name: &str) -> Self {
+    pub(super) fn for_service_account(&self, namespace: &str, name: &str) -> Self {
         Self::new(
             UserInfo::service_account(namespace, name),
             Arc::clone(&self.authorizer),
@@ -63,14 +63,14 @@ impl AuthorizerValue {
         self.group(group).resource(resource)
     }
 
-    fn ask(&self, asked: AuthorizerAttributes) -> Decision {
+    fn authorize(&self, attributes: AuthorizerAttributes) -> Decision {
         let user = &self.user;
         Decision(self.authorizer.authorize(&AuthorizerAttributes {
             user: user.name.clone(),
             uid: user.uid.clone(),
             groups: user.groups.clone(),
             extra: user.extra.clone(),
-            ..asked
+            ..attributes
         }))
     }
 }
@@ -88,7 +88,7 @@ impl PathCheck {
     }
 
     pub(super) fn check(&self, verb: &str) -> Decision {
-        self.authorizer.ask(AuthorizerAttributes {
+        self.authorizer.authorize(AuthorizerAttributes {
             path: self.path.clone(),
             verb: verb.to_owned(),
             ..AuthorizerAttributes::default()
@@ -155,7 +155,7 @@ impl ResourceCheck {
     }
 
     pub(super) fn check(&self, verb: &str) -> Decision {
-        self.authorizer.ask(AuthorizerAttributes {
+        self.authorizer.authorize(AuthorizerAttributes {
             is_resource: true,
             verb: verb.to_owned(),
             group: self.group.clone(),

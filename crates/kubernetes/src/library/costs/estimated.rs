@@ -18,7 +18,7 @@ type Sizes<'a> = &'a dyn SizeEstimator;
 const NOMINAL: CostEstimate = CostEstimate::fixed(1);
 
 /// The estimate of a call whose operands do not match its signature. Checked expressions have no such calls.
-const ONE_UNIT: CallEstimate = CallEstimate::of_cost(NOMINAL);
+const ONE_UNIT: CallEstimate = CallEstimate::from_cost(NOMINAL);
 
 /// The size of an IPv4 or IPv6 address, in bytes.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
@@ -32,7 +32,7 @@ pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstim
 
 pub(super) fn parsing(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
-        Some(text) => CallEstimate::of_cost(traversal_cost(size_of(sizes, text))),
+        Some(text) => CallEstimate::from_cost(traversal_cost(size_of(sizes, text))),
         None => ONE_UNIT,
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn parsing(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
 /// Estimates parsing an address and comparing it with its canonical text.
 pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
-        Some(text) => CallEstimate::of_cost(twice(size_of(sizes, text))),
+        Some(text) => CallEstimate::from_cost(twice(size_of(sizes, text))),
         None => ONE_UNIT,
     }
 }
@@ -52,13 +52,13 @@ pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     };
     let size = size_of(sizes, target);
     let Some(items) = target.items() else {
-        return CallEstimate::of_cost(traversal_cost(size));
+        return CallEstimate::from_cost(traversal_cost(size));
     };
     let mut comparison = NOMINAL;
     if items.is_text() {
         comparison = comparison.plus(traversal_cost(size_of(sizes, &items)));
     }
-    CallEstimate::of_cost(size.times_cost(comparison))
+    CallEstimate::from_cost(size.times_cost(comparison))
 }
 
 /// Estimates reading a string and writing the result.
@@ -140,11 +140,11 @@ pub(super) fn validate(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
         return ONE_UNIT;
     };
     let regex_size = cost_factor_of_regex(MAX_NAME_FORMAT_REGEX_SIZE);
-    CallEstimate::of_cost(traversal_cost(size_of(sizes, text)).by_factor(regex_size))
+    CallEstimate::from_cost(traversal_cost(size_of(sizes, text)).by_factor(regex_size))
 }
 
 pub(super) fn contains_ip(_: &Call<'_>, _: Sizes<'_>) -> CallEstimate {
-    CallEstimate::of_cost(compared_addresses())
+    CallEstimate::from_cost(compared_addresses())
 }
 
 pub(super) fn contains_ip_text(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
@@ -152,7 +152,7 @@ pub(super) fn contains_ip_text(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimat
 }
 
 pub(super) fn contains_cidr(_: &Call<'_>, _: Sizes<'_>) -> CallEstimate {
-    CallEstimate::of_cost(compared_networks())
+    CallEstimate::from_cost(compared_networks())
 }
 
 pub(super) fn contains_cidr_text(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
@@ -172,7 +172,7 @@ fn compared_networks() -> CostEstimate {
 /// Adds the cost of parsing the argument to `cost`.
 fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
-        Some(text) => CallEstimate::of_cost(cost.plus(traversal_cost(size_of(sizes, text)))),
+        Some(text) => CallEstimate::from_cost(cost.plus(traversal_cost(size_of(sizes, text)))),
         None => ONE_UNIT,
     }
 }
@@ -191,7 +191,7 @@ pub(super) fn selector(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let requirements = size
         .by_factor(REQUIREMENTS_PER_CODE_POINT)
         .by_factor(COST_PER_REQUIREMENT);
-    CallEstimate::of_cost(
+    CallEstimate::from_cost(
         CostEstimate::fixed(LIST_CREATE_BASE_COST)
             .plus(traversal_cost(size))
             .plus(requirements),
@@ -204,7 +204,7 @@ pub(super) fn equality(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
         _ => None,
     };
     match own {
-        Some(cost) => CallEstimate::of_cost(cost),
+        Some(cost) => CallEstimate::from_cost(cost),
         None => estimated_comparison(call, sizes),
     }
 }

@@ -26,7 +26,8 @@ fn estimate(id: &str, call: &Call<'_>) -> CallEstimate {
 fn sizes_of_replaced_strings() {
     #[track_caller]
     fn check(target: u64, args: [(u64, u64); 2], expected: (u64, u64)) {
-        let node = |(min, max)| AstNode::of_type(&Type::String, Some(SizeEstimate::new(min, max)));
+        let node =
+            |(min, max)| AstNode::from_type(&Type::String, Some(SizeEstimate::new(min, max)));
         let call = Call {
             target: Some(&node((target, target))),
             args: &args.map(node),
@@ -61,7 +62,7 @@ fn every_type_has_a_cost_of_equality() {
         types::SEMVER,
     ];
     for type_ in types.map(Sig::to_type) {
-        let node = AstNode::of_type(&type_, None);
+        let node = AstNode::from_type(&type_, None);
         let call = Call {
             target: None,
             args: &[node, node],
@@ -76,7 +77,7 @@ fn check(id: &str, args: &[Value], result: Value, expected: u64) {
     let cost = row(id)
         .costs
         .actual
-        .of(args, &Ok(result), &EvalBudget::default());
+        .measure(args, &Ok(result), &EvalBudget::default());
     assert_eq!(cost, Ok(expected), "{id}");
 }
 
@@ -124,14 +125,14 @@ fn extensions() {
 }
 
 #[test]
-fn what_upstream_takes_for_granted() {
+fn upstream_assumptions_hold() {
     let failed = Value::Error(EvalError::fixed("division by zero"));
     let message = |id, args: &[Value]| {
         let result = Err(EvalError::no_such_overload());
         let cost = row(id)
             .costs
             .actual
-            .of(args, &result, &EvalBudget::default());
+            .measure(args, &result, &EvalBudget::default());
         let error = cost.unwrap_err();
         assert!(error.ends_evaluation());
         error.message().to_owned()

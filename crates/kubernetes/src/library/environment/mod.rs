@@ -26,7 +26,7 @@ static LISTS_2: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VER
 
 /// All tables in addition to those of the language, in the order in which their overloads are added.
 ///
-/// The order decides between overloads of one function from several libraries. Of two overloads with the same id, the
+/// The order decides between overloads of one function from several libraries. If two overloads have the same id, the
 /// first counts.
 ///
 /// Differs: upstream has the selectors of `kubernetes.authzSelectors` in every version while the feature gate

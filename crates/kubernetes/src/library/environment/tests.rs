@@ -51,7 +51,7 @@ fn every_overload_is_evaluated() {
 
 /// Overloads that reject calls by the lengths of arguments have costs that do not depend on results.
 #[test]
-fn what_is_costed_before_a_call_needs_no_result() {
+fn limited_overloads_have_costs_without_results() {
     for row in rows()
         .into_iter()
         .filter(|row| !row.costed_before.is_empty())
@@ -136,7 +136,7 @@ fn versions() {
 
 /// A version after the newest accepts everything. A version accepts its own additions only in stored expressions.
 #[test]
-fn new_expressions_may_use_what_the_version_before_has() {
+fn new_expressions_use_additions_of_previous_version() {
     let newest = rows()
         .iter()
         .map(|row| row.source.introduced)

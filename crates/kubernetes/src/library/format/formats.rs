@@ -183,13 +183,16 @@ mod tests {
 
     #[test]
     fn messages() {
-        let of = |name, text| named(name).unwrap().messages(text);
-        assert_eq!(of("dns1123LabelPrefix", "ab-"), [""; 0]);
-        assert_eq!(of("dns1123Label", "ab-").len(), 1);
-        assert_eq!(of("uri", "x"), [r#"parse "x": invalid URI for request"#]);
-        assert_eq!(of("uuid", "x"), ["does not match the UUID format"]);
-        assert_eq!(of("byte", "x"), ["invalid base64"]);
-        assert_eq!(of("date", "2024-01-01"), [""; 0]);
-        assert_eq!(of("datetime", "2024-01-01"), ["invalid datetime"]);
+        let messages = |name, text| named(name).unwrap().messages(text);
+        assert_eq!(messages("dns1123LabelPrefix", "ab-"), [""; 0]);
+        assert_eq!(messages("dns1123Label", "ab-").len(), 1);
+        assert_eq!(
+            messages("uri", "x"),
+            [r#"parse "x": invalid URI for request"#]
+        );
+        assert_eq!(messages("uuid", "x"), ["does not match the UUID format"]);
+        assert_eq!(messages("byte", "x"), ["invalid base64"]);
+        assert_eq!(messages("date", "2024-01-01"), [""; 0]);
+        assert_eq!(messages("datetime", "2024-01-01"), ["invalid datetime"]);
     }
 }

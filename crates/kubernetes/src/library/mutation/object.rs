@@ -48,9 +48,9 @@ impl ObjectValue {
     /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `CheckTypeNamesMatchFieldPathNames`.
     #[must_use]
     pub fn misplaced(&self) -> Vec<Misplaced> {
-        let mut found = Vec::new();
-        misplaced_below(self, &self.name, &mut found, 0);
-        found
+        let mut list = Vec::new();
+        misplaced_below(self, &self.name, &mut list, 0);
+        list
     }
 }
 
@@ -75,20 +75,20 @@ impl fmt::Display for Misplaced {
 }
 
 /// Adds the mismatches in `object`, which is at a path of type `expected`.
-fn misplaced_below(object: &ObjectValue, expected: &str, found: &mut Vec<Misplaced>, depth: u32) {
+fn misplaced_below(object: &ObjectValue, expected: &str, misplaced: &mut Vec<Misplaced>, depth: u32) {
     if *expected != *object.name {
-        found.push(Misplaced {
+        misplaced.push(Misplaced {
             found: Arc::clone(&object.name),
             expected: expected.to_owned(),
         });
     }
     for (name, value) in &object.fields {
         let expected = format!("{expected}.{name}");
-        misplaced_in(value, &expected, found, depth.saturating_add(1));
+        misplaced_in(value, &expected, misplaced, depth.saturating_add(1));
     }
 }
 
-fn misplaced_in(value: &Value, expected: &str, found: &mut Vec<Misplaced>, depth: u32) {
+fn misplaced_in(value: &Value, expected: &str, misplaced: &mut Vec<Misplaced>, depth: u32) {
     if depth > MAX_DEPTH {
         return;
     }
@@ -96,17 +96,17 @@ fn misplaced_in(value: &Value, expected: &str, found: &mut Vec<Misplaced>, depth
     match value {
         Value::List(list) => {
             for element in list.as_slice().unwrap_or_default() {
-                misplaced_in(element, expected, found, deeper);
+                misplaced_in(element, expected, misplaced, deeper);
             }
         }
         Value::Map(map) => {
             for (_, value) in map.entries().unwrap_or_default() {
-                misplaced_in(&value, expected, found, deeper);
+                misplaced_in(&value, expected, misplaced, deeper);
             }
         }
         Value::Opaque(_) => {
             if let Some(object) = value.downcast::<ObjectValue>() {
-                misplaced_below(object, expected, found, deeper);
+                misplaced_below(object, expected, misplaced, deeper);
             }
         }
         _ => {}

@@ -13,12 +13,12 @@ fn env() -> Env {
 }
 
 /// Returns the findings of the check, or the error of planning.
-fn refused(text: &str) -> String {
+fn rejection(text: &str) -> String {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();
-    let (checked, found) = checker::check(&ast, text, &env);
-    if !found.is_empty() {
-        let messages = found.as_slice().iter().map(ToString::to_string);
+    let (checked, diagnostics) = checker::check(&ast, text, &env);
+    if !diagnostics.is_empty() {
+        let messages = diagnostics.as_slice().iter().map(ToString::to_string);
         return messages.collect::<Vec<_>>().join("; ");
     }
     let planned = Program::plan(&checked, &env, &KubernetesRuntime);
@@ -31,12 +31,12 @@ fn refused(text: &str) -> String {
 fn evaluated(text: &str) -> Result<Value, EvalError> {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();
-    let (checked, found) = checker::check(&ast, text, &env);
-    assert!(found.is_empty(), "{text}: {found:?}");
+    let (checked, diagnostics) = checker::check(&ast, text, &env);
+    assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
     let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
     let object = serde_json::json!({"spec": {"replicas": 1, "list": [1]}});
     let activation = [("object", Value::from(&object))];
-    program.eval(&activation, Limits::of_cost(100_000)).result
+    program.eval(&activation, Limits::from_cost(100_000)).result
 }
 
 #[track_caller]
@@ -97,7 +97,7 @@ fn types_are_those_of_the_names() {
         ),
         ("jsonpatch.escapeKey('a')", "string"),
     ] {
-        assert_eq!(refused(text), expected, "{text}");
+        assert_eq!(rejection(text), expected, "{text}");
     }
 }
 
@@ -122,7 +122,7 @@ fn fields_are_read_as_those_of_a_map() {
 }
 
 #[test]
-fn objects_are_equal_as_go_finds_them_equal() {
+fn object_equality_agrees_with_go() {
     for text in [
         "Object{a: 1} == Object{a: 1}",
         "Object{a: 1} != Object{a: 1.0}",
@@ -167,7 +167,7 @@ fn patches_have_their_fields() {
 }
 
 #[test]
-fn misplaced_objects_are_named() {
+fn misplaced_objects_are_reported() {
     let misplaced = |text: &str| {
         let value = evaluated(text).unwrap();
         let misplaced = value.downcast::<ObjectValue>().unwrap().misplaced();

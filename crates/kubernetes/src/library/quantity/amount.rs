@@ -222,14 +222,17 @@ mod tests {
 
     #[test]
     fn canonical_forms() {
-        let of = |number: ScaledInt| number.canonical();
-        assert_eq!(of(scaled(1500, 0)), ("1500".into(), 0));
-        assert_eq!(of(scaled(1, 5)), ("100".into(), 3));
-        assert_eq!(of(scaled(1, -4)), ("100".into(), -6));
-        assert_eq!(of(scaled(i64::MAX, 1)), ("92233720368547758070".into(), 0));
-        let of = |number: ScaledInt| number.canonical_of_1024().unwrap();
-        assert_eq!(of(scaled(1 << 20, 0)), ("1".into(), 2));
-        assert_eq!(of(scaled(1025, -1)), ("103".into(), 0));
-        assert_eq!(of(scaled(1025, -30)), ("1".into(), 0));
+        let canonical = |number: ScaledInt| number.canonical();
+        assert_eq!(canonical(scaled(1500, 0)), ("1500".into(), 0));
+        assert_eq!(canonical(scaled(1, 5)), ("100".into(), 3));
+        assert_eq!(canonical(scaled(1, -4)), ("100".into(), -6));
+        assert_eq!(
+            canonical(scaled(i64::MAX, 1)),
+            ("92233720368547758070".into(), 0)
+        );
+        let canonical = |number: ScaledInt| number.canonical_of_1024().unwrap();
+        assert_eq!(canonical(scaled(1 << 20, 0)), ("1".into(), 2));
+        assert_eq!(canonical(scaled(1025, -1)), ("103".into(), 0));
+        assert_eq!(canonical(scaled(1025, -30)), ("1".into(), 0));
     }
 }

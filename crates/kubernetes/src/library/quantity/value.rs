@@ -59,7 +59,7 @@ enum Amount {
 }
 
 impl Amount {
-    fn of(number: Decimal) -> Self {
+    fn from_decimal(number: Decimal) -> Self {
         Self::Decimal(Arc::new(Mutex::new(number)))
     }
 
@@ -221,7 +221,7 @@ impl Quantity {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let order = state.amount.compare(&other)?;
         if let (Amount::Scaled(number), Amount::Decimal(_)) = (&state.amount, &other) {
-            state.amount = Amount::of(number.to_decimal());
+            state.amount = Amount::from_decimal(number.to_decimal());
         }
         Ok(order)
     }
@@ -294,7 +294,7 @@ impl State {
                     *shared.lock().unwrap_or_else(PoisonError::into_inner) = sum;
                     Amount::Decimal(shared)
                 }
-                Amount::Scaled(_) => Amount::of(sum),
+                Amount::Scaled(_) => Amount::from_decimal(sum),
             }
         };
         let sum = Quantity::new(amount, notation, None);
@@ -582,5 +582,5 @@ fn parse_decimal(parts: &Parts<'_>, suffix: Suffix) -> Result<Quantity, Quantity
         }
     }
     let number = if negative { number.negated() } else { number };
-    Ok(Quantity::new(Amount::of(number), notation, None))
+    Ok(Quantity::new(Amount::from_decimal(number), notation, None))
 }

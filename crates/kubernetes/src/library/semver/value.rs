@@ -257,8 +257,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = Semver::parse(text).map_or_else(|e| e.to_string(), |v| v.to_string());
-        assert_eq!(found, expected, "{text}");
+        let result = Semver::parse(text).map_or_else(|e| e.to_string(), |v| v.to_string());
+        assert_eq!(result, expected, "{text}");
     }
 
     #[test]
@@ -301,9 +301,9 @@ mod tests {
     #[test]
     fn normalized() {
         let check = |text, expected: &str| {
-            let found = Semver::parse_normalized(text);
+            let result = Semver::parse_normalized(text);
             assert_eq!(
-                found.map_or_else(|e| e.to_string(), |v| v.to_string()),
+                result.map_or_else(|e| e.to_string(), |v| v.to_string()),
                 expected,
                 "{text}"
             );

@@ -218,7 +218,7 @@ fn names_follow_the_path() {
 }
 
 #[test]
-fn types_made_by_hand_keep_their_names() {
+fn manually_declared_types_keep_their_names() {
     let part = DeclType::object_of(None, Vec::new(), false, 2);
     let user = DeclType::object(
         "kubernetes.UserInfo",
@@ -252,7 +252,7 @@ fn text() -> DeclType {
 }
 
 #[test]
-fn what_has_no_type_is_not_exposed() {
+fn untyped_fields_are_not_exposed() {
     let root = json!({"type": "object", "properties": {
         "anything": {"x-kubernetes-preserve-unknown-fields": true},
         "quantity": {"format": "int-or-string-and-quantity"},
@@ -373,7 +373,7 @@ fn a_root_need_not_be_an_object() {
 }
 
 #[test]
-fn facts_are_kept() {
+fn schema_facts_are_converted() {
     let nullable = field(json!({"type": "string", "nullable": true, "default": "x"}));
     assert!(nullable.nullable && nullable.has_default);
     let plain = field(json!({"type": "string", "nullable": false, "default": null}));

@@ -13,8 +13,8 @@ fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     let types = Crd::from_value(&crd)
         .unwrap()
         .decl_types(&mut Interner::default());
-    let found = types.into_iter().find(|(gvk, _)| gvk.kind == "Test");
-    found.unwrap().1
+    let entry = types.into_iter().find(|(gvk, _)| gvk.kind == "Test");
+    entry.unwrap().1
 }
 
 /// Asserts if the schema is published unchanged, or as an object without a known structure.
@@ -109,7 +109,7 @@ fn lists_of_the_kind_are_a_kind() {
 }
 
 #[test]
-fn without_schema_nothing_is_known() {
+fn missing_schema_has_no_fields() {
     for schema in [
         json!(null),
         json!({}),
@@ -142,7 +142,7 @@ fn structural_schemas() {
 }
 
 #[test]
-fn types_must_be_there() {
+fn types_are_required() {
     check_field(json!({}), false);
     check_field(json!({"type": "strange"}), false);
     check_field(json!({"type": ""}), false);
@@ -253,7 +253,7 @@ fn junctors_restrict_and_do_not_declare() {
 }
 
 #[test]
-fn what_a_junctor_of_the_root_names_must_be_declared() {
+fn fields_in_root_junctors_must_be_declared() {
     let root = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [junctor]});
     check_structural(root(json!({"properties": {"a": {"enum": ["x"]}}})), true);
     check_structural(root(json!({"properties": {"b": {"enum": ["x"]}}})), false);
@@ -264,7 +264,7 @@ fn what_a_junctor_of_the_root_names_must_be_declared() {
 }
 
 #[test]
-fn integers_or_strings_may_say_so() {
+fn int_or_string_may_have_a_restriction() {
     let types = json!([{"type": "integer"}, {"type": "string"}]);
     check_field(
         json!({"x-kubernetes-int-or-string": true, "anyOf": types}),

@@ -43,7 +43,7 @@ fn a_root_may_be_a_reference() {
 }
 
 #[test]
-fn references_to_nothing_are_errors_wherever_they_stand() {
+fn dangling_references_are_errors_anywhere() {
     let error = |root| decl_type(root, &[]).unwrap_err();
     let unresolved = SchemaError::UnresolvedRef(format!("{PREFIX}absent").into());
     assert_eq!(error(object(json!({"a": to("absent")}))), unresolved);
@@ -66,7 +66,7 @@ fn references_to_nothing_are_errors_wherever_they_stand() {
 }
 
 #[test]
-fn circles_are_cut_where_they_close() {
+fn cycles_are_truncated_at_the_repetition() {
     // The root is tracked by its bare name, so it may occur once more.
     let root = decl_type(
         object(json!({"self": to("test"), "other": to("other")})),
@@ -87,7 +87,7 @@ fn circles_are_cut_where_they_close() {
 }
 
 #[test]
-fn a_circle_depends_on_the_way_into_it() {
+fn cycle_conversion_depends_on_the_entry() {
     let a = object(json!({"b": to("b"), "in_a": {"type": "string"}}));
     let b = object(json!({"a": to("a"), "in_b": {"type": "string"}}));
     // The second conversion must not see the result of the first, in any order.
@@ -104,7 +104,7 @@ fn a_circle_depends_on_the_way_into_it() {
 }
 
 #[test]
-fn a_root_may_be_met_by_its_bare_name() {
+fn root_may_be_referenced_by_its_bare_name() {
     let bare = json!({"$ref": "test"});
     let part = object(json!({"back": bare, "x": {"type": "integer"}}));
     let root = decl_type(to("part"), &[("part", part.clone())]).unwrap();
@@ -118,7 +118,7 @@ fn a_root_may_be_met_by_its_bare_name() {
 }
 
 #[test]
-fn lists_and_maps_are_cut_within() {
+fn cycles_in_lists_and_maps_are_truncated() {
     let node = object(json!({
         "children": {"type": "array", "items": to("node")},
         "named": {"type": "object", "additionalProperties": to("node")},
@@ -178,7 +178,7 @@ fn types_that_differ_in_facts_are_not_shared() {
 }
 
 #[test]
-fn odd_keywords_cost_their_own_schema_only() {
+fn malformed_keywords_only_affect_their_schema() {
     let root = object(json!({
         "good": {"type": "string", "unknown": {"a": [1]}, "not": {}, "oneOf": [{}], "format": null},
         "type": {"type": 5},
@@ -221,7 +221,7 @@ fn whole_numbers_may_have_a_fraction_of_zero() {
 }
 
 #[test]
-fn of_keywords_and_properties_that_repeat_the_last_counts() {
+fn duplicate_keywords_and_properties_use_the_last() {
     let text = br#"{"components": {"schemas": {"t": {
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "T"}],
         "type": "string", "type": "object",

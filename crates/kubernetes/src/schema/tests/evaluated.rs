@@ -11,9 +11,9 @@ fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
     )
     .unwrap();
     check(&root, path, declared);
-    let found = select_from(root.evaluated_type("Test#"), path);
-    let found = found.map_or_else(|| "undefined".into(), |found| found.to_string());
-    assert_eq!(found, evaluated, "{path}");
+    let type_ = select_from(root.evaluated_type("Test#"), path);
+    let type_ = type_.map_or_else(|| "undefined".into(), |type_| type_.to_string());
+    assert_eq!(type_, evaluated, "{path}");
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn formats_are_strings() {
 }
 
 #[test]
-fn numbers_are_as_they_are_written() {
+fn numbers_have_the_type_of_their_json() {
     check_both(json!({"type": "number"}), "field", "double", "dyn");
     check_both(json!({"type": "integer"}), "field", "int", "int");
     check_both(json!({"type": "boolean"}), "field", "bool", "bool");
 }
 
 #[test]
-fn what_has_no_type_is_there() {
+fn untyped_fields_exist_when_evaluated() {
     check_both(json!({}), "field", "undefined", "dyn");
     check_both(
         json!({"type": "array", "items": {}}),
@@ -57,7 +57,7 @@ fn open_objects_hold_anything() {
 }
 
 #[test]
-fn names_stay() {
+fn names_are_unescaped() {
     let inner =
         json!({"type": "object", "properties": {"x": {"type": "string", "format": "date"}}});
     let list = json!({"type": "array", "items": inner});

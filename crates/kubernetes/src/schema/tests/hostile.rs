@@ -30,12 +30,12 @@ fn to(n: usize) -> String {
 #[track_caller]
 fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
     let start = Instant::now();
-    let found = OpenApiDocument::parse(text)?.decl_type(&Gvk::new("", "v1", "Test"));
-    let written = format!("{found:?}");
+    let result = OpenApiDocument::parse(text)?.decl_type(&Gvk::new("", "v1", "Test"));
+    let written = format!("{result:?}");
     assert!(written.len() < 1000, "{written}");
     let taken = start.elapsed();
     assert!(taken < LONG, "{taken:?}");
-    found
+    result
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn long_chains_are_too_deep() {
 }
 
 #[test]
-fn long_circles_are_too_much() {
+fn long_cycles_are_errors() {
     let n = 5_000;
     let body = |i: usize| format!(r#"{{"type":"array","items":{}}}"#, to((i + 1) % n));
     let error = timed(&document_of((0..n).map(body))).unwrap_err();
@@ -98,7 +98,7 @@ fn depth_is_counted_across_references_and_is_the_same_from_anywhere() {
 }
 
 #[test]
-fn schemas_that_all_refer_to_all_are_too_complex() {
+fn complete_reference_graph_is_too_complex() {
     let n = 40;
     let body = |_: usize| {
         let properties: Vec<_> = (0..n)
@@ -116,7 +116,7 @@ fn schemas_that_all_refer_to_all_are_too_complex() {
 }
 
 #[test]
-fn few_schemas_that_all_refer_to_all_are_expanded() {
+fn small_complete_reference_graph_is_expanded() {
     let n = 6;
     let body = |_: usize| {
         let properties: Vec<_> = (0..n)
@@ -134,7 +134,7 @@ fn few_schemas_that_all_refer_to_all_are_expanded() {
 }
 
 #[test]
-fn one_schema_that_nests_too_deeply_costs_nobody_else() {
+fn deep_schema_only_affects_itself() {
     let deep = |levels: usize| {
         let (open, close) = (
             r#"{"type":"array","items":"#.repeat(levels),

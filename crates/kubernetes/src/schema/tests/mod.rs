@@ -64,6 +64,6 @@ fn select_from(mut selected: Type, path: &str) -> Option<Type> {
 /// Asserts the printed type of the field at `path`, or that there is no such field.
 #[track_caller]
 fn check(type_: &Arc<DeclType>, path: &str, expected: &str) {
-    let found = select(type_, path).map_or_else(|| "undefined".into(), |found| found.to_string());
-    assert_eq!(found, expected, "{path}");
+    let type_ = select(type_, path).map_or_else(|| "undefined".into(), |type_| type_.to_string());
+    assert_eq!(type_, expected, "{path}");
 }

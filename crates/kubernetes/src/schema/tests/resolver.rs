@@ -14,16 +14,16 @@ fn document_with(group: &str, type_: &str) -> OpenApiDocument {
 
 #[track_caller]
 fn check_found(set: &SchemaSet, group: &str, expected: &str) {
-    let found = match set.resolve(&Gvk::new(group, "v1", "T")) {
+    let result = match set.resolve(&Gvk::new(group, "v1", "T")) {
         Resolution::Found(type_) => type_.cel_type("T#").to_string(),
         Resolution::NotFound => "not found".into(),
         Resolution::Unavailable(reason) => reason,
     };
-    assert_eq!(found, expected);
+    assert_eq!(result, expected);
 }
 
 #[test]
-fn the_document_of_the_group_version_counts_else_the_first() {
+fn own_document_precedes_the_first() {
     let mut interner = Interner::default();
     let mut set = SchemaSet::default();
     let mut add = |own: Option<&str>, group, type_| {
@@ -41,7 +41,7 @@ fn the_document_of_the_group_version_counts_else_the_first() {
 }
 
 #[test]
-fn what_cannot_be_had_says_why() {
+fn unavailable_documents_have_a_reason() {
     let mut set = SchemaSet::default();
     set.add_unavailable(GroupVersion::new("a", "v1"), "the server does not answer");
     check_found(&set, "a", "the server does not answer");

@@ -65,7 +65,7 @@ fn names_in_any_case_and_number() {
 }
 
 #[test]
-fn what_is_not_found() {
+fn unknown_resources_have_no_kinds() {
     for resource in ["", "deploy", "deployments/scale", "deployments/", "*"] {
         check(("apps", "v1", resource), &[]);
     }
@@ -75,7 +75,7 @@ fn what_is_not_found() {
 }
 
 #[test]
-fn the_core_group_stands_for_any() {
+fn core_group_matches_any_group() {
     check(
         ("", "v1", "events"),
         &["/v1, Kind=Event", "events.k8s.io/v1, Kind=Event"],
@@ -85,7 +85,7 @@ fn the_core_group_stands_for_any() {
 }
 
 #[test]
-fn without_a_version() {
+fn empty_version_matches_any_version() {
     let both = ["apps/v1, Kind=Deployment", "apps/v1beta1, Kind=Deployment"];
     check(("apps", "", "deployments"), &both);
     check(("apps", "__internal", "deployments"), &both);
@@ -119,11 +119,11 @@ fn check_rule(groups: &[&str], versions: &[&str], resources: &[&str], expected: 
     let strings = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (groups, versions, resources) = (strings(groups), strings(versions), strings(resources));
     let mapper = mapper();
-    let found = mapper.matching(&groups, &versions, &resources);
-    let found: Vec<_> = found
+    let matching = mapper.matching(&groups, &versions, &resources);
+    let matching: Vec<_> = matching
         .map(|r| format!("{}/{}", r.gvr.group, r.gvr.resource))
         .collect();
-    assert_eq!(found, expected);
+    assert_eq!(matching, expected);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn rules_with_wildcards() {
 }
 
 #[test]
-fn paths_tell_what_is_served() {
+fn served_resources_are_read_from_paths() {
     let kind = |group: &str, kind: &str| {
         let gvk = json!({"group": group, "version": "v1", "kind": kind});
         json!({"x-kubernetes-group-version-kind": gvk})

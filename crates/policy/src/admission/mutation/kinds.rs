@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
 
-use kubernetes::defaulting::{self, Decoding, Typed};
+use kubernetes::defaulting::{self, Decoding, TypedObject};
 use kubernetes::merge::Types;
 use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::SchemaResolver;
@@ -174,7 +174,7 @@ fn completed(
     if let Some(completed) = defaulting::complete_subresource(gvk, &object) {
         return Ok(completed);
     }
-    let completed = Typed::read(gvk, &object).and_then(|typed| typed.write());
+    let completed = TypedObject::read(gvk, &object).and_then(|typed| typed.write());
     completed.map_err(|error| (object, error.to_string()))
 }
 

@@ -12,7 +12,7 @@ use cel::value::{EvalBudget, EvalError, List, Map, Value, go_quote};
 use kubernetes::go_json;
 use kubernetes::json_patch::Operation;
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
-use kubernetes::merge::{Applied, Foreign};
+use kubernetes::merge::{Applied, NonJson};
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
 /// Depth limit of values.
@@ -155,7 +155,7 @@ fn is_literal_map(map: &Map) -> bool {
 /// Source: cel-go `common/types`, `Value` of each type.
 fn native(value: &Value, depth: u32) -> Applied {
     let foreign = |go_type: &str, plain: String, syntax: String| {
-        Applied::Foreign(Foreign {
+        Applied::NonJson(NonJson {
             go_type: go_type.to_owned(),
             plain,
             syntax,
@@ -403,7 +403,7 @@ fn json_from_applied(value: &Applied) -> Result<Json, String> {
                 .map(|(name, field)| Ok::<_, String>((name.clone(), json_from_applied(field)?)));
             Json::Object(fields.collect::<Result<_, _>>()?)
         }
-        Applied::Foreign(foreign) => {
+        Applied::NonJson(foreign) => {
             return Err(format!("proto: invalid type: {}", foreign.go_type));
         }
     })

@@ -73,7 +73,7 @@ fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
         return None;
     }
     let program = Program::plan(&checked, env, &PolicyRuntime::for_trials()).ok()?;
-    let evaluation = program.eval(&Bindings::default(), Limits::of_cost(MAX_COST));
+    let evaluation = program.eval(&Bindings::default(), Limits::from_cost(MAX_COST));
     Some(evaluation.result)
 }
 

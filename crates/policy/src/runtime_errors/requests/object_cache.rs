@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value as Json;
 
 use crate::runtime_errors::input_types::InputType;
-use kubernetes::defaulting::{Operation, Prepared};
+use kubernetes::defaulting::{Operation, PreparedObjects};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{FieldPath, Root};
 
@@ -27,7 +27,7 @@ pub struct ObjectCache {
 type PreparedKey = (CacheKey, u64);
 
 /// The sent objects, and the prepared ones if they are known.
-type PreparedEntry = ([Option<Json>; 2], Option<Prepared>);
+type PreparedEntry = ([Option<Json>; 2], Option<PreparedObjects>);
 
 /// The inputs that determine how the API server prepares objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -58,8 +58,8 @@ impl ObjectCache {
         &self,
         key: CacheKey,
         (digest, objects): (u64, &[Option<Json>; 2]),
-        prepare: impl FnOnce(&CacheKey) -> Option<Prepared>,
-    ) -> Option<Prepared> {
+        prepare: impl FnOnce(&CacheKey) -> Option<PreparedObjects>,
+    ) -> Option<PreparedObjects> {
         let key = (key, digest);
         if let Some((cached, prepared)) = lock(&self.prepared).get(&key)
             && cached == objects
