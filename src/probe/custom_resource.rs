@@ -152,13 +152,13 @@ fn run_case(
     let namespace = request.namespace.as_deref().unwrap_or_default();
     let recorder = RuleRecorder::default();
     let before = request.old_object.as_ref();
-    match validator.validate_watched(object, before, namespace, Some(&recorder)) {
+    match validator.validate_observed(object, before, namespace, Some(&recorder)) {
         Ok(verdict) => {
             let mut result = verdict_result(case, definition, &verdict);
             (result.rules, result.n_more_rules) = recorder.take(version, &verdict);
             result
         }
-        Err(Error::Unread(why)) => case_result(case, &[ObjectError::unreadable(why)], 0, 400, None),
+        Err(Error::Undecodable(why)) => case_result(case, &[ObjectError::unreadable(why)], 0, 400, None),
         Err(error) => pending(case, &error.to_string()),
     }
 }
@@ -205,7 +205,7 @@ impl RuleRecorder {
     }
 }
 
-impl RuleWatcher for RuleRecorder {
+impl RuleObserver for RuleRecorder {
     fn begin(&self) -> &dyn Observer {
         &self.recorder
     }

@@ -24,7 +24,7 @@ fn with_spec(schema: &Value) -> Value {
 /// Returns the errors of a definition with a `spec` of `schema`: the path below `spec`, and the reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
-    let verdict = judge(&definition(&with_spec(schema)));
+    let verdict = validate_rules(&definition(&with_spec(schema)));
     let findings = verdict.errors.iter().map(|finding| {
         let path = finding.error.field.split_once(".properties[spec]");
         let detail = finding.error.detail.lines().next().unwrap();
@@ -151,7 +151,7 @@ fn costs_are_bounded_by_the_schema() {
             "x-kubernetes-validations": [{"rule": "self.all(a, self.exists_one(b, a == b))"}]})
     };
     refused(&schema(json!(10)), &[]);
-    let verdict = judge(&definition(&with_spec(&schema(Value::Null))));
+    let verdict = validate_rules(&definition(&with_spec(&schema(Value::Null))));
     let details: Vec<_> = verdict
         .errors
         .iter()

@@ -60,7 +60,7 @@ fn recorded_merges_match_upstream() {
         let gvk = gvk_of(case);
         let types = match case.get("crd") {
             Some(crd) => crd_types(crd),
-            None => Types::of_builtin(&builtin, &gvk).unwrap(),
+            None => Types::from_builtin(&builtin, &gvk).unwrap(),
         };
         let findings = merge::apply(
             &types,

@@ -38,7 +38,7 @@ fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let mut bindings = Bindings::default();
     bindings.bind("l", typed(&Value::from(l), &ValueSchema::new(schema)));
     bindings.bind("j", Value::from(&json!([[5]])));
-    let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
+    let evaluation = program.eval(&bindings, Limits::from_cost(1_000_000));
     let findings = match evaluation.result {
         Ok(value) => value.to_go_string(),
         Err(error) => format!("error: {error}"),

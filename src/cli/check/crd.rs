@@ -236,7 +236,7 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         ExpressionErrorKind::Unsafe => (Severity::Error, Some(Rule::UnsafeExpression)),
         ExpressionErrorKind::Unsupported => (Severity::Note, Some(Rule::UnsupportedExpression)),
     };
-    let is_refused = expression.trouble == Trouble::Refused;
+    let is_refused = expression.kind == ExpressionErrorKind::Rejected;
     let issues = expression.found.as_slice();
     if issues.is_empty() {
         let rule = rule.unwrap_or(if expression.is_result_type {

@@ -148,11 +148,11 @@ fn types_for_kind(
     }
     let shared = |types: Result<Types, SchemaError>| types.ok().map(Arc::new);
     let types = match (custom, builtin.document_number(gvk)) {
-        (Some((crd, version)), _) => shared(Types::of_crd(crd, version)),
+        (Some((crd, version)), _) => shared(Types::from_crd(crd, version)),
         (None, None) => None,
         (None, Some(document)) => {
             let of_document = cache.documents.entry(document);
-            let types = of_document.or_insert_with(|| shared(Types::of_builtin(builtin, gvk)));
+            let types = of_document.or_insert_with(|| shared(Types::from_builtin(builtin, gvk)));
             types.clone()
         }
     };
