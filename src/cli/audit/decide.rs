@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::eval::world::{Ready, World};
+use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::unified;
 use crate::defaulting::Stage;
 use crate::policy::admission::{
@@ -150,7 +150,7 @@ struct Served {
 
 /// Decides about objects.
 pub(in crate::cli) struct Auditor<'a> {
-    world: &'a World<'a>,
+    policy_set: &'a PolicySet<'a>,
     /// The operation, where one is asked for.
     operation: Option<Operation>,
     user: UserInfo,
@@ -160,15 +160,15 @@ pub(in crate::cli) struct Auditor<'a> {
 }
 
 impl<'a> Auditor<'a> {
-    /// An auditor by the policies of `world`; objects of files are completed unless they are as stored.
+    /// An auditor by the policies of `policy_set`; objects of files are completed unless they are as stored.
     pub(in crate::cli) fn new(
-        world: &'a World<'a>,
+        policy_set: &'a PolicySet<'a>,
         operation: Option<Operation>,
         user: Option<api::UserInfo>,
         is_stored: bool,
     ) -> Self {
         Self {
-            world,
+            policy_set,
             operation,
             user: run::user_info(user),
             kinds: RwLock::default(),
@@ -220,7 +220,7 @@ impl<'a> Auditor<'a> {
         let mut results = Vec::new();
         let mut requests: [Option<AdmissionRequest>; 2] = [None, None];
         for index in policies {
-            let Some(policy) = self.world.policies.get(*index) else {
+            let Some(policy) = self.policy_set.policies.get(*index) else {
                 continue;
             };
             if policy.refusal.is_some() {
@@ -267,7 +267,7 @@ impl<'a> Auditor<'a> {
         {
             return Ok(None);
         }
-        let known = self.world.known;
+        let known = self.policy_set.known;
         let faults = sample::violations(value, gvk, known, Samples::Whole, "");
         if !faults.is_empty() {
             let told = faults.iter().take(MAX_FAULTS).map(|fault| {
@@ -328,13 +328,13 @@ impl<'a> Auditor<'a> {
     fn by_policy(
         &self,
         index: usize,
-        policy: &Ready<'_>,
+        policy: &PreparedPolicy<'_>,
         request: &AdmissionRequest,
         complete: &Complete<'_>,
     ) -> Option<PolicyResult> {
         let value = &*complete.value;
         let case = Request::default();
-        let namespaces = case_namespaces(&case, &request.namespace, &self.world.namespaces);
+        let namespaces = case_namespaces(&case, &request.namespace, &self.policy_set.namespaces);
         let admission = &policy.admission;
         let to = admission.matched_kind(request, &namespaces);
         let is_mutating = policy.mutating.is_some();
@@ -352,7 +352,7 @@ impl<'a> Auditor<'a> {
             Some(to) if *to != request.gvk => {
                 let case = self::case(request, value);
                 let to = Some(to.clone());
-                let converted = prepare::convert(&case, request.clone(), to, self.world.known);
+                let converted = prepare::convert(&case, request.clone(), to, self.policy_set.known);
                 match converted {
                     Ok(converted) => Cow::Owned(converted),
                     Err(why) => return Some(undecided(index, policy, request, why)),
@@ -372,7 +372,7 @@ impl<'a> Auditor<'a> {
                 }
             };
         }
-        let decided = self.world.limit.run(|is_cancelled| {
+        let decided = self.policy_set.limit.run(|is_cancelled| {
             context.is_cancelled = Some(Arc::clone(is_cancelled));
             if is_mutating {
                 self.mutated(policy, (request, value), &context)
@@ -410,7 +410,7 @@ impl<'a> Auditor<'a> {
     /// The reason why that is not known.
     fn mutated(
         &self,
-        policy: &Ready<'_>,
+        policy: &PreparedPolicy<'_>,
         (request, value): (&AdmissionRequest, &Value),
         context: &ReviewContext<'_>,
     ) -> Result<(ReviewOutcome, Option<ObjectMutation>), String> {
@@ -436,7 +436,7 @@ impl<'a> Auditor<'a> {
             return found.clone();
         }
         drop(kinds);
-        let mapper = &self.world.known.mapper;
+        let mapper = &self.policy_set.known.mapper;
         let of_resource = |served: &ApiResource| {
             Arc::new(Served {
                 gvr: served.gvr.clone(),
@@ -454,14 +454,14 @@ impl<'a> Auditor<'a> {
     /// A kind that nothing is known of: it matters where a rule may be about it.
     fn unserved(&self, gvk: &Gvk, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {
         let has_rule = self.has_rule(policies, |group| group == gvk.group);
-        if has_rule && !self.world.known.is_complete(&gvk.group) {
+        if has_rule && !self.policy_set.known.is_complete(&gvk.group) {
             return Err(format!(
                 "nothing is known of {} {}: its CustomResourceDefinition is missing",
                 gvk.api_version(),
                 gvk.kind
             ));
         }
-        if has_rule && self.world.known.is_builtin(gvk) {
+        if has_rule && self.policy_set.known.is_builtin(gvk) {
             return Ok(Vec::new());
         }
         if has_rule {
@@ -477,7 +477,7 @@ impl<'a> Auditor<'a> {
     /// Reports whether a policy of these indices has a rule for the group.
     fn has_rule(&self, policies: &[usize], is_group: impl Fn(&str) -> bool) -> bool {
         policies.iter().any(|index| {
-            let policy = self.world.policies.get(*index);
+            let policy = self.policy_set.policies.get(*index);
             policy.is_some_and(|policy| {
                 matching::groups(&policy.object.value).any(|group| group == "*" || is_group(group))
             })
@@ -500,7 +500,7 @@ impl PolicyResult {
 /// A policy of which it is not known what it decides.
 fn undecided(
     index: usize,
-    policy: &Ready<'_>,
+    policy: &PreparedPolicy<'_>,
     request: &AdmissionRequest,
     why: String,
 ) -> PolicyResult {
@@ -524,7 +524,7 @@ fn case(request: &AdmissionRequest, value: &Value) -> Request {
 /// Result of a policy out of the outcome of a review.
 pub(in crate::cli) fn result_of(
     index: usize,
-    policy: &Ready<'_>,
+    policy: &PreparedPolicy<'_>,
     operation: Operation,
     outcome: &ReviewOutcome,
 ) -> PolicyResult {

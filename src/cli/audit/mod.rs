@@ -24,8 +24,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use super::error::CliError;
+use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::setup::{Setup, Sources};
-use super::eval::world::{Ready, World};
 use super::text::with_escapes;
 use super::{json, parallel, terminal, write_open};
 use crate::policy::admission::Namespace;
@@ -68,18 +68,19 @@ pub(super) fn run(
         return Err(CliError::Usage(what.to_owned()));
     }
     let mut findings = std::mem::take(&mut setup.findings);
-    let mut world = World::new(
+    let mut policy_set = PolicySet::new(
         &setup.input,
         &setup.known,
-        setup.around.as_ref(),
+        setup.cluster_inputs.as_ref(),
         &mut findings,
     );
-    world.limit = args.timeout.limit();
+    policy_set.limit = args.timeout.limit();
     let paths = if beside { &args.paths } else { &args.files };
-    let around = setup.around.as_ref();
-    let has_namespaces = around.is_some_and(|around| !around.namespaces.is_empty());
+    let cluster_inputs = setup.cluster_inputs.as_ref();
+    let has_namespaces =
+        cluster_inputs.is_some_and(|cluster_inputs| !cluster_inputs.namespaces.is_empty());
     if !has_namespaces && !beside {
-        namespaces_of(paths, &mut world);
+        namespaces_of(paths, &mut policy_set);
     }
     let assumptions = Assumptions {
         user: args.asks.name(),
@@ -94,18 +95,18 @@ pub(super) fn run(
         summary: Summary::default(),
         findings,
         resources: Vec::new(),
-        policies: of_policies(&world, assumptions),
+        policies: of_policies(&policy_set, assumptions),
         unread: Vec::new(),
     };
     let mut sink = Sink::new(args.output, report, out, err);
     let is_of_cluster = is_live && args.files.is_empty();
     let user = args.asks.user();
-    let auditor = Auditor::new(&world, args.operation, user, is_of_cluster);
+    let auditor = Auditor::new(&policy_set, args.operation, user, is_of_cluster);
     if is_of_cluster {
         let walk = Walk {
             connection: &args.connection,
             mapper: &setup.known.mapper,
-            policies: accepted(&world).collect(),
+            policies: accepted(&policy_set).collect(),
             chunk_size: args.chunk_size,
         };
         let (resources, gaps) = walk.run(&mut |items, policies| {
@@ -121,8 +122,8 @@ pub(super) fn run(
 }
 
 /// The policies, with no object counted yet.
-fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAudit> {
-    let of_policy = |policy: &Ready<'_>| PolicyAudit {
+fn of_policies(policy_set: &PolicySet<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAudit> {
+    let of_policy = |policy: &PreparedPolicy<'_>| PolicyAudit {
         name: policy.name.to_owned(),
         kind: policy
             .mutating
@@ -132,7 +133,7 @@ fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAud
         line: policy.object.place().line,
         is_binding_implied: policy.is_unbound,
         refused: policy.refusal.clone(),
-        assumed: unknown::of_policy(policy, world, assumptions),
+        assumed: unknown::of_policy(policy, policy_set, assumptions),
         matched: 0,
         excluded: 0,
         violating: 0,
@@ -144,7 +145,7 @@ fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAud
         validations: Vec::new(),
         failures: Vec::new(),
     };
-    world.policies.iter().map(of_policy).collect()
+    policy_set.policies.iter().map(of_policy).collect()
 }
 
 /// Audits the objects of files. Files that cannot be read are told already where the policies are of the same files,
@@ -181,16 +182,16 @@ fn of_files(
 
 /// The policies that the API server does not refuse, with their indices.
 fn accepted<'a>(
-    world: &'a World<'_>,
+    policy_set: &'a PolicySet<'_>,
 ) -> impl Iterator<Item = (usize, &'a ValidatingAdmissionPolicy)> {
-    let policies = world.policies.iter().enumerate();
+    let policies = policy_set.policies.iter().enumerate();
     let policies = policies.filter(|(_, policy)| policy.refusal.is_none());
     policies.map(|(n, policy)| (n, &policy.object.value))
 }
 
 /// Adds the namespaces of files, where a policy asks what they are like.
-pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
-    let is_asked = world.policies.iter().any(|policy| {
+pub(super) fn namespaces_of(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
+    let is_asked = policy_set.policies.iter().any(|policy| {
         unknown::has_namespace_selector(policy)
             || policy
                 .reads
@@ -214,7 +215,7 @@ pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
             && text(value, "apiVersion") == "v1"
         {
             let namespace = Namespace::new(value);
-            world
+            policy_set
                 .namespaces
                 .insert(namespace.name().to_owned(), namespace);
         }

@@ -4,7 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
 
 use crate::cli::eval::facts::RequestFact;
-use crate::cli::eval::world::{Ready, World};
+use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::policy::admission::{Binding, Operation};
 use crate::policy::matching;
 
@@ -30,8 +30,8 @@ pub(in crate::cli) struct Assumptions<'a> {
 
 /// Assumptions for `policy`.
 pub(in crate::cli) fn of_policy(
-    policy: &Ready<'_>,
-    world: &World<'_>,
+    policy: &PreparedPolicy<'_>,
+    policy_set: &PolicySet<'_>,
     assumptions: Assumptions<'_>,
 ) -> Vec<Unknown> {
     let mut found = Vec::new();
@@ -55,7 +55,7 @@ pub(in crate::cli) fn of_policy(
                 add(read.as_str(), assumed.to_owned());
             }
             RequestFact::NamespaceObject if !assumptions.has_namespaces => {
-                let assumed = if world.namespaces.is_empty() {
+                let assumed = if policy_set.namespaces.is_empty() {
                     "no namespace is among the input: each has its name, and no labels of its own"
                 } else {
                     "a namespace that is not among the input has its name, and no labels of its own"
@@ -114,7 +114,7 @@ pub(in crate::cli) fn of_policy(
 }
 
 /// Reports whether the policy or one of its bindings selects namespaces by labels.
-pub(in crate::cli) fn has_namespace_selector(policy: &Ready<'_>) -> bool {
+pub(in crate::cli) fn has_namespace_selector(policy: &PreparedPolicy<'_>) -> bool {
     let spec = policy.object.value.spec.as_ref();
     let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
     let selector = constraints.and_then(|it| it.namespace_selector.as_ref());

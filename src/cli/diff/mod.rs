@@ -18,9 +18,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::audit::{self, Auditor, Item, Judged, ObjectId, PolicyResult, Walk};
 use super::error::CliError;
+use super::eval::policy_set::PolicySet;
 use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
-use super::eval::world::World;
 use super::parallel;
 use super::test::probes::{self, Probe};
 use crate::policy::admission::Operation;
@@ -34,7 +34,7 @@ const BATCH: usize = 512;
 /// A policy by its name, in both versions.
 struct Pair {
     name: String,
-    /// The indices in the two worlds.
+    /// The indices in the two policy sets.
     sides: [Option<usize>; 2],
     /// Why the API server refuses them, if it does.
     refusals: [Option<String>; 2],
@@ -78,8 +78,18 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     }
     let mut written = std::mem::take(&mut new.input.probes);
     written.append(&mut old.input.probes);
-    let mut before = World::new(&old.input, &old.known, old.around.as_ref(), &mut findings);
-    let mut after = World::new(&new.input, &new.known, new.around.as_ref(), &mut findings);
+    let mut before = PolicySet::new(
+        &old.input,
+        &old.known,
+        old.cluster_inputs.as_ref(),
+        &mut findings,
+    );
+    let mut after = PolicySet::new(
+        &new.input,
+        &new.known,
+        new.cluster_inputs.as_ref(),
+        &mut findings,
+    );
     (before.limit, after.limit) = (args.timeout.limit(), args.timeout.limit());
     let is_live = old.server.is_some() || new.server.is_some();
     let is_beside = args.files.is_empty() && !is_live;
@@ -92,8 +102,8 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
             .collect(),
     };
     if !is_beside && !is_live {
-        for world in [&mut before, &mut after] {
-            audit::namespaces_of(&paths, world);
+        for policy_set in [&mut before, &mut after] {
+            audit::namespaces_of(&paths, policy_set);
         }
     }
     let pairs = pairs(&before, &after);
@@ -131,7 +141,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     let is_of_cluster = is_live && args.files.is_empty();
     let mut differ = Differ {
         auditors: [&before, &after]
-            .map(|world| Auditor::new(world, None, args.asks.user(), is_of_cluster)),
+            .map(|policy_set| Auditor::new(policy_set, None, args.asks.user(), is_of_cluster)),
         pairs: &pairs,
         groups: &mut groups,
         report: &mut report,
@@ -187,13 +197,13 @@ fn one_sided(pairs: &[Pair]) -> Vec<OneSided> {
 /// The policies of both versions, each with the index of its pair.
 fn of_both<'a>(
     pairs: &[Pair],
-    before: &'a World<'_>,
-    after: &'a World<'_>,
+    before: &'a PolicySet<'_>,
+    after: &'a PolicySet<'_>,
 ) -> Vec<(usize, &'a ValidatingAdmissionPolicy)> {
     let mut found = Vec::new();
     for (n, pair) in pairs.iter().enumerate() {
-        for (index, world) in pair.sides.into_iter().zip([before, after]) {
-            let policy = index.and_then(|index| world.policies.get(index));
+        for (index, policy_set) in pair.sides.into_iter().zip([before, after]) {
+            let policy = index.and_then(|index| policy_set.policies.get(index));
             found.extend(policy.map(|policy| (n, &policy.object.value)));
         }
     }
@@ -215,13 +225,16 @@ fn is_of_policies(item: &Item) -> bool {
 }
 
 /// The policy of that index as it is written.
-fn written<'a>(world: &World<'a>, n: Option<usize>) -> Option<&'a ValidatingAdmissionPolicy> {
-    let policy = n.and_then(|n| world.policies.get(n));
+fn written<'a>(
+    policy_set: &PolicySet<'a>,
+    n: Option<usize>,
+) -> Option<&'a ValidatingAdmissionPolicy> {
+    let policy = n.and_then(|n| policy_set.policies.get(n));
     policy.map(|policy| &policy.object.value)
 }
 
-/// The policies of both worlds by their names.
-fn pairs(before: &World<'_>, after: &World<'_>) -> Vec<Pair> {
+/// The policies of both policy sets by their names.
+fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<Pair> {
     let mut by_name: BTreeMap<String, [Option<usize>; 2]> = BTreeMap::new();
     for (n, policy) in before.policies.iter().enumerate() {
         let [old, _] = by_name.entry(policy.key()).or_default();
@@ -236,8 +249,8 @@ fn pairs(before: &World<'_>, after: &World<'_>) -> Vec<Pair> {
         Pair {
             name,
             sides,
-            refusals: [(before, of_old), (after, of_new)].map(|(world, n)| {
-                let policy = n.and_then(|n| world.policies.get(n));
+            refusals: [(before, of_old), (after, of_new)].map(|(policy_set, n)| {
+                let policy = n.and_then(|n| policy_set.policies.get(n));
                 policy.and_then(|policy| policy.refusal.clone())
             }),
             pairs: Pairs::new(written(before, of_old), written(after, of_new)),
@@ -250,7 +263,7 @@ fn pairs(before: &World<'_>, after: &World<'_>) -> Vec<Pair> {
 fn of_probe(
     probe: &Probe,
     pairs: &[Pair],
-    (before, after): (&World<'_>, &World<'_>),
+    (before, after): (&PolicySet<'_>, &PolicySet<'_>),
     groups: &mut Groups,
     report: &mut DiffReport,
 ) {
@@ -265,28 +278,29 @@ fn of_probe(
         let place = format!("{}:{}", probe.object.source.name, place.line);
         let name = format!("probe {}, case {}", probe.name(), case.name);
         report.summary.cases += 1;
-        let decided =
-            |world: &World<'_>, n: Option<usize>| -> Result<Option<PolicyResult>, String> {
-                let Some(policy) = n.and_then(|n| world.policies.get(n)) else {
-                    return Ok(None);
-                };
-                if policy.refusal.is_some() {
-                    return Ok(None);
-                }
-                let result = run_case(policy, &probe.spec, case, world);
-                let Some(outcome) = &result.outcome else {
-                    return Err(result.status.difference.unwrap_or_default());
-                };
-                let mut of_case = audit::result_of(0, policy, Operation::default(), outcome);
-                if let Some(mutated) = &result.mutated {
-                    of_case.mutate(mutated);
-                }
-                let is_asked = outcome.not_asked.is_none()
-                    && (outcome.denial.is_some()
-                        || !outcome.evaluations.is_empty()
-                        || !outcome.errors.is_empty());
-                Ok(is_asked.then_some(of_case))
+        let decided = |policy_set: &PolicySet<'_>,
+                       n: Option<usize>|
+         -> Result<Option<PolicyResult>, String> {
+            let Some(policy) = n.and_then(|n| policy_set.policies.get(n)) else {
+                return Ok(None);
             };
+            if policy.refusal.is_some() {
+                return Ok(None);
+            }
+            let result = run_case(policy, &probe.spec, case, policy_set);
+            let Some(outcome) = &result.outcome else {
+                return Err(result.status.difference.unwrap_or_default());
+            };
+            let mut of_case = audit::result_of(0, policy, Operation::default(), outcome);
+            if let Some(mutated) = &result.mutated {
+                of_case.mutate(mutated);
+            }
+            let is_asked = outcome.not_asked.is_none()
+                && (outcome.denial.is_some()
+                    || !outcome.evaluations.is_empty()
+                    || !outcome.errors.is_empty());
+            Ok(is_asked.then_some(of_case))
+        };
         let [of_old, of_new] = pair.sides;
         match (decided(before, of_old), decided(after, of_new)) {
             (Ok(old), Ok(new)) => {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::world::Around;
+use super::policy_set::ClusterInputs;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
 use crate::cli::input::Input;
@@ -246,11 +246,11 @@ pub(in crate::cli) async fn read(
     let asked = live::read(connected, selection, (input, crds), ListScope::Policies);
     let (mut asked, served) = asked.await?;
     mutating(connected, selection, input, (&served, &mut asked)).await;
-    let mut around = Around {
+    let mut cluster_inputs = ClusterInputs {
         n_own_policies,
         n_own_mutating,
         has_bindings: asked.has_bindings,
-        ..Around::default()
+        ..ClusterInputs::default()
     };
     let param_kinds = input.all_policies().filter_map(policy::param_kind);
     let own_crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
@@ -275,12 +275,12 @@ pub(in crate::cli) async fn read(
                 is_fatal: true,
             });
         }
-        around.params.insert(kind, listed);
+        cluster_inputs.params.insert(kind, listed);
     }
     let namespace = Gvk::new("", "v1", "Namespace");
     if let Some(resource) = served.mapper.resources_of_kind(&namespace).next() {
         match all(connected, resource).await {
-            Ok(listed) => around.namespaces = listed,
+            Ok(listed) => cluster_inputs.namespaces = listed,
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the namespaces cannot be read: {}", live::one_line(&error)),
                 help: "ask for `list` on namespaces; of each only its name is known".to_owned(),
@@ -321,5 +321,5 @@ pub(in crate::cli) async fn read(
             }),
         }
     }
-    Ok((asked, served, around, found.into_values().collect()))
+    Ok((asked, served, cluster_inputs, found.into_values().collect()))
 }

@@ -7,11 +7,11 @@ pub mod args;
 pub(super) mod cluster;
 pub(super) mod facts;
 mod mutations;
+pub(super) mod policy_set;
 pub mod render;
 pub mod report;
 mod request;
 pub(super) mod setup;
-pub(super) mod world;
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -33,9 +33,9 @@ use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseResult, Runner, Setting};
 use args::EvalArgs;
+use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::{Setup, Sources};
-use world::{Ready, World};
 
 /// Asks the policies of the arguments about their request.
 ///
@@ -58,21 +58,21 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         request.resource = Some(request::resource(name, &setup.known.mapper.resources)?);
     }
     let mut findings = std::mem::take(&mut setup.findings);
-    let mut world = World::new(
+    let mut policy_set = PolicySet::new(
         &setup.input,
         &setup.known,
-        setup.around.as_ref(),
+        setup.cluster_inputs.as_ref(),
         &mut findings,
     );
-    world.limit = args.timeout.limit();
-    let world = world;
+    policy_set.limit = args.timeout.limit();
+    let policy_set = policy_set;
     // As the policies see it, where that can be told.
     let prepared = prepared(&request, &setup.known);
     let has_bindings = setup
-        .around
+        .cluster_inputs
         .as_ref()
-        .is_some_and(|around| around.has_bindings);
-    let of_policy = |policy: &Ready<'_>, request: &Request| {
+        .is_some_and(|cluster_inputs| cluster_inputs.has_bindings);
+    let of_policy = |policy: &PreparedPolicy<'_>, request: &Request| {
         if let Some(why) = &policy.refusal {
             return PolicyEval::without(policy, Verdict::Refused, why.clone());
         }
@@ -80,15 +80,16 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
             let why = "it has no binding, and decides nothing".to_owned();
             return PolicyEval::without(policy, Verdict::NotBound, why);
         }
-        let result = evaluate(policy, request, &world);
+        let result = evaluate(policy, request, &policy_set);
         PolicyEval::new(policy, &result)
     };
-    let is_mutating = |policy: &&Ready<'_>| policy.mutating.is_some();
-    let mutating: Vec<&Ready<'_>> = world.policies.iter().filter(is_mutating).collect();
+    let is_mutating = |policy: &&PreparedPolicy<'_>| policy.mutating.is_some();
+    let mutating: Vec<&PreparedPolicy<'_>> =
+        policy_set.policies.iter().filter(is_mutating).collect();
     let evals = mutating.iter().map(|policy| of_policy(policy, &request));
     let evals: Vec<PolicyEval> = evals.collect();
     // Validating policies are asked about the object that the mutating ones leave.
-    let mutated = mutations::of_all(&mutating, &evals, &request, &world);
+    let mutated = mutations::of_all(&mutating, &evals, &request, &policy_set);
     let (after, mutation) = match mutated {
         Ok(after) => (after, None),
         Err(why) => (None, Some(why)),
@@ -98,13 +99,13 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         ..request.clone()
     });
     let request = changed.as_ref().unwrap_or(&request);
-    let validating = world
+    let validating = policy_set
         .policies
         .iter()
         .filter(|policy| policy.mutating.is_none());
     let policies = validating.map(|policy| of_policy(policy, request));
     let policies: Vec<PolicyEval> = policies.collect();
-    findings.extend(hints(&setup, &world, evals.iter().chain(&policies)));
+    findings.extend(hints(&setup, &policy_set, evals.iter().chain(&policies)));
     let mut report = EvalReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "EvalReport",
@@ -126,14 +127,14 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
 /// nothing serves, and bindings whose policy is not there.
 fn hints<'a>(
     setup: &Setup,
-    world: &World<'_>,
+    policy_set: &PolicySet<'_>,
     evals: impl Iterator<Item = &'a PolicyEval>,
 ) -> Vec<Finding> {
     let unmatched: BTreeSet<&str> = evals
         .filter(|eval| eval.kind.is_none() && eval.verdict == Verdict::NotMatched)
         .map(|eval| eval.name.as_str())
         .collect();
-    let of_files = world.policies.iter().filter(|policy| !policy.is_live);
+    let of_files = policy_set.policies.iter().filter(|policy| !policy.is_live);
     let of_files = of_files
         .filter(|policy| policy.mutating.is_none() && unmatched.contains(policy.name))
         .flat_map(|policy| {
@@ -146,11 +147,11 @@ fn hints<'a>(
             ..found
         })
         .collect();
-    if setup.around.is_some() {
+    if setup.cluster_inputs.is_some() {
         return found;
     }
     let of_sort = |is_mutating: bool| {
-        let policies = world.policies.iter();
+        let policies = policy_set.policies.iter();
         let policies = policies.filter(move |policy| policy.mutating.is_some() == is_mutating);
         policies
             .map(|policy| policy.name)
@@ -199,7 +200,11 @@ fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
 }
 
 /// Asks one policy. An error of this program costs this policy, and is told.
-fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>) -> CaseResult {
+fn evaluate(
+    policy: &PreparedPolicy<'_>,
+    request: &Request,
+    policy_set: &PolicySet<'_>,
+) -> CaseResult {
     let case = Case {
         name: String::new(),
         request: request.clone(),
@@ -209,15 +214,15 @@ fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>) -> CaseRes
         policy_name: policy.name.to_owned(),
         ..PolicyProbeSpec::default()
     };
-    run_case(policy, &probe, &case, world)
+    run_case(policy, &probe, &case, policy_set)
 }
 
 /// Runs a case of a probe.
 pub(super) fn run_case(
-    policy: &Ready<'_>,
+    policy: &PreparedPolicy<'_>,
     probe: &PolicyProbeSpec,
     case: &Case,
-    world: &World<'_>,
+    policy_set: &PolicySet<'_>,
 ) -> CaseResult {
     let setting = Setting {
         admission: &policy.admission,
@@ -227,20 +232,20 @@ pub(super) fn run_case(
             Ok(list) => Ok(list as &dyn ParamSource),
             Err(why) => Err(why.clone()),
         },
-        namespaces: &world.namespaces,
+        namespaces: &policy_set.namespaces,
         authorizer: Err("nobody answers for the cluster here".to_owned()),
-        mapper: &world.known.mapper,
-        schemas: world.known,
+        mapper: &policy_set.known.mapper,
+        schemas: policy_set.known,
         refusal: policy.refusal.as_deref(),
         kind: policy.kind(),
-        mutating: policy.mutating(world),
+        mutating: policy.mutating(policy_set),
         records: true,
     };
     let run = || {
         let evaluate = |is_cancelled: &Arc<AtomicBool>| {
             Runner::new(probe, &setting, Some(Arc::clone(is_cancelled))).run(case)
         };
-        let result = world.limit.run(evaluate);
+        let result = policy_set.limit.run(evaluate);
         result.unwrap_or_else(|why| run::pending(case, &why))
     };
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {

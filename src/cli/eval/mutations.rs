@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::policy_set::{PolicySet, PreparedPolicy};
 use super::report::{MutatedObject, PolicyEval, Verdict};
-use super::world::{Ready, World};
 use crate::cli::unified;
 use crate::defaulting::Stage;
 use crate::policy::admission::mutation::BoundPolicy;
@@ -18,10 +18,10 @@ use crate::probe::run::{self, case_namespaces};
 /// # Errors
 /// The reason why it is not known.
 pub(super) fn of_all(
-    policies: &[&Ready<'_>],
+    policies: &[&PreparedPolicy<'_>],
     evals: &[PolicyEval],
     request: &Request,
-    world: &World<'_>,
+    policy_set: &PolicySet<'_>,
 ) -> Result<Option<MutatedObject>, String> {
     let of = |verdict: Verdict| evals.iter().find(move |eval| eval.verdict == verdict);
     if let Some(eval) = of(Verdict::Unknown).or_else(|| of(Verdict::Refused)) {
@@ -31,7 +31,7 @@ pub(super) fn of_all(
     if of(Verdict::Mutated).is_none() {
         return Ok(None);
     }
-    let known = world.known;
+    let known = policy_set.known;
     let prepared = prepare::objects(
         request,
         Samples::Whole,
@@ -57,14 +57,14 @@ pub(super) fn of_all(
             })
         })
         .collect();
-    let namespaces = case_namespaces(&prepared, &asked.namespace, &world.namespaces);
+    let namespaces = case_namespaces(&prepared, &asked.namespace, &policy_set.namespaces);
     let none = ParamList::default();
     let authorizer = Arc::new(AuthorizerList(Vec::new()));
     let mut context = ReviewContext::new(&none, &namespaces, authorizer);
     let object = prepared.object.as_ref();
-    let outcome = world.limit.run(|is_cancelled| {
+    let outcome = policy_set.limit.run(|is_cancelled| {
         context.is_cancelled = Some(Arc::clone(is_cancelled));
-        together(&bound, &world.kinds, (&asked, object), &context)
+        together(&bound, &policy_set.kinds, (&asked, object), &context)
     })??;
     if let Some(denial) = outcome.denial {
         return Err(format!(

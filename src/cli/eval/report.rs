@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::world::Ready;
+use super::policy_set::PreparedPolicy;
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 use crate::cli::test::trace::{self, Trace};
@@ -269,7 +269,7 @@ impl RequestReport {
 
 impl PolicyEval {
     /// A policy without a decision.
-    pub(super) fn without(policy: &Ready<'_>, verdict: Verdict, why: String) -> Self {
+    pub(super) fn without(policy: &PreparedPolicy<'_>, verdict: Verdict, why: String) -> Self {
         let place = policy.object.place();
         Self {
             name: policy.name.to_owned(),
@@ -298,7 +298,7 @@ impl PolicyEval {
     }
 
     /// Decision of a policy.
-    pub(super) fn new(policy: &Ready<'_>, result: &CaseResult) -> Self {
+    pub(super) fn new(policy: &PreparedPolicy<'_>, result: &CaseResult) -> Self {
         let Some(outcome) = &result.outcome else {
             let why = result.status.difference.clone().unwrap_or_default();
             return Self::without(policy, Verdict::Unknown, why);
@@ -447,7 +447,7 @@ fn failed(outcome: &ReviewOutcome) -> bool {
         .any(|decision| decision.action == Action::Deny)
 }
 
-fn evaluation(policy: &Ready<'_>, evaluation: &Evaluation) -> EvaluationReport {
+fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> EvaluationReport {
     let of_role = |role| {
         let all = policy.compiled.expressions().iter();
         all.filter(move |expression| expression.role == role)

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use super::cluster;
-use super::world::Around;
+use super::policy_set::ClusterInputs;
 use crate::cli::check::finding::{Finding, Location, Severity};
 use crate::cli::check::known::Known;
 use crate::cli::check::report::{no_crds, unread};
@@ -39,7 +39,7 @@ pub(in crate::cli) struct Setup {
     /// The APIs.
     pub(in crate::cli) known: Known,
     /// Other facts of a cluster, where one was asked.
-    pub(in crate::cli) around: Option<Around>,
+    pub(in crate::cli) cluster_inputs: Option<ClusterInputs>,
     /// The address of the cluster.
     pub(in crate::cli) server: Option<String>,
     /// Problems with the input, and what could not be read.
@@ -82,8 +82,8 @@ impl Setup {
         };
         let own_crds = std::mem::take(&mut input.crds);
         let all_crds = own_crds.into_iter().chain(crds.crds).map(|crd| crd.value);
-        let (known, around, server) = match asked {
-            Some((asked, served, around, live_crds)) => {
+        let (known, cluster_inputs, server) = match asked {
+            Some((asked, served, cluster_inputs, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
                 findings.extend(asked.gaps.into_iter().map(|gap| of_gap(gap, &server)));
                 let known = Known::with_cluster(all_crds.chain(live_crds), served)?;
@@ -94,7 +94,7 @@ impl Setup {
         Ok(Self {
             input,
             known,
-            around,
+            cluster_inputs,
             server,
             findings,
         })

@@ -1,4 +1,4 @@
-//! Policies made ready to decide, with their bindings, params and the namespaces there are: those of files, or of a
+//! Policies made prepared to decide, with their bindings, params and the namespaces there are: those of files, or of a
 //! cluster.
 //!
 //! Takes the input and what is known of APIs; it reads nothing by itself.
@@ -29,7 +29,7 @@ use crate::schema::Gvk;
 
 /// Facts of a cluster besides policies and bindings.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Around {
+pub(in crate::cli) struct ClusterInputs {
     /// The objects of paramKinds, or why they cannot be read.
     pub(in crate::cli) params: BTreeMap<Gvk, Result<Vec<Value>, String>>,
     /// The namespaces.
@@ -42,12 +42,12 @@ pub(in crate::cli) struct Around {
     pub(in crate::cli) has_bindings: bool,
 }
 
-/// Policies that are ready to decide.
-pub(in crate::cli) struct World<'a> {
+/// Policies that are prepared to decide.
+pub(in crate::cli) struct PolicySet<'a> {
     /// The APIs.
     pub(in crate::cli) known: &'a Known,
     /// The validating policies in the order of the input, and after them the mutating ones.
-    pub(in crate::cli) policies: Vec<Ready<'a>>,
+    pub(in crate::cli) policies: Vec<PreparedPolicy<'a>>,
     /// The kinds of objects, as far as mutations ask.
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
     /// The namespaces.
@@ -56,8 +56,8 @@ pub(in crate::cli) struct World<'a> {
     pub(in crate::cli) limit: TimeLimit,
 }
 
-/// A policy that is ready to decide.
-pub(in crate::cli) struct Ready<'a> {
+/// A policy that is prepared to decide.
+pub(in crate::cli) struct PreparedPolicy<'a> {
     /// As it is written.
     pub(in crate::cli) object: &'a Object<ValidatingAdmissionPolicy>,
     /// The name.
@@ -88,28 +88,37 @@ pub(in crate::cli) struct Ready<'a> {
     pub(in crate::cli) is_live: bool,
 }
 
-impl<'a> World<'a> {
-    /// Makes the policies of `input` ready. What is wrong with those of files goes to `findings`, and they decide
+impl<'a> PolicySet<'a> {
+    /// Makes the policies of `input` prepared. What is wrong with those of files goes to `findings`, and they decide
     /// nothing.
     pub(in crate::cli) fn new(
         input: &'a Input,
         known: &'a Known,
-        around: Option<&Around>,
+        cluster_inputs: Option<&ClusterInputs>,
         findings: &mut Vec<Finding>,
     ) -> Self {
-        let n_own = around.map_or(usize::MAX, |around| around.n_own_policies);
+        let n_own =
+            cluster_inputs.map_or(usize::MAX, |cluster_inputs| cluster_inputs.n_own_policies);
         let own = input.policies.iter().take(n_own);
         let own: BTreeSet<&str> = own.filter_map(|policy| policy.name()).collect();
         let mut refusals = refusal::of_policies(input, known, &own, findings);
         let policies = input.policies.iter().enumerate();
         let policies = policies.map(|(n, object)| {
             let compiled = CompiledPolicy::new(&object.value);
-            let mut ready = Ready::new(object, &input.bindings, compiled, input, known, around);
-            ready.is_live = n >= n_own;
-            ready
+            let mut prepared = PreparedPolicy::new(
+                object,
+                &input.bindings,
+                compiled,
+                input,
+                known,
+                cluster_inputs,
+            );
+            prepared.is_live = n >= n_own;
+            prepared
         });
-        let mut policies: Vec<Ready<'_>> = policies.collect();
-        let n_mutating = around.map_or(usize::MAX, |around| around.n_own_mutating);
+        let mut policies: Vec<PreparedPolicy<'_>> = policies.collect();
+        let n_mutating =
+            cluster_inputs.map_or(usize::MAX, |cluster_inputs| cluster_inputs.n_own_mutating);
         let own = input.mutating_policies.iter().take(n_mutating);
         let own: BTreeSet<String> = own
             .map(|policy| mutating_key(policy.shared.name().unwrap_or_default()))
@@ -119,16 +128,25 @@ impl<'a> World<'a> {
         for (n, policy) in input.mutating_policies.iter().enumerate() {
             let (compiled, mutating) = cluster::ready(policy);
             let bindings = &input.mutating_bindings;
-            let mut ready = Ready::new(&policy.shared, bindings, compiled, input, known, around);
-            ready.is_live = n >= n_mutating;
-            ready.mutating = Some(mutating);
-            policies.push(ready);
+            let mut prepared = PreparedPolicy::new(
+                &policy.shared,
+                bindings,
+                compiled,
+                input,
+                known,
+                cluster_inputs,
+            );
+            prepared.is_live = n >= n_mutating;
+            prepared.mutating = Some(mutating);
+            policies.push(prepared);
         }
-        for ready in policies.iter_mut().filter(|ready| !ready.is_live) {
-            ready.refusal = refusals.get(&ready.key()).cloned();
+        for prepared in policies.iter_mut().filter(|prepared| !prepared.is_live) {
+            prepared.refusal = refusals.get(&prepared.key()).cloned();
         }
         let mut namespaces = BTreeMap::new();
-        let of_cluster = around.into_iter().flat_map(|around| &around.namespaces);
+        let of_cluster = cluster_inputs
+            .into_iter()
+            .flat_map(|cluster_inputs| &cluster_inputs.namespaces);
         let of_files = input.namespaces.iter().map(|object| &object.value);
         for namespace in of_cluster.chain(of_files) {
             let namespace = Namespace::new(namespace);
@@ -144,14 +162,14 @@ impl<'a> World<'a> {
     }
 }
 
-impl<'a> Ready<'a> {
+impl<'a> PreparedPolicy<'a> {
     fn new(
         object: &'a Object<ValidatingAdmissionPolicy>,
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
         compiled: CompiledPolicy,
         input: &'a Input,
         known: &Known,
-        around: Option<&Around>,
+        cluster_inputs: Option<&ClusterInputs>,
     ) -> Self {
         let name = object.name().unwrap_or_default();
         let param_kind = policy::param_kind(&object.value);
@@ -166,7 +184,7 @@ impl<'a> Ready<'a> {
         if is_unbound {
             bindings.push(run::implied_binding(name, param_kind.as_ref()));
         }
-        let (params, n_params) = params(input, known, param_kind.as_ref(), around);
+        let (params, n_params) = params(input, known, param_kind.as_ref(), cluster_inputs);
         Self {
             object,
             name,
@@ -208,8 +226,8 @@ impl<'a> Ready<'a> {
     ) -> Option<MutationInputs<'b>> {
         self.mutating.as_ref().map(|policy| MutationInputs {
             policy,
-            kinds: &world.kinds,
-            schemas: world.known,
+            kinds: &policy_set.kinds,
+            schemas: policy_set.known,
         })
     }
 
@@ -232,13 +250,13 @@ fn params(
     input: &Input,
     known: &Known,
     kind: Option<&Gvk>,
-    around: Option<&Around>,
+    cluster_inputs: Option<&ClusterInputs>,
 ) -> (Result<ParamList, String>, usize) {
     let Some(kind) = kind else {
         return (Ok(ParamList::default()), 0);
     };
     let of_files = input.objects_of_kind(kind).count();
-    match around.and_then(|around| around.params.get(kind)) {
+    match cluster_inputs.and_then(|cluster_inputs| cluster_inputs.params.get(kind)) {
         // What files have is what the cluster is going to have.
         Some(Ok(values)) => {
             let key = |object: &Value| {
