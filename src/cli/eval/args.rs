@@ -1,4 +1,4 @@
-//! The command line of `eval`, and the flags that say who asks.
+//! The command line of `eval`, and the flags for the user of a request.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub struct EvalArgs {
     /// the object is that of a subresource [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
-    /// The flags of who asks.
+    /// The user of the request.
     #[command(flatten)]
     pub asks: Asks,
     /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
@@ -81,12 +81,12 @@ pub struct EvalArgs {
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
-    /// Which cluster to ask.
+    /// The cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
 
-/// The form of the output of `eval`.
+/// The output format of `eval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EvalOutput {
     /// Human-readable.
@@ -95,7 +95,7 @@ pub enum EvalOutput {
     Json,
 }
 
-/// Who asks, as policies see it in `request.userInfo`.
+/// The user of a request, which policies see as `request.userInfo`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Asks {
     /// The user in request.userInfo [default: system:anonymous]
@@ -107,7 +107,7 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// The user, where one is named.
+    /// Returns the user, or `None` if the flag is not set.
     pub(in crate::cli) fn user(&self) -> Option<UserInfo> {
         Some(UserInfo {
             username: self.request_user.clone()?,
@@ -116,7 +116,7 @@ impl Asks {
         })
     }
 
-    /// The name of the user.
+    /// Returns the name of the user.
     pub(in crate::cli) fn name(&self) -> &str {
         self.request_user.as_deref().unwrap_or("system:anonymous")
     }

@@ -1,5 +1,5 @@
-//! Facts of a cluster that an evaluation needs beside those of a check: params, namespaces, CustomResourceDefinitions;
-//! and pages of objects.
+//! Reads data of a cluster that an evaluation needs in addition to those of a check: params, namespaces,
+//! CustomResourceDefinitions, and lists of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,10 +22,10 @@ use crate::policy::matching;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Crd, Gvk};
 
-/// Objects asked for at once.
+/// The number of objects per page of a list.
 pub(in crate::cli) const PAGE_SIZE: u32 = 500;
 
-/// An answer to a list, with items that are read one by one: one that cannot be read costs itself alone.
+/// A page of a list. Items are decoded one by one, so that an invalid item does not affect the others.
 #[derive(Deserialize)]
 struct Page {
     #[serde(default)]
@@ -40,7 +40,7 @@ struct PageMetadata {
     token: Option<String>,
 }
 
-/// The objects of a resource, page by page.
+/// Reads the objects of a resource, page by page.
 pub(in crate::cli) struct Pages<'a> {
     connected: &'a Connected,
     resource: &'a ApiResource,
@@ -51,7 +51,7 @@ pub(in crate::cli) struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// The objects of `resource`, of one namespace where one is given, in pages of `limit`.
+    /// Creates a reader for the objects of `resource`, in `namespace` if it is set, in pages of `limit` objects.
     pub(in crate::cli) fn new(
         connected: &'a Connected,
         resource: &'a ApiResource,
@@ -77,10 +77,10 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The next objects; nothing behind the last. One that cannot be read is the reason why.
+    /// Returns the next page, or `None` after the last one. An item that cannot be decoded is an error in the page.
     ///
     /// # Errors
-    /// If the page cannot be read.
+    /// Returns an error if the page cannot be read.
     pub(in crate::cli) async fn next(
         &mut self,
     ) -> Result<Option<Vec<Result<Value, String>>>, Error> {
@@ -95,7 +95,7 @@ impl<'a> Pages<'a> {
             let path = format!("{}?limit={}{more}", self.path, self.limit);
             let get = http::get(&self.connected.client, &path, "application/json", None);
             match self.connected.within(get).await {
-                // Of large objects fewer fit into an answer.
+                // The response may be too large: the next attempt asks for fewer objects.
                 Err(Error::Decode(_) | Error::Timeout(_)) if self.limit > 1 => self.limit /= 4,
                 Err(error) => return Err(error),
                 Ok(document) => break document,
@@ -103,7 +103,7 @@ impl<'a> Pages<'a> {
             self.limit = self.limit.max(1);
         };
         let Some(page) = page else {
-            return Err(Error::Decode("an empty answer".to_owned()));
+            return Err(Error::Decode("an empty response".to_owned()));
         };
         let page: Page =
             serde_json::from_slice(&page.body).map_err(|error| Error::Decode(error.to_string()))?;
@@ -113,7 +113,7 @@ impl<'a> Pages<'a> {
         let items = page.items.unwrap_or_default().into_iter().map(|item| {
             let read: Result<Value, _> = serde_json::from_str(item.get());
             let mut value = read.map_err(|error| error.to_string())?;
-            // Items of a list do not say what they are.
+            // Items of a list have neither apiVersion nor kind.
             if let Some(fields) = value.as_object_mut() {
                 fields.insert("apiVersion".to_owned(), api_version.as_str().into());
                 fields.insert("kind".to_owned(), kind.as_str().into());
@@ -124,7 +124,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// A text as part of a path or query.
+/// Escapes a string for the path or query of a URL.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -140,10 +140,10 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// All objects of a resource.
+/// Returns all objects of a resource.
 ///
 /// # Errors
-/// If they cannot be read.
+/// Returns an error if a page or an object cannot be read.
 async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>, Error> {
     let mut pages = Pages::new(connected, resource, None, PAGE_SIZE);
     let mut found = Vec::new();
@@ -155,11 +155,11 @@ async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>
     Ok(found)
 }
 
-/// The versions of mutating policies, the best first.
+/// The API versions of mutating policies, in order of preference.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-/// Reads the mutating policies, where all policies are asked for, and the bindings that matter. An API server that
-/// serves none has none.
+/// Reads the mutating policies if all policies are selected, and their bindings. Does nothing if the API server does
+/// not serve them.
 async fn mutating(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -222,7 +222,7 @@ async fn mutating(
         for object in listed {
             let policy = object.pointer("/spec/policyName").and_then(Value::as_str);
             let matters = is_policies || policy.is_some_and(|name| policies.contains(name));
-            // A file says what the object is going to be.
+            // An object in a file replaces that of the cluster.
             if matters && !own.contains(objects::name(&object)) {
                 live::add_named(input, singular, object);
             }
@@ -233,7 +233,7 @@ async fn mutating(
 /// Reads policies, bindings, params, namespaces, and the CustomResourceDefinitions of `kinds`.
 ///
 /// # Errors
-/// If the cluster cannot be asked at all, or has none of the policies that were named.
+/// Returns an error if the cluster cannot be reached, or if a named policy does not exist.
 pub(in crate::cli) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -288,7 +288,7 @@ pub(in crate::cli) async fn read(
             }),
         }
     }
-    // Objects are mutated by the schemas of their kinds.
+    // Mutations need the schemas of the objects.
     let mutating = input
         .mutating_policies
         .iter()
@@ -311,7 +311,7 @@ pub(in crate::cli) async fn read(
                     found.insert(name, crd);
                 }
             }
-            // An aggregated API has none.
+            // Aggregated APIs have no CustomResourceDefinition.
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::one_line(&error)),

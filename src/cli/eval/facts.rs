@@ -1,4 +1,4 @@
-//! Facts of a request that the expressions of a policy read, apart from the object itself.
+//! Request data other than the object that the expressions of a policy read.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::cel::ast::Ast;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::reads::{Input, Reads};
 
-/// A fact of a request.
+/// A part of the request data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum RequestFact {
     /// `request.userInfo`.
@@ -26,7 +26,7 @@ pub(in crate::cli) enum RequestFact {
 }
 
 impl RequestFact {
-    /// Returns the CEL expression of the fact.
+    /// Returns the CEL expression for this part.
     pub(in crate::cli) fn as_str(self) -> &'static str {
         match self {
             Self::User => "request.userInfo",
@@ -40,7 +40,7 @@ impl RequestFact {
     }
 }
 
-/// Returns the facts that the expressions of a policy read.
+/// Returns the request data that the expressions of a policy read.
 pub(in crate::cli) fn from_policy(compiled: &CompiledPolicy) -> BTreeSet<RequestFact> {
     let mut facts = BTreeSet::new();
     for expression in compiled.expressions() {

@@ -1,7 +1,7 @@
-//! `kubectl vap eval`: what policies decide about one request, and why.
+//! `kubectl vap eval`: evaluates policies for one request, and explains the decisions.
 //!
-//! Takes policies out of files or a cluster and a request, gives for each policy its decision with what led to it. The
-//! evaluator and all that comes before it are those of probes. What commands that evaluate share is here too.
+//! The policies are from files or a cluster. Probes use the same evaluator. Other commands that evaluate policies use
+//! the submodules too.
 
 pub mod args;
 pub(super) mod cluster;
@@ -37,10 +37,10 @@ use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::{Setup, Sources};
 
-/// Asks the policies of the arguments about their request.
+/// Evaluates the policies of the arguments for their request.
 ///
 /// # Errors
-/// If the request cannot be read, or the cluster cannot be asked.
+/// Returns an error if the request cannot be read, or if the cluster cannot be reached.
 pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, CliError> {
     let mut request = request::read(args, stdin)?;
     let objects = [&request.object, &request.old_object];
@@ -66,7 +66,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     );
     policy_set.limit = args.timeout.limit();
     let policy_set = policy_set;
-    // As the policies see it, where that can be told.
+    // The request that the policies receive, if it can be determined.
     let prepared = prepared(&request, &setup.known);
     let has_bindings = setup
         .cluster_inputs
@@ -88,7 +88,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         policy_set.policies.iter().filter(is_mutating).collect();
     let evals = mutating.iter().map(|policy| of_policy(policy, &request));
     let evals: Vec<PolicyEval> = evals.collect();
-    // Validating policies are asked about the object that the mutating ones leave.
+    // Validating policies are evaluated for the mutated object.
     let mutated = mutations::of_all(&mutating, &evals, &request, &policy_set);
     let (after, mutation) = match mutated {
         Ok(after) => (after, None),
@@ -123,8 +123,8 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     Ok(report)
 }
 
-/// Why policies and bindings of files may be passed over that are meant for the request: rules for resources that
-/// nothing serves, and bindings whose policy is not there.
+/// Returns findings that explain why policies or bindings of files do not match the request: rules for resources that
+/// are not served, and bindings without a policy.
 fn hints<'a>(
     setup: &Setup,
     policy_set: &PolicySet<'_>,
@@ -184,7 +184,7 @@ fn hints<'a>(
     found
 }
 
-/// The request as the API server has it.
+/// Returns the request as the API server passes it to policies.
 fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
     let prepared = prepare::objects(
         request,
@@ -199,7 +199,7 @@ fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
     }
 }
 
-/// Asks one policy. An error of this program costs this policy, and is told.
+/// Evaluates one policy. A panic affects only the result of this policy.
 fn evaluate(
     policy: &PreparedPolicy<'_>,
     request: &Request,

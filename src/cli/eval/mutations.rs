@@ -1,4 +1,4 @@
-//! The object of a request after all mutating policies, which is the one that validating policies are asked about.
+//! Applies all mutating policies to the object of a request. Validating policies are evaluated for the result.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::probe::mutation::{patch, together};
 use crate::probe::prepare;
 use crate::probe::run::{self, case_namespaces};
 
-/// The object after all of `policies`, whose evaluations one by one are `evals`; `None` where none changes it.
+/// Returns the object after all of `policies`, or `None` if it does not change. `evals` are the results of the single
+/// policies.
 ///
 /// # Errors
-/// The reason why it is not known.
+/// Returns the reason why the object is unknown.
 pub(super) fn of_all(
     policies: &[&PreparedPolicy<'_>],
     evals: &[PolicyEval],

@@ -1,7 +1,6 @@
-//! Policies made prepared to decide, with their bindings, params and the namespaces there are: those of files, or of a
-//! cluster.
+//! Policies prepared for evaluation, with their bindings, params and namespaces, from files or from a cluster.
 //!
-//! Takes the input and what is known of APIs; it reads nothing by itself.
+//! This module reads no files and sends no requests: callers pass the input and the known APIs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,70 +26,70 @@ use crate::probe::mutation::MutationInputs;
 use crate::probe::run;
 use crate::schema::Gvk;
 
-/// Facts of a cluster besides policies and bindings.
+/// Data of a cluster other than policies and bindings.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct ClusterInputs {
-    /// The objects of paramKinds, or why they cannot be read.
+    /// The param objects by kind, or the reason why they cannot be read.
     pub(in crate::cli) params: BTreeMap<Gvk, Result<Vec<Value>, String>>,
     /// The namespaces.
     pub(in crate::cli) namespaces: Vec<Value>,
-    /// How many policies of the input are out of files; the others are of the cluster.
+    /// The number of policies of the input that are from files. They precede those of the cluster.
     pub(in crate::cli) n_own_policies: usize,
-    /// How many of its mutating policies are.
+    /// The number of mutating policies of the input that are from files. They precede those of the cluster.
     pub(in crate::cli) n_own_mutating: usize,
     /// True if all bindings of the cluster were read.
     pub(in crate::cli) has_bindings: bool,
 }
 
-/// Policies that are prepared to decide.
+/// The policies of an input, prepared for evaluation.
 pub(in crate::cli) struct PolicySet<'a> {
     /// The APIs.
     pub(in crate::cli) known: &'a Known,
     /// The validating policies in the order of the input, and after them the mutating ones.
     pub(in crate::cli) policies: Vec<PreparedPolicy<'a>>,
-    /// The kinds of objects, as far as mutations ask.
+    /// The kinds of objects, for mutations.
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
     /// The namespaces.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
-    /// The time that one evaluation may take.
+    /// The time limit of one evaluation.
     pub(in crate::cli) limit: TimeLimit,
 }
 
-/// A policy that is prepared to decide.
+/// A policy prepared for evaluation.
 pub(in crate::cli) struct PreparedPolicy<'a> {
-    /// As it is written.
+    /// The object that was read.
     pub(in crate::cli) object: &'a Object<ValidatingAdmissionPolicy>,
     /// The name.
     pub(in crate::cli) name: &'a str,
-    /// Its expressions.
+    /// The compiled expressions.
     pub(in crate::cli) compiled: CompiledPolicy,
-    /// The policy as a decision.
+    /// The evaluator of the policy.
     pub(in crate::cli) admission: Admission,
-    /// The kind of its params.
+    /// The paramKind.
     pub(in crate::cli) param_kind: Option<Gvk>,
-    /// Its bindings; of a policy without any the one that is taken in their place.
+    /// The bindings. A policy without any has an implied binding.
     pub(in crate::cli) bindings: Vec<Binding>,
-    /// True if no binding of it is known.
+    /// True if the binding is implied.
     pub(in crate::cli) is_unbound: bool,
-    /// Its params, or why they are not known.
+    /// The params, or the reason why they are unknown.
     pub(in crate::cli) params: Result<ParamList, String>,
-    /// How many params there are.
+    /// The number of params.
     pub(in crate::cli) n_params: usize,
-    /// Why the API server refuses it, if it does.
+    /// The reason why the API server rejects the policy, if it does.
     pub(in crate::cli) refusal: Option<String>,
-    /// The facts of requests that it reads.
+    /// The request data that its expressions read.
     pub(in crate::cli) reads: BTreeSet<RequestFact>,
-    /// The fields of its validations, `spec.validations[0].expression`.
+    /// The fields of the validations, such as `spec.validations[0].expression`.
     pub(in crate::cli) validations: Vec<String>,
-    /// The policy with its mutations, where it is a mutating one.
+    /// The mutations, if it is a mutating policy.
     pub(in crate::cli) mutating: Option<MutatingAdmission>,
-    /// True if it is of a cluster, and not of a file.
+    /// True if the policy is from a cluster, false if it is from a file.
     pub(in crate::cli) is_live: bool,
 }
 
 impl<'a> PolicySet<'a> {
-    /// Makes the policies of `input` prepared. What is wrong with those of files goes to `findings`, and they decide
-    /// nothing.
+    /// Prepares the policies of `input`. Errors in policies from files are added to `findings`, and these policies are
+    /// not evaluated.
     pub(in crate::cli) fn new(
         input: &'a Input,
         known: &'a Known,
@@ -176,7 +175,7 @@ impl<'a> PreparedPolicy<'a> {
         let of_policy = bindings
             .iter()
             .filter(|it| it.value.spec.policy_name == name);
-        // Of several of one name the last, as `kubectl apply` has it.
+        // If several bindings have the same name, the last one wins, as with `kubectl apply`.
         let named = of_policy.map(|it| (it.name().unwrap_or_default(), Binding::new(&it.value)));
         let named: BTreeMap<&str, Binding> = named.collect();
         let mut bindings: Vec<Binding> = named.into_values().collect();
@@ -203,7 +202,7 @@ impl<'a> PreparedPolicy<'a> {
         }
     }
 
-    /// The name by which it is told from policies of the other sort.
+    /// Returns a key that is unique among validating and mutating policies.
     pub(in crate::cli) fn key(&self) -> String {
         match &self.mutating {
             None => self.name.to_owned(),
@@ -231,21 +230,21 @@ impl<'a> PreparedPolicy<'a> {
         })
     }
 
-    /// The actions of a binding, as they are written.
+    /// Returns the validationActions of a binding.
     pub(in crate::cli) fn actions(&self, binding: Option<&str>) -> &[String] {
         let named = self.bindings.iter().find(|it| Some(it.name()) == binding);
         named.map(Binding::validation_actions).unwrap_or_default()
     }
 }
 
-/// The fields of the validations.
+/// Returns the fields of the validations.
 fn validations(compiled: &CompiledPolicy) -> Vec<String> {
     let all = compiled.expressions().iter();
     let all = all.filter(|expression| expression.role == Role::Validation);
     all.map(|expression| expression.field_ref.clone()).collect()
 }
 
-/// The params of a kind: of the cluster where one was asked, or else of the files.
+/// Returns the params of a kind and their number: those of the cluster if it was read, otherwise those of the files.
 fn params(
     input: &Input,
     known: &Known,
@@ -257,7 +256,7 @@ fn params(
     };
     let of_files = input.objects_of_kind(kind).count();
     match cluster_inputs.and_then(|cluster_inputs| cluster_inputs.params.get(kind)) {
-        // What files have is what the cluster is going to have.
+        // An object in a file replaces the object of the cluster that has the same name.
         Some(Ok(values)) => {
             let key = |object: &Value| {
                 let object = admission::Object::new(object);

@@ -1,5 +1,4 @@
-//! The request that `eval` is asked about: an object, an old object, an `AdmissionReview`, or the request of a
-//! probe's case.
+//! Reads the request of `eval`: an object, an old object, an `AdmissionReview`, or the request of a probe's case.
 
 use std::io::Read;
 use std::path::Path;
@@ -16,7 +15,7 @@ use crate::probe::api::{Request, Resource};
 use crate::schema::Gvr;
 use crate::schema::rest_mapper::ApiResource;
 
-/// The fields of a request as a case of a probe has them.
+/// The fields of a request in a probe's case.
 const FIELDS: [&str; 12] = [
     "operation",
     "resource",
@@ -32,20 +31,21 @@ const FIELDS: [&str; 12] = [
     "authorizer",
 ];
 
-/// The request of the arguments.
+/// Returns the request of the arguments.
 ///
 /// # Errors
-/// What of it cannot be read.
+/// Returns an error if a file cannot be read or contains no request, or if the request has neither an object nor a
+/// resource.
 pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, CliError> {
     let mut request = match &args.request {
-        Some(path) => written(path, document(path, stdin)?)?,
+        Some(path) => parse(path, document(path, stdin)?)?,
         None => Request::default(),
     };
     let mut object = |path: Option<&Path>| -> Result<Option<Value>, CliError> {
         let Some(path) = path else { return Ok(None) };
         let object = document(path, stdin)?;
         if !object.is_object() {
-            return Err(wrong(path, "holds no object"));
+            return Err(usage_error(path, "does not contain an object"));
         }
         Ok(Some(object))
     };
@@ -67,41 +67,41 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
     complete(&mut request);
     let is_named = request.resource.is_some() || args.resource.is_some();
     if request.object.is_none() && request.old_object.is_none() && !is_named {
-        let what = "the request has neither an object nor a resource";
-        return Err(CliError::Usage(what.to_owned()));
+        let message = "the request has neither an object nor a resource; set --object, --old-object or --resource";
+        return Err(CliError::Usage(message.to_owned()));
     }
     Ok(request)
 }
 
-/// The served resource that `name` names: `deployments`, `deployments.apps` or `deployments.v1.apps`. Of several
-/// versions it is `v1`, or else the first.
+/// Returns the served resource for `deployments`, `deployments.apps` or `deployments.v1.apps`. Prefers `v1` if several
+/// versions are served.
 ///
 /// # Errors
-/// That nothing of the name is served, or resources of several groups are.
+/// Returns an error if no served resource has the name, or if resources of several groups have it.
 pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, CliError> {
     let (plural, rest) = name.split_once('.').unwrap_or((name, ""));
-    let is_meant = |gvr: &Gvr| {
+    let is_match = |gvr: &Gvr| {
         let versioned = format!("{}.{}", gvr.version, gvr.group);
         let versioned = versioned.trim_end_matches('.');
         gvr.resource == plural && (rest.is_empty() || rest == &*gvr.group || rest == versioned)
     };
-    let meant = served
+    let matches = served
         .iter()
         .map(|served| &served.gvr)
-        .filter(|gvr| is_meant(gvr));
-    let meant: Vec<&Gvr> = meant.collect();
-    let stable = meant.iter().find(|gvr| &*gvr.version == "v1");
-    let Some(found) = stable.or(meant.first()) else {
-        let what =
-            format!("--resource: nothing serves `{name}`; name the plural, as `deployments`");
-        return Err(CliError::Usage(what));
+        .filter(|gvr| is_match(gvr));
+    let matches: Vec<&Gvr> = matches.collect();
+    let stable = matches.iter().find(|gvr| &*gvr.version == "v1");
+    let Some(found) = stable.or(matches.first()) else {
+        let message =
+            format!("--resource: no resource `{name}` is served; use the plural, such as `deployments`");
+        return Err(CliError::Usage(message));
     };
-    if let Some(other) = meant.iter().find(|gvr| gvr.group != found.group) {
-        let what = format!(
-            "--resource: `{name}` is served by {:?} and {:?}; name the group, as `{plural}.GROUP`",
+    if let Some(other) = matches.iter().find(|gvr| gvr.group != found.group) {
+        let message = format!(
+            "--resource: `{name}` is served by the groups {:?} and {:?}; add the group, as in `{plural}.GROUP`",
             &*found.group, &*other.group
         );
-        return Err(CliError::Usage(what));
+        return Err(CliError::Usage(message));
     }
     Ok(Resource {
         group: found.group.clone(),
@@ -110,7 +110,8 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
     })
 }
 
-/// Sets what the objects say of the operation, and the objects that the operation has.
+/// Derives the operation from the objects if it is missing, and moves the objects to the fields that the operation
+/// uses.
 fn complete(request: &mut Request) {
     let operation = request.operation.get_or_insert_with(|| {
         let operation = match (&request.object, &request.old_object) {
@@ -128,39 +129,39 @@ fn complete(request: &mut Request) {
     }
 }
 
-/// The request that a file holds.
-fn written(path: &Path, value: Value) -> Result<Request, CliError> {
+/// Returns the request in the content of a file.
+fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
     let Value::Object(fields) = value else {
-        return Err(wrong(path, "holds no request"));
+        return Err(usage_error(path, "does not contain a request"));
     };
     let mut request = Map::new();
     if fields.get("kind").and_then(Value::as_str) == Some("AdmissionReview") {
         let Some(reviewed) = fields.get("request").and_then(Value::as_object) else {
-            return Err(wrong(path, "is an AdmissionReview without a `request`"));
+            return Err(usage_error(path, "is an AdmissionReview without a `request`"));
         };
         expand::of_review(&mut request, reviewed);
     } else {
         let unknown = fields.keys().find(|key| !FIELDS.contains(&key.as_str()));
         if let Some(unknown) = unknown {
-            let what = format!(
-                "is no AdmissionReview, and `{unknown}` is no field of a request; an object goes to --object"
+            let message = format!(
+                "is not an AdmissionReview, and `{unknown}` is not a field of a request; to evaluate an object, use --object"
             );
-            return Err(wrong(path, &what));
+            return Err(usage_error(path, &message));
         }
         request = fields;
     }
-    // A user has fields that are null in what webhooks are sent.
+    // In the requests that webhooks receive, fields of the user may be null.
     if let Some(Value::Object(user)) = request.get_mut("userInfo") {
         user.retain(|_, value| !value.is_null());
     }
     let request = serde_json::from_value(Value::Object(request));
-    request.map_err(|error| wrong(path, &format!("holds no request: {error}")))
+    request.map_err(|error| usage_error(path, &format!("does not contain a request: {error}")))
 }
 
-/// The one document of a file.
+/// Returns the only document of a file.
 fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
     if path.is_dir() {
-        return Err(wrong(path, "is a directory; name a file"));
+        return Err(usage_error(path, "is a directory; name a file"));
     }
     let mut texts = Vec::new();
     let path_buf = path.to_path_buf();
@@ -170,23 +171,23 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
         &ReadOptions::default(),
         &mut |file| texts.push(file.text),
     );
-    let text = texts.pop().unwrap_or_else(|| Err("is not read".to_owned()));
-    let text = text.map_err(|why| wrong(path, &why))?;
+    let text = texts.pop().unwrap_or_else(|| Err("cannot be read".to_owned()));
+    let text = text.map_err(|why| usage_error(path, &why))?;
     let mut found = values(&text).into_iter();
     match (found.next(), found.next()) {
         (Some(Ok(value)), None) => Ok(value),
         (Some(Err(problem)), _) | (_, Some(Err(problem))) => {
             let place = problem.place.map(|place| format!("line {}: ", place.line));
             let why = format!("{}{}", place.unwrap_or_default(), problem.message);
-            Err(wrong(path, &why))
+            Err(usage_error(path, &why))
         }
-        (None, _) => Err(wrong(path, "is empty")),
-        (Some(Ok(_)), Some(Ok(_))) => Err(wrong(path, "holds several objects; a request has one")),
+        (None, _) => Err(usage_error(path, "is empty")),
+        (Some(Ok(_)), Some(Ok(_))) => Err(usage_error(path, "contains several objects; a request has only one")),
     }
 }
 
-fn wrong(path: &Path, what: &str) -> CliError {
-    CliError::Usage(format!("{}: {what}", path.display()))
+fn usage_error(path: &Path, problem: &str) -> CliError {
+    CliError::Usage(format!("{}: {problem}", path.display()))
 }
 
 #[cfg(test)]
@@ -197,7 +198,7 @@ mod tests {
 
     #[track_caller]
     fn check(value: Value, expect: Result<Value, &str>) {
-        let found = written(Path::new("a.json"), value);
+        let found = parse(Path::new("a.json"), value);
         match (found, expect) {
             (Ok(mut found), Ok(expect)) => {
                 complete(&mut found);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_completed() {
+    fn complete_derives_operation_and_objects() {
         let pod = json!({"kind": "Pod"});
         check(
             json!({"object": pod}),
@@ -240,19 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told() {
-        check(json!([]), Err("holds no request"));
+    fn parse_invalid_request_fails() {
+        check(json!([]), Err("does not contain a request"));
         check(
             json!({"kind": "AdmissionReview", "request": null}),
             Err("without a `request`"),
         );
         check(
             json!({"kind": "Pod"}),
-            Err("`kind` is no field of a request"),
+            Err("`kind` is not a field of a request"),
         );
         check(
             json!({"object": {}, "dryRun": "yes"}),
-            Err("holds no request: invalid type"),
+            Err("does not contain a request: invalid type"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Beginning of the commands that evaluate: the input, what is known of APIs, and what was read of a cluster.
+//! Reads the input of the commands that evaluate policies: files, known APIs, and data of a cluster.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -17,40 +17,40 @@ use crate::cli::live::{Gap, Plan};
 use crate::policy::rule::Rule;
 use crate::schema::Gvk;
 
-/// Where policies come from.
+/// The sources of policies.
 #[derive(Debug)]
 pub(in crate::cli) struct Sources<'a> {
     /// Files, directories, and names of policies.
     pub(in crate::cli) paths: &'a [PathBuf],
     /// Files and directories of CRDs.
     pub(in crate::cli) crds: &'a [PathBuf],
-    /// Labels of policies of a cluster.
+    /// A label selector for policies of a cluster.
     pub(in crate::cli) selector: Option<&'a String>,
-    /// True if a cluster is asked in any case.
+    /// True if the cluster is read even if no other option refers to it.
     pub(in crate::cli) live: bool,
-    /// Which cluster.
+    /// The connection to the cluster.
     pub(in crate::cli) connection: &'a Connection,
 }
 
-/// The input with all that it stands on.
+/// The input of an evaluation.
 pub(in crate::cli) struct Setup {
     /// The objects of files, and the policies and bindings of a cluster.
     pub(in crate::cli) input: Input,
     /// The APIs.
     pub(in crate::cli) known: Known,
-    /// Other facts of a cluster, where one was asked.
+    /// Other data of the cluster, if it was read.
     pub(in crate::cli) cluster_inputs: Option<ClusterInputs>,
-    /// The address of the cluster.
+    /// The address of the cluster, if it was read.
     pub(in crate::cli) server: Option<String>,
-    /// Problems with the input, and what could not be read.
+    /// Problems with the input, and data that could not be read.
     pub(in crate::cli) findings: Vec<Finding>,
 }
 
 impl Setup {
-    /// Reads the sources; `kinds` are those of the objects that are asked about, as far as they are known.
+    /// Reads the sources. `kinds` are the known kinds of the objects that the policies are evaluated for.
     ///
     /// # Errors
-    /// If the sources do not go together, or the cluster cannot be asked at all.
+    /// Returns an error if the sources conflict, or if the cluster cannot be reached.
     pub(in crate::cli) fn read(
         sources: &Sources<'_>,
         kinds: &BTreeSet<Gvk>,
@@ -101,7 +101,7 @@ impl Setup {
     }
 }
 
-/// The finding about what could not be read of a cluster.
+/// Returns the finding for data of a cluster that could not be read.
 pub(in crate::cli) fn of_gap(gap: Gap, server: &str) -> Finding {
     let severity = if gap.is_fatal {
         Severity::Error
