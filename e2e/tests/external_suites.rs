@@ -109,7 +109,7 @@ fn converted(path: &Path, root: &Path) -> Option<Suite> {
         "{name}: {:?}",
         converted.problem
     );
-    for line in converted.complaints() {
+    for line in converted.diagnostics() {
         if line.starts_with("warning") {
             println!(
                 "not said: {}",

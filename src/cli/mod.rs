@@ -210,7 +210,7 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
             reason: error.to_string(),
         })?,
     )?;
-    for line in report.complaints() {
+    for line in report.diagnostics() {
         let _ = writeln!(err, "{line}");
     }
     Ok(report.exit())
@@ -271,7 +271,7 @@ fn run_convert(
         reason: error.to_string(),
     })?;
     write(out, &yaml)?;
-    for line in converted.complaints() {
+    for line in converted.diagnostics() {
         let _ = writeln!(err, "{line}");
     }
     Ok(converted.exit())

@@ -214,15 +214,11 @@ fn eval_invalid_request_is_usage_error() {
     let two = format!("{}\n---\n{}\n", deployment("a", 1), deployment("b", 1));
     check(&["--object", "-"], &two, "several objects");
     check(&["--object", "-"], "", "is empty");
-    check(&["--object", "-"], "[1]", "holds no object");
+    check(&["--object", "-"], "[1]", "does not contain an object");
     check(&["--object", "-"], "a: [", "line");
     check(&["--object", "no/such.yaml"], "", "no such file");
     check(&["--object", "docs"], "", "is a directory");
-    check(
-        &["--request", "-"],
-        "{\"kind\": \"Pod\"}",
-        "goes to --object",
-    );
+    check(&["--request", "-"], "{\"kind\": \"Pod\"}", "use --object");
     check(
         &["--request", "-"],
         "{\"kind\": \"AdmissionReview\"}",

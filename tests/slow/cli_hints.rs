@@ -127,8 +127,8 @@ fn probe_of_missing_policy_is_reported() {
     says(
         &["eval", &file("binding.yaml"), "--object", &file("web.json")],
         &[
-            "the policy `replica-limit` is not among the input",
-            "a binding alone decides nothing",
+            "the policy `replica-limit` is not in the input",
+            "a binding has no effect without its policy",
         ],
     );
 }
@@ -230,6 +230,6 @@ fn rejected_new_version_is_reported() {
             "--with",
             &file("web.json"),
         ],
-        &["the policy: asked -> the API server refuses it: Syntax error"],
+        &["the policy: matched -> the API server rejects it: Syntax error"],
     );
 }

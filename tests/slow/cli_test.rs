@@ -185,7 +185,7 @@ fn mutating_policies_have_no_coverage() {
     let text = test::render::text(&report, PLAIN, false);
     assert!(
         text.contains(
-            "not measured: MutatingAdmissionPolicy sidecars, as it is no validating policy"
+            "not measured: MutatingAdmissionPolicy sidecars, because it is not a validating policy"
         ),
         "{text}"
     );
@@ -338,7 +338,7 @@ fn suites_are_converted_to_probes() {
         let yaml = converted.yaml().unwrap();
         compare(
             &format!("suites/{suite}.txt"),
-            &(converted.complaints().join("\n") + "\n"),
+            &(converted.diagnostics().join("\n") + "\n"),
         );
         assert_eq!(converted.exit(), Exit::Findings, "{suite}");
         let stdin = Options {
@@ -358,7 +358,7 @@ fn suites_are_converted_to_probes() {
     };
     let none = test::convert::run(&none).unwrap();
     assert_eq!(none.exit(), Exit::WrongUse);
-    assert!(none.complaints()[0].contains("is no suite of kaptest"));
+    assert!(none.diagnostics()[0].contains("is not a suite of kaptest"));
 }
 
 /// Kyverno's own suites use one of two groups.
@@ -568,7 +568,7 @@ fn exit_statuses_have_their_meaning() {
     let nothing = run(&[policy], "");
     assert_eq!(code(&nothing), 2);
     let text = String::from_utf8(nothing.stderr).unwrap();
-    assert!(text.contains("no PolicyProbe among the input"), "{text}");
+    assert!(text.contains("the input has no PolicyProbe"), "{text}");
 
     let probe = fs::read_to_string("config/samples/sound_params_probe.yaml").unwrap();
     assert_eq!(code(&run(&["-", policy], &probe)), 0);

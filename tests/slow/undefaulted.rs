@@ -125,7 +125,7 @@ fn cases_depending_on_unknown_defaults_are_pending() {
     );
     assert_eq!(
         report["unread"][0]["reason"],
-        format!("not by conversion: {WHY}")
+        format!("not evaluated by conversion: {WHY}")
     );
     let ran = vap(&["audit", policies, "-f", "-"], &object);
     assert!(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
-use crate::cli::eval::args::Asks;
+use crate::cli::eval::args::UserArgs;
 use crate::cli::time_limit::Timeout;
 use crate::policy::admission::Operation;
 
@@ -35,17 +35,17 @@ pub struct AuditArgs {
     /// that they need; - is standard input; vap/NAME is a policy of a cluster
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or, without
-    /// a cluster, the other objects in the policies' files
+    /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or,
+    /// without a cluster, the other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
     /// The operation of the requests: CREATE, UPDATE (without changes) or DELETE
     /// [default: CREATE, and UPDATE for policies that do not match CREATE]
     #[arg(long, value_name = "OPERATION", value_parser = operation)]
     pub operation: Option<Operation>,
-    /// The flags of who asks.
+    /// The user of the requests.
     #[command(flatten)]
-    pub asks: Asks,
+    pub user: UserArgs,
     /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
@@ -58,8 +58,8 @@ pub struct AuditArgs {
     /// The number of objects per page of a list
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub chunk_size: u32,
-    /// The output format: a summary as text, one document as stable `json`, or JSON lines as `jsonl` with one object per
-    /// line and the summary last; both JSON formats are written while objects are read
+    /// The output format: a summary as text, one document as stable `json`, or JSON lines as `jsonl` with one object
+    /// per line and the summary last; both JSON formats are written while objects are read
     #[arg(
         short,
         long,
@@ -75,12 +75,12 @@ pub struct AuditArgs {
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
-    /// Which cluster to ask.
+    /// The cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
 
-/// The form of the output of `audit`.
+/// The output format of `audit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AuditOutput {
     /// Human-readable.
@@ -91,13 +91,13 @@ pub enum AuditOutput {
     Jsonl,
 }
 
-/// An operation that a stored object may be taken for.
+/// Parses the operation of the requests.
 ///
 /// # Errors
-/// If it is none.
+/// Returns an error if it is not an operation, or if it is CONNECT.
 fn operation(text: &str) -> Result<Operation, String> {
     match text.parse()? {
-        Operation::Connect => Err("an object says nothing of a CONNECT".to_owned()),
+        Operation::Connect => Err("a stored object cannot represent a CONNECT request".to_owned()),
         operation => Ok(operation),
     }
 }

@@ -1,6 +1,6 @@
-//! Decisions of policies about stored objects: each taken for a request that creates it, or changes it into itself.
+//! Evaluates policies for stored objects. Each object is treated as a CREATE request, or as an UPDATE without changes.
 //!
-//! Takes objects, gives violations and failed evaluations; it reads nothing, and keeps nothing of an object.
+//! This module reads no files and sends no requests, and retains no objects.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,21 +26,21 @@ use crate::probe::{prepare, sample};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr};
 
-/// The most faults of an object's fields that are told.
-const MAX_FAULTS: usize = 3;
+/// The maximum number of schema violations in a message.
+const MAX_VIOLATIONS: usize = 3;
 
-/// An object that is to be audited.
+/// An object to audit.
 #[derive(Debug)]
 pub(in crate::cli) struct Item {
-    /// The object, or why it cannot be read.
+    /// The object, or the reason why it cannot be read.
     pub(in crate::cli) value: Result<Value, String>,
-    /// The file and line, where it is of a file.
+    /// The file and line of an object from a file.
     pub(in crate::cli) place: Option<(Arc<str>, usize)>,
-    /// True if it stands for a whole file, which cannot be read.
+    /// True if the item represents a whole file that cannot be read.
     pub(in crate::cli) is_file: bool,
 }
 
-/// Which object something is said of.
+/// Identifies an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectId {
@@ -48,7 +48,7 @@ pub struct ObjectId {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; empty where there is none.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// The name.
     pub name: String,
@@ -60,33 +60,33 @@ pub struct ObjectId {
     pub line: Option<usize>,
 }
 
-/// Decision of a policy about an object.
+/// The decision of a policy for an object.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyResult {
-    /// The name of the policy; that of a mutating one is `MutatingAdmissionPolicy/NAME`.
+    /// The name of the policy. The name of a mutating policy has the prefix `MutatingAdmissionPolicy/`.
     pub policy: String,
-    /// Its index.
+    /// The index of the policy.
     #[serde(skip)]
     pub index: usize,
-    /// The operation that the object was taken for.
+    /// The operation of the request.
     pub operation: &'static str,
-    /// True if the API server would refuse the request, by a validation or an error.
+    /// True if the API server would deny the request because of a validation or an error.
     pub denied: bool,
-    /// The match condition that leaves the object out.
+    /// The match condition that excludes the object.
     #[serde(skip)]
     pub excluded_by: Option<String>,
-    /// The validations that are not true, once for each binding and param.
+    /// The validations that are not true, one for each binding and param.
     pub violations: Vec<Violation>,
     /// The evaluations that failed.
     pub errors: Vec<Failure>,
-    /// Why it is not known what the policy, which matches, decides: then nothing else is said.
+    /// The reason why the decision of a matching policy is unknown. All other fields are then empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<String>,
-    /// The change of the object by a mutating policy, as a JSON patch; absent where it stays as it is.
+    /// The change by a mutating policy as a JSON patch; absent if the object does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Vec<Value>>,
-    /// The same as a unified diff of YAML.
+    /// The change as a unified diff of YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// Cost, in units of CEL.
@@ -97,13 +97,13 @@ pub struct PolicyResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Violation {
-    /// The field, `spec.validations[0].expression`.
+    /// The field, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The message.
     pub message: String,
-    /// The reason, `Invalid`.
+    /// The reason, such as `Invalid`.
     pub reason: String,
-    /// The binding; absent where none is known and one that matches all stands in its place.
+    /// The binding; absent if it is implied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
     /// The params.
@@ -117,29 +117,29 @@ pub struct Violation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// The field, `spec.validations[0].expression`, or a part of the policy.
+    /// The field, such as `spec.validations[0].expression`, or another part of the policy.
     pub field_ref: String,
     /// The error.
     pub message: String,
 }
 
-/// Outcome for an object.
+/// The results for an object.
 #[derive(Debug)]
-pub(in crate::cli) struct Judged {
-    /// Which object.
+pub(in crate::cli) struct ObjectResult {
+    /// The object.
     pub(in crate::cli) id: ObjectId,
-    /// Decisions of the policies that were asked; an error says why none was.
+    /// The decisions of the policies that match, or the reason why no policy could be evaluated.
     pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
 }
 
-/// An object as the API server has it.
+/// An object as the API server passes it to policies.
 struct Complete<'a> {
     value: Cow<'a, Value>,
     /// Where its defaults are not known: which policies can be decided all the same.
     undefaulted: Option<UnknownDefaults>,
 }
 
-/// Resource of a kind.
+/// The served resource of a kind.
 #[derive(Debug)]
 struct Served {
     gvr: Gvr,
@@ -148,19 +148,20 @@ struct Served {
     equivalents: Vec<Equivalent>,
 }
 
-/// Decides about objects.
+/// Evaluates policies for objects.
 pub(in crate::cli) struct Auditor<'a> {
     policy_set: &'a PolicySet<'a>,
-    /// The operation, where one is asked for.
+    /// The operation of all requests, if it is set.
     operation: Option<Operation>,
     user: UserInfo,
     kinds: RwLock<HashMap<Gvk, Option<Arc<Served>>>>,
-    /// True if objects are stored in a cluster and complete.
+    /// True if the objects are from a cluster, and thus complete.
     is_stored: bool,
 }
 
 impl<'a> Auditor<'a> {
-    /// An auditor by the policies of `policy_set`; objects of files are completed unless they are as stored.
+    /// Creates an auditor for the policies of `policy_set`. Defaults are applied to objects of files, unless they come
+    /// from a cluster.
     pub(in crate::cli) fn new(
         policy_set: &'a PolicySet<'a>,
         operation: Option<Operation>,
@@ -176,39 +177,41 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Decides about one object by the policies of these indices. An error of this program costs this object, and is
-    /// told.
-    pub(in crate::cli) fn judge(&self, item: &Item, policies: &[usize]) -> Judged {
-        let id = id_of(item);
+    /// Evaluates the policies with these indices for an object. A panic affects only the result of this object.
+    pub(in crate::cli) fn evaluate(&self, item: &Item, policies: &[usize]) -> ObjectResult {
+        let id = object_id(item);
         let value = match &item.value {
             Ok(value) => value,
             Err(why) => {
-                return Judged {
+                return ObjectResult {
                     id,
                     results: Err(why.clone()),
                 };
             }
         };
-        let judged = panic::catch_unwind(AssertUnwindSafe(|| self.results(value, policies)));
-        let results = judged.unwrap_or_else(|_| {
-            Err("the evaluation broke off on an error of kubectl-vap; please report it".to_owned())
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| self.results(value, policies)));
+        let results = outcome.unwrap_or_else(|_| {
+            Err(
+                "the evaluation failed with an internal error in kubectl-vap; please report it"
+                    .to_owned(),
+            )
         });
-        Judged { id, results }
+        ObjectResult { id, results }
     }
 
     fn results(&self, value: &Value, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {
         if !value.is_object() {
-            return Err("it is no object".to_owned());
+            return Err("it is not an object".to_owned());
         }
         let gvk = kind_of(value);
         if gvk.kind.is_empty() || gvk.version.is_empty() {
-            return Err("it has no apiVersion and kind".to_owned());
+            return Err("apiVersion or kind is missing".to_owned());
         }
         if value
             .get("metadata")
             .is_none_or(|metadata| !metadata.is_object())
         {
-            return Err("it has no metadata".to_owned());
+            return Err("metadata is missing".to_owned());
         }
         let Some(served) = self.served(&gvk) else {
             return self.unserved(&gvk, policies);
@@ -237,7 +240,7 @@ impl<'a> Auditor<'a> {
                 if request.is_exempt() {
                     break;
                 }
-                if let Some(result) = self.by_policy(*index, policy, request, &complete) {
+                if let Some(result) = self.evaluate_policy(*index, policy, request, &complete) {
                     results.push(result);
                     break;
                 }
@@ -246,7 +249,7 @@ impl<'a> Auditor<'a> {
         Ok(results)
     }
 
-    /// The object as the API server has it, where a policy may be asked about it.
+    /// Returns the object as the API server passes it to policies, or `None` if no policy has a rule for it.
     fn complete<'b>(
         &self,
         value: &'b Value,
@@ -261,24 +264,27 @@ impl<'a> Auditor<'a> {
                 undefaulted: None,
             }));
         }
-        let is_of_interest = |gvr: &Gvr| self.has_rule(policies, |group| group == gvr.group);
-        if !is_of_interest(&served.gvr)
-            && !served.equivalents.iter().any(|it| is_of_interest(&it.gvr))
+        let has_group_rule = |gvr: &Gvr| self.has_rule(policies, |group| group == gvr.group);
+        if !has_group_rule(&served.gvr)
+            && !served.equivalents.iter().any(|it| has_group_rule(&it.gvr))
         {
             return Ok(None);
         }
         let known = self.policy_set.known;
-        let faults = sample::violations(value, gvk, known, Samples::Whole, "");
-        if !faults.is_empty() {
-            let told = faults.iter().take(MAX_FAULTS).map(|fault| {
+        let violations = sample::violations(value, gvk, known, Samples::Whole, "");
+        if !violations.is_empty() {
+            let messages = violations.iter().take(MAX_VIOLATIONS).map(|fault| {
                 format!(
                     "{}: {}",
                     fault.field_ref.trim_start_matches('.'),
                     fault.message
                 )
             });
-            let told: Vec<String> = told.collect();
-            return Err(format!("the API server refuses it: {}", told.join("; ")));
+            let messages: Vec<String> = messages.collect();
+            return Err(format!(
+                "the API server rejects it: {}",
+                messages.join("; ")
+            ));
         }
         let request = Request {
             object: Some(value.clone()),
@@ -324,8 +330,8 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Decision of one policy; nothing where it does not match.
-    fn by_policy(
+    /// Returns the decision of a policy, or `None` if it does not match.
+    fn evaluate_policy(
         &self,
         index: usize,
         policy: &PreparedPolicy<'_>,
@@ -341,7 +347,7 @@ impl<'a> Auditor<'a> {
         if let Some(undefaulted) = complete.undefaulted.as_ref().filter(|_| to.is_some()) {
             let case = self::case(request, value);
             let decides = undefaulted.decides(admission, &case);
-            // What mutations make of an object is not known without its defaults.
+            // The result of mutations depends on the defaults.
             if let Err(why) = decides
                 && !is_mutating
             {
@@ -389,14 +395,14 @@ impl<'a> Auditor<'a> {
         if let Some(exceeded) = outcome.exceeded {
             return Some(undecided(index, policy, request, exceeded.to_string()));
         }
-        let is_asked = outcome.definition.error.is_some()
+        let is_matched = outcome.definition.error.is_some()
             || (to.is_some()
                 && outcome
                     .bindings
                     .iter()
                     .any(|it| it.matches || it.error.is_some()));
-        is_asked.then(|| {
-            let mut result = result_of(index, policy, request.operation, &outcome);
+        is_matched.then(|| {
+            let mut result = policy_result(index, policy, request.operation, &outcome);
             if let Some(mutated) = &mutated {
                 result.mutate(mutated);
             }
@@ -404,10 +410,10 @@ impl<'a> Auditor<'a> {
         })
     }
 
-    /// Outcome of a mutating policy for the object, and the object after it.
+    /// Returns the outcome of a mutating policy, and the object before and after its mutations.
     ///
     /// # Errors
-    /// The reason why that is not known.
+    /// Returns the reason why the outcome is unknown.
     fn mutated(
         &self,
         policy: &PreparedPolicy<'_>,
@@ -418,7 +424,7 @@ impl<'a> Auditor<'a> {
             return Err("it is no mutating policy".to_owned());
         };
         let object = if request.object.is_some() {
-            // An older API server has stored it without the defaults of this one.
+            // An older API server may have stored the object without the current defaults.
             let completed = mutating.kinds.completed(&request.gvk, value.clone());
             Some(completed.map_err(|(_, why)| why)?)
         } else {
@@ -429,7 +435,7 @@ impl<'a> Auditor<'a> {
         Ok((outcome.review, Some(outcome.mutated)))
     }
 
-    /// Resource of the kind.
+    /// Returns the served resource of a kind.
     fn served(&self, gvk: &Gvk) -> Option<Arc<Served>> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kinds.get(gvk) {
@@ -437,7 +443,7 @@ impl<'a> Auditor<'a> {
         }
         drop(kinds);
         let mapper = &self.policy_set.known.mapper;
-        let of_resource = |served: &ApiResource| {
+        let to_served = |served: &ApiResource| {
             Arc::new(Served {
                 gvr: served.gvr.clone(),
                 gvk: gvk.clone(),
@@ -445,18 +451,18 @@ impl<'a> Auditor<'a> {
                 equivalents: run::equivalents(&served.gvr, "", mapper),
             })
         };
-        let found = mapper.resources_of_kind(gvk).next().map(of_resource);
+        let found = mapper.resources_of_kind(gvk).next().map(to_served);
         let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         kinds.insert(gvk.clone(), found.clone());
         found
     }
 
-    /// A kind that nothing is known of: it matters where a rule may be about it.
+    /// Handles a kind that is not served. It is an error if a rule may match the kind.
     fn unserved(&self, gvk: &Gvk, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {
         let has_rule = self.has_rule(policies, |group| group == gvk.group);
         if has_rule && !self.policy_set.known.is_complete(&gvk.group) {
             return Err(format!(
-                "nothing is known of {} {}: its CustomResourceDefinition is missing",
+                "{} {} is unknown: its CustomResourceDefinition is missing",
                 gvk.api_version(),
                 gvk.kind
             ));
@@ -474,7 +480,7 @@ impl<'a> Auditor<'a> {
         Ok(Vec::new())
     }
 
-    /// Reports whether a policy of these indices has a rule for the group.
+    /// Returns true if one of the policies has a rule for the group.
     fn has_rule(&self, policies: &[usize], is_group: impl Fn(&str) -> bool) -> bool {
         policies.iter().any(|index| {
             let policy = self.policy_set.policies.get(*index);
@@ -497,21 +503,21 @@ impl PolicyResult {
     }
 }
 
-/// A policy of which it is not known what it decides.
+/// Returns the result of a policy whose decision is unknown.
 fn undecided(
     index: usize,
     policy: &PreparedPolicy<'_>,
     request: &AdmissionRequest,
     why: String,
 ) -> PolicyResult {
-    let result = result_of(index, policy, request.operation, &ReviewOutcome::default());
+    let result = policy_result(index, policy, request.operation, &ReviewOutcome::default());
     PolicyResult {
         undecided: Some(why),
         ..result
     }
 }
 
-/// The request as one of a case, with `value` where it has an object.
+/// Converts a request to one of a probe's case, with `value` as its objects.
 fn case(request: &AdmissionRequest, value: &Value) -> Request {
     let object = |is_there: bool| is_there.then(|| value.clone());
     Request {
@@ -521,8 +527,8 @@ fn case(request: &AdmissionRequest, value: &Value) -> Request {
     }
 }
 
-/// Result of a policy out of the outcome of a review.
-pub(in crate::cli) fn result_of(
+/// Converts the outcome of a review to the result of a policy.
+pub(in crate::cli) fn policy_result(
     index: usize,
     policy: &PreparedPolicy<'_>,
     operation: Operation,
@@ -605,7 +611,7 @@ pub(in crate::cli) fn result_of(
     }
 }
 
-fn id_of(item: &Item) -> ObjectId {
+fn object_id(item: &Item) -> ObjectId {
     let (file, line) = item.place.clone().unzip();
     let value = item.value.as_ref().ok();
     let text = |pointer: &str| {

@@ -1,6 +1,6 @@
-//! The objects of files, one by one: of a file its text is in memory, and one object.
+//! Reads the objects of files one by one. Only the text of one file and one object are in memory.
 //!
-//! JSON is read by its items, as `kubectl get -o json` writes a list of many; YAML by its documents.
+//! JSON lists, as written by `kubectl get -o json`, are read item by item, YAML files document by document.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::cli::input::files::{ReadFile, ReadOptions, read_all};
 use crate::cli::input::object::documents;
 use crate::cli::input::{Place, SourceText};
 
-/// A list, or an object, as it is written.
+/// The fields that distinguish a list from an object.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(default, rename = "apiVersion")]
@@ -27,8 +27,8 @@ struct Head<'a> {
     items: Option<&'a RawValue>,
 }
 
-/// Hands on what `paths` hold, and why others cannot be read; documents below a directory that are no objects are
-/// passed over. Returns how many were.
+/// Calls `each` for all objects of `paths`, and for files and documents that cannot be read. Returns the number of
+/// documents in directories that are not objects, which are skipped.
 pub(in crate::cli) fn read(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -39,10 +39,10 @@ pub(in crate::cli) fn read(
     read_all(paths, stdin, &ReadOptions::default(), &mut |file| {
         n_passed_over += of_file(file, &mut copies, each);
     });
-    n_passed_over
+    n_skipped
 }
 
-fn of_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) -> usize {
+fn read_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) -> usize {
     let name: Arc<str> = file.name.as_str().into();
     let text = match file.text {
         Ok(text) => text,
@@ -58,27 +58,27 @@ fn of_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) -> u
     let mut reader = Documents {
         name,
         is_given: file.is_given,
-        n_passed_over: 0,
-        seen: (0, 1),
+        n_skipped: 0,
+        line_cursor: (0, 1),
         each,
     };
     if !reader.json(&text) {
         reader.yaml(file.name, text, copies);
     }
-    reader.n_passed_over
+    reader.n_skipped
 }
 
 struct Documents<'a> {
     name: Arc<str>,
     is_given: bool,
-    n_passed_over: usize,
-    /// How much of the text was looked at for its lines, and the line there.
-    seen: (usize, usize),
+    n_skipped: usize,
+    /// The number of bytes of the text in which lines have been counted, and the line at that offset.
+    line_cursor: (usize, usize),
     each: &'a mut dyn FnMut(Item),
 }
 
 impl Documents<'_> {
-    /// Hands on the objects of a text that is JSON as a whole; the answer is false where it is not.
+    /// Emits the objects of a JSON text. Returns false if the text is not JSON.
     fn json(&mut self, text: &str) -> bool {
         if !text.trim_start().starts_with('{') {
             return false;
@@ -93,14 +93,20 @@ impl Documents<'_> {
         true
     }
 
-    /// Hands on an object, or the items of a list, which say what they are or are what the list says.
-    fn json_value(&mut self, text: &str, raw: &RawValue, of_list: Option<(&str, &str)>, depth: u8) {
+    /// Emits an object, or the items of a list. Items without apiVersion and kind get them from the list.
+    fn json_value(
+        &mut self,
+        text: &str,
+        raw: &RawValue,
+        list_type: Option<(&str, &str)>,
+        depth: u8,
+    ) {
         const MAX_LISTS: u8 = 8;
         let line = self.line_of(text, raw.get());
         let head: Option<Head<'_>> = serde_json::from_str(raw.get()).ok();
         if let Some(head) = &head
             && let Some(kind) = head.kind.as_ref().and_then(Value::as_str)
-            && let Some(of_items) = kind.strip_suffix("List")
+            && let Some(item_type) = kind.strip_suffix("List")
             && depth < MAX_LISTS
         {
             let items = head
@@ -108,10 +114,10 @@ impl Documents<'_> {
                 .map(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()));
             if let Some(Ok(items)) = items {
                 let api_version = head.api_version.as_ref().and_then(Value::as_str);
-                let of_items = (api_version.unwrap_or_default(), of_items);
-                let of_items = (!of_items.1.is_empty()).then_some(of_items);
+                let item_type = (api_version.unwrap_or_default(), item_type);
+                let item_type = (!item_type.1.is_empty()).then_some(item_type);
                 for item in items {
-                    self.json_value(text, item, of_items, depth + 1);
+                    self.json_value(text, item, item_type, depth + 1);
                 }
                 return;
             }
@@ -124,7 +130,8 @@ impl Documents<'_> {
                 if kind.is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some() {
                     return Err("it is a list whose items cannot be read".to_owned());
                 }
-                if let (Some((api_version, kind)), Some(fields)) = (of_list, value.as_object_mut())
+                if let (Some((api_version, kind)), Some(fields)) =
+                    (list_type, value.as_object_mut())
                 {
                     fields
                         .entry("apiVersion")
@@ -133,14 +140,15 @@ impl Documents<'_> {
                 }
                 Ok(value)
             });
-        self.hand_on(value, line);
+        self.emit(value, line);
     }
 
-    /// The line of `part`, which is a part of `text`. Parts come in their order, so that each byte is looked at once.
+    /// Returns the line of `part`, which is a slice of `text`. Parts must be passed in order, so that each byte is read
+    /// once.
     fn line_of(&mut self, text: &str, part: &str) -> usize {
         let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
         let offset = offset.unwrap_or_default();
-        let (from, line) = self.seen;
+        let (from, line) = self.line_cursor;
         let between = text.as_bytes().get(from..offset);
         let breaks = between
             .unwrap_or_default()
@@ -148,7 +156,7 @@ impl Documents<'_> {
             .filter(|byte| **byte == b'\n');
         let line = line + breaks.count();
         if offset > from {
-            self.seen = (offset, line);
+            self.line_cursor = (offset, line);
         }
         line
     }
@@ -159,17 +167,17 @@ impl Documents<'_> {
         documents(&source, copies, &mut |document| match document {
             Ok(document) => {
                 let line = document.place(&source, &document.node).line;
-                self.hand_on(Ok(document.node.to_json()), line);
+                self.emit(Ok(document.node.to_json()), line);
             }
-            Err(problem) => self.hand_on(Err(problem.message), line_of(problem.place)),
+            Err(problem) => self.emit(Err(problem.message), line_of(problem.place)),
         });
     }
 
-    fn hand_on(&mut self, value: Result<Value, String>, line: usize) {
+    fn emit(&mut self, value: Result<Value, String>, line: usize) {
         let text = |value: &Value, field| value.get(field).is_some_and(Value::is_string);
         let is_object = |value: &Value| text(value, "apiVersion") && text(value, "kind");
         if !self.is_given && value.as_ref().is_ok_and(|value| !is_object(value)) {
-            self.n_passed_over += 1;
+            self.n_skipped += 1;
             return;
         }
         (self.each)(Item {

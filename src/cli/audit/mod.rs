@@ -1,17 +1,17 @@
-//! `kubectl vap audit`: what policies decide about objects that exist, in a cluster or in files.
+//! `kubectl vap audit`: evaluates policies for existing objects, in a cluster or in files.
 //!
-//! Objects come page by page or one by one, are judged on all processors, and are forgotten: what is kept are counts
-//! and a few examples.
+//! Objects are read page by page or one by one, evaluated on all processors, and dropped. Only counts and a few
+//! examples are kept, so memory does not depend on the number of objects.
 
 pub mod args;
+mod assumptions;
 mod decide;
 mod files;
 mod plan;
 pub mod render;
 pub mod report;
-mod unknown;
 
-pub(super) use decide::{Auditor, Item, Judged, result_of};
+pub(super) use decide::{Auditor, Item, ObjectResult, policy_result};
 pub use decide::{Failure, ObjectId, PolicyResult, Violation};
 pub(super) use files::read as read_files;
 pub(super) use plan::Walk;
@@ -30,16 +30,16 @@ use super::text::with_escapes;
 use super::{json, parallel, terminal, write_open};
 use crate::policy::admission::Namespace;
 use args::{AuditArgs, AuditOutput};
+use assumptions::AuditContext;
 use report::{AuditReport, ObjectReport, PolicyAudit, Summary};
-use unknown::Assumptions;
 
-/// The objects that are judged at once.
+/// The number of objects that are evaluated at once.
 const BATCH: usize = 512;
 
-/// Audits the objects that the arguments name, and writes what `-o json` and `-o jsonl` say of each.
+/// Audits the objects that the arguments select, and writes their results with `-o json` and `-o jsonl`.
 ///
 /// # Errors
-/// If the arguments do not go together, the cluster cannot be asked, or the output cannot be written.
+/// Returns an error if the arguments conflict, the cluster cannot be reached, or the output cannot be written.
 pub(super) fn run(
     args: &AuditArgs,
     stdin: &mut dyn Read,
@@ -62,10 +62,11 @@ pub(super) fn run(
         .count();
     let mut setup = Setup::read(&sources, &BTreeSet::new(), stdin)?;
     let is_live = setup.server.is_some();
-    let beside = args.files.is_empty() && !is_live;
-    if n_stdin > 1 || (beside && n_stdin > 0) {
-        let what = "standard input has either policies or objects: name files for the others";
-        return Err(CliError::Usage(what.to_owned()));
+    let shares_files = args.files.is_empty() && !is_live;
+    if n_stdin > 1 || (shares_files && n_stdin > 0) {
+        let message =
+            "standard input can contain either policies or objects; use files for the others";
+        return Err(CliError::Usage(message.to_owned()));
     }
     let mut findings = std::mem::take(&mut setup.findings);
     let mut policy_set = PolicySet::new(
@@ -75,15 +76,19 @@ pub(super) fn run(
         &mut findings,
     );
     policy_set.limit = args.timeout.limit();
-    let paths = if beside { &args.paths } else { &args.files };
+    let paths = if shares_files {
+        &args.paths
+    } else {
+        &args.files
+    };
     let cluster_inputs = setup.cluster_inputs.as_ref();
     let has_namespaces =
         cluster_inputs.is_some_and(|cluster_inputs| !cluster_inputs.namespaces.is_empty());
-    if !has_namespaces && !beside {
-        namespaces_of(paths, &mut policy_set);
+    if !has_namespaces && !shares_files {
+        add_namespaces(paths, &mut policy_set);
     }
-    let assumptions = Assumptions {
-        user: args.asks.name(),
+    let context = AuditContext {
+        user: args.user.name(),
         operation: args.operation,
         has_namespaces,
     };
@@ -95,12 +100,12 @@ pub(super) fn run(
         summary: Summary::default(),
         findings,
         resources: Vec::new(),
-        policies: of_policies(&policy_set, assumptions),
+        policies: policy_audits(&policy_set, context),
         unread: Vec::new(),
     };
     let mut sink = Sink::new(args.output, report, out, err);
     let is_of_cluster = is_live && args.files.is_empty();
-    let user = args.asks.user();
+    let user = args.user.user_info();
     let auditor = Auditor::new(&policy_set, args.operation, user, is_of_cluster);
     if is_of_cluster {
         let walk = Walk {
@@ -110,20 +115,20 @@ pub(super) fn run(
             chunk_size: args.chunk_size,
         };
         let (resources, gaps) = walk.run(&mut |items, policies| {
-            let judged = parallel::map(&items, |item| auditor.judge(item, policies));
-            sink.add(&judged)
+            let results = parallel::map(&items, |item| auditor.evaluate(item, policies));
+            sink.add(&results)
         })?;
         sink.report.resources = resources;
         sink.report.findings.extend(gaps);
     } else {
-        of_files(paths, stdin, &auditor, &mut sink, beside)?;
+        audit_files(paths, stdin, &auditor, &mut sink, shares_files)?;
     }
     sink.finish()
 }
 
-/// The policies, with no object counted yet.
-fn of_policies(policy_set: &PolicySet<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAudit> {
-    let of_policy = |policy: &PreparedPolicy<'_>| PolicyAudit {
+/// Returns the policies with empty counts.
+fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<PolicyAudit> {
+    let policy_audit = |policy: &PreparedPolicy<'_>| PolicyAudit {
         name: policy.name.to_owned(),
         kind: policy
             .mutating
@@ -133,7 +138,7 @@ fn of_policies(policy_set: &PolicySet<'_>, assumptions: Assumptions<'_>) -> Vec<
         line: policy.object.place().line,
         is_binding_implied: policy.is_unbound,
         refused: policy.refusal.clone(),
-        assumed: unknown::of_policy(policy, policy_set, assumptions),
+        assumed: assumptions::for_policy(policy, policy_set, context),
         matched: 0,
         excluded: 0,
         violating: 0,
@@ -145,28 +150,28 @@ fn of_policies(policy_set: &PolicySet<'_>, assumptions: Assumptions<'_>) -> Vec<
         validations: Vec::new(),
         failures: Vec::new(),
     };
-    policy_set.policies.iter().map(of_policy).collect()
+    policy_set.policies.iter().map(policy_audit).collect()
 }
 
-/// Audits the objects of files. Files that cannot be read are told already where the policies are of the same files,
-/// `beside` the objects.
-fn of_files(
+/// Audits the objects of files. With `shares_files`, the policies are in the same files, and errors that affect a whole
+/// file have already been reported.
+fn audit_files(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
     auditor: &Auditor<'_>,
     sink: &mut Sink<'_>,
-    beside: bool,
+    shares_files: bool,
 ) -> Result<(), CliError> {
     let all: Vec<usize> = (0..sink.report.policies.len()).collect();
     let mut batch = Vec::new();
     let mut flush = |batch: &mut Vec<Item>| {
-        let judged = parallel::map(batch, |item| auditor.judge(item, &all));
+        let results = parallel::map(batch, |item| auditor.evaluate(item, &all));
         batch.clear();
-        sink.add(&judged)
+        sink.add(&results)
     };
     let mut failed = None;
     read_files(paths, stdin, &mut |item| {
-        if failed.is_some() || (beside && item.is_file) {
+        if failed.is_some() || (shares_files && item.is_file) {
             return;
         }
         batch.push(item);
@@ -180,7 +185,7 @@ fn of_files(
     }
 }
 
-/// The policies that the API server does not refuse, with their indices.
+/// Returns the policies that the API server does not reject, with their indices.
 fn accepted<'a>(
     policy_set: &'a PolicySet<'_>,
 ) -> impl Iterator<Item = (usize, &'a ValidatingAdmissionPolicy)> {
@@ -189,10 +194,10 @@ fn accepted<'a>(
     policies.map(|(n, policy)| (n, &policy.object.value))
 }
 
-/// Adds the namespaces of files, where a policy asks what they are like.
-pub(super) fn namespaces_of(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
-    let is_asked = policy_set.policies.iter().any(|policy| {
-        unknown::has_namespace_selector(policy)
+/// Adds the namespaces of files if a policy depends on their data.
+pub(super) fn add_namespaces(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
+    let is_needed = policy_set.policies.iter().any(|policy| {
+        assumptions::has_namespace_selector(policy)
             || policy
                 .reads
                 .contains(&super::eval::facts::RequestFact::NamespaceObject)
@@ -202,7 +207,7 @@ pub(super) fn namespaces_of(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
         .filter(|path| path.as_os_str() != "-")
         .cloned()
         .collect();
-    if !is_asked {
+    if !is_needed {
         return;
     }
     read_files(&paths, &mut std::io::empty(), &mut |item| {
@@ -222,7 +227,7 @@ pub(super) fn namespaces_of(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
     });
 }
 
-/// Where results go: counts, and the output that is written as objects are read.
+/// Collects the counts, and writes the results while objects are read.
 struct Sink<'a> {
     report: AuditReport,
     output: AuditOutput,
@@ -251,14 +256,14 @@ impl<'a> Sink<'a> {
         }
     }
 
-    fn add(&mut self, judged: &[Judged]) -> Result<(), CliError> {
+    fn add(&mut self, results: &[ObjectResult]) -> Result<(), CliError> {
         let mut text = String::new();
-        for judged in judged {
-            self.report.add(judged);
-            let Some(object) = ObjectReport::new(judged) else {
+        for results in results {
+            self.report.add(results);
+            let Some(object) = ObjectReport::new(results) else {
                 continue;
             };
-            let line = serde_json::to_string(&object).map_err(unwritable)?;
+            let line = serde_json::to_string(&object).map_err(format_error)?;
             let line = with_escapes(line);
             match self.output {
                 AuditOutput::Text => continue,
@@ -273,9 +278,9 @@ impl<'a> Sink<'a> {
             }
         }
         self.write(&text)?;
-        if self.shows_progress && !judged.is_empty() {
+        if self.shows_progress && !results.is_empty() {
             let n = self.report.summary.objects;
-            // Whether it is shown changes nothing.
+            // Progress is best effort.
             let _ = write!(self.err, "\r{n} objects read").and_then(|()| self.err.flush());
         }
         Ok(())
@@ -288,7 +293,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Ends the output.
+    /// Writes the end of the output.
     fn finish(mut self) -> Result<AuditReport, CliError> {
         if self.shows_progress {
             let _ = write!(self.err, "\r\u{1b}[K").and_then(|()| self.err.flush());
@@ -306,7 +311,7 @@ impl<'a> Sink<'a> {
                 format!("{head}{}", rest.strip_prefix('{').unwrap_or_default())
             }
             AuditOutput::Jsonl => {
-                let line = serde_json::to_string(&self.report).map_err(unwritable)?;
+                let line = serde_json::to_string(&self.report).map_err(format_error)?;
                 with_escapes(line) + "\n"
             }
         };
@@ -315,11 +320,8 @@ impl<'a> Sink<'a> {
     }
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the form of a closure of map_err"
-)]
-fn unwritable(error: serde_json::Error) -> CliError {
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
+fn format_error(error: serde_json::Error) -> CliError {
     CliError::Format {
         format: "json",
         reason: error.to_string(),

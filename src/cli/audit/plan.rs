@@ -1,4 +1,4 @@
-//! The resources of a cluster that policies are asked about, and the way through their objects.
+//! Determines the resources of a cluster that policies match, and lists their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,40 +10,40 @@ use crate::cli::check::finding::Finding;
 use crate::cli::connection::{self, Connected, Connection};
 use crate::cli::error::CliError;
 use crate::cli::eval::cluster::Pages;
-use crate::cli::eval::setup::of_gap;
+use crate::cli::eval::setup::gap_finding;
 use crate::cli::live::{self, Gap};
 use crate::cluster::error::Error;
 use crate::policy::matching;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvr, RestMapper};
 
-/// A resource with the policies that are asked about its objects.
+/// A resource with the policies that match it.
 #[derive(Debug)]
-struct Listed {
+struct ListedResource {
     resource: ApiResource,
     policies: Vec<usize>,
 }
 
-/// A way through the objects of a cluster.
+/// Lists the objects of a cluster.
 pub(in crate::cli) struct Walk<'a> {
     pub(in crate::cli) connection: &'a Connection,
     /// The served resources.
     pub(in crate::cli) mapper: &'a RestMapper,
-    /// The policies, each with its index.
+    /// The policies with their indices.
     pub(in crate::cli) policies: Vec<(usize, &'a ValidatingAdmissionPolicy)>,
-    /// Objects asked for at once.
+    /// The number of objects per page.
     pub(in crate::cli) chunk_size: u32,
 }
 
-/// Takes objects, and the policies that are asked about them.
+/// A callback for objects and the policies that match them.
 type Each<'a> = &'a mut dyn FnMut(Vec<Item>, &[usize]) -> Result<(), CliError>;
 
 impl Walk<'_> {
-    /// Hands on all objects that a policy is asked about, a page at a time; returns what was listed, and what could
-    /// not be.
+    /// Passes all objects that a policy matches to `each`, page by page. Returns the listed resources, and findings for
+    /// those that cannot be listed.
     ///
     /// # Errors
-    /// If the cluster cannot be asked at all, and those of `each`.
+    /// Returns an error if the cluster cannot be reached, or if `each` fails.
     pub(in crate::cli) fn run(
         &self,
         each: Each<'_>,
@@ -61,14 +61,14 @@ impl Walk<'_> {
                 let mut objects = 0;
                 match self.list(&connected, &listed, &mut objects, each).await? {
                     Ok(()) => {}
-                    // Requests for it come by, and nothing is kept of them.
+                    // The resource has requests, but no stored objects.
                     Err(Error::Status {
                         code: 404 | 405, ..
                     }) if objects == 0 => {
                         not_stored.push(name(&resource.gvr));
                         continue;
                     }
-                    Err(error) => gaps.push(unlisted(&resource.gvr, objects, &error)),
+                    Err(error) => gaps.push(list_error(&resource.gvr, objects, &error)),
                 }
                 resources.push(ResourceReport {
                     api_version: resource.gvr.group_version().to_string(),
@@ -78,22 +78,22 @@ impl Walk<'_> {
             }
             if !not_stored.is_empty() {
                 gaps.push(Gap {
-                    message: format!("nothing is stored of {}", not_stored.join(", ")),
-                    help: "policies match requests for them, and an audit sees none".to_owned(),
+                    message: format!("the cluster stores no objects of {}", not_stored.join(", ")),
+                    help: "policies match requests for these resources, but an audit cannot evaluate them".to_owned(),
                     is_fatal: false,
                 });
             }
             let server = connected.server.as_str();
-            let gaps = gaps.into_iter().map(|gap| of_gap(gap, server));
+            let gaps = gaps.into_iter().map(|gap| gap_finding(gap, server));
             Ok((resources, gaps.collect()))
         })
     }
 
-    /// Hands on the objects of a resource; counts them in `n`.
+    /// Passes the objects of a resource to `each`, and counts them in `n`.
     async fn list(
         &self,
         connected: &Connected,
-        listed: &Listed,
+        listed: &ListedResource,
         n: &mut u64,
         each: Each<'_>,
     ) -> Result<Result<(), Error>, CliError> {
@@ -106,9 +106,9 @@ impl Walk<'_> {
                 Err(error) => return Ok(Err(error)),
             };
             *n += u64::try_from(page.len()).unwrap_or(u64::MAX);
-            let of_resource = name(&listed.resource.gvr);
+            let resource_name = name(&listed.resource.gvr);
             let items = page.into_iter().map(|value| Item {
-                value: value.map_err(|why| format!("an object of {of_resource}: {why}")),
+                value: value.map_err(|why| format!("an object of {resource_name}: {why}")),
                 place: None,
                 is_file: false,
             });
@@ -117,7 +117,7 @@ impl Walk<'_> {
     }
 }
 
-/// The resource as kubectl names it.
+/// Returns the name of the resource as kubectl writes it.
 fn name(gvr: &Gvr) -> String {
     match gvr.group.as_str() {
         "" => gvr.resource.clone(),
@@ -125,7 +125,7 @@ fn name(gvr: &Gvr) -> String {
     }
 }
 
-fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
+fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
     let name = name(gvr);
     let is_forbidden = matches!(
         error,
@@ -137,7 +137,7 @@ fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
     let help = match (is_forbidden, n) {
         (true, _) => format!("ask for `list` on {name}; none of them is audited"),
         (false, 0) => "none of them is audited".to_owned(),
-        (false, n) => format!("{n} of them were audited, and the others not"),
+        (false, n) => format!("{n} of them were audited, the others were not"),
     };
     Gap {
         message: format!("{name} cannot be listed: {}", live::one_line(error)),
@@ -146,10 +146,13 @@ fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
     }
 }
 
-/// The resources to list: of each one the versions by which all policies can be asked, and no object twice for a
-/// policy.
-fn plan(mapper: &RestMapper, policies: &[(usize, &ValidatingAdmissionPolicy)]) -> Vec<Listed> {
-    /// The policies of each version of a resource.
+/// Returns the resources to list. For each resource, it selects the fewest versions that cover all policies, so that no
+/// policy receives an object twice.
+fn plan(
+    mapper: &RestMapper,
+    policies: &[(usize, &ValidatingAdmissionPolicy)],
+) -> Vec<ListedResource> {
+    /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
     let mut found: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
     for (index, policy) in policies {
@@ -160,7 +163,7 @@ fn plan(mapper: &RestMapper, policies: &[(usize, &ValidatingAdmissionPolicy)]) -
             if resource.gvr.is_subresource() {
                 continue;
             }
-            // Events are the same objects in both of their groups.
+            // Both groups of events have the same objects.
             let group = match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
                 ("events.k8s.io", "events") => "",
                 (group, _) => group,
@@ -186,7 +189,7 @@ fn plan(mapper: &RestMapper, policies: &[(usize, &ValidatingAdmissionPolicy)]) -
             for others in versions.values_mut() {
                 others.retain(|index| !policies.contains(index));
             }
-            listed.push(Listed {
+            listed.push(ListedResource {
                 resource,
                 policies: policies.into_iter().collect(),
             });

@@ -1,4 +1,4 @@
-//! The summary of an audit as text for people.
+//! Renders the summary of an audit as text.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff};
 use crate::cli::text::clean;
 
-/// The objects that are named of those that could not be read.
+/// The maximum number of listed objects that could not be read.
 const MAX_UNREAD: usize = 10;
 
-/// The problems, the policies with what they are not true for, and the counts.
+/// Renders the problems, the policies with their violations, and the counts.
 #[must_use]
 pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     let mut out = String::new();
@@ -41,14 +41,14 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
         of_policy(policy, &mut |text, indent| {
             write_wrapped(&mut out, text, indent, terminal);
         });
-        of_changes(&mut out, policy, terminal);
+        render_changes(&mut out, policy, terminal);
         out.push('\n');
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
 }
 
-fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
+fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     say(
         &format!(
             "{}{} ({}:{})",
@@ -64,31 +64,31 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     );
     if let Some(refused) = &policy.refused {
         say(
-            &format!("not evaluated: the API server refuses the policy: {refused}"),
+            &format!("not evaluated: the API server rejects the policy: {refused}"),
             "  ",
         );
         return;
     }
     if policy.is_binding_implied {
-        let does = policy.kind.map_or("denies and ", |_| "");
-        let what = format!("no binding is known: taken as bound by one that {does}matches all");
-        say(&what, "  ");
+        let action = policy.kind.map_or(" with the action Deny", |_| "");
+        let parts = format!("no binding is known: evaluated as if bound to all resources{action}");
+        say(&parts, "  ");
     }
     let excluded = match policy.excluded {
         0 => String::new(),
-        n => format!(" ({n} left out by a match condition)"),
+        n => format!(" ({n} excluded by a match condition)"),
     };
-    let came_to = match policy.kind {
+    let result = match policy.kind {
         None => format!("{} with violations", policy.violating),
         Some(_) => format!("{} would change", policy.changed),
     };
     let undecided = match policy.undecided {
         0 => String::new(),
-        n => format!("; {n} more not decided"),
+        n => format!("; {n} more undecided"),
     };
     say(
         &format!(
-            "{} matched{excluded}: {came_to}, {} denied, {} with failed evaluations{undecided}",
+            "{} matched{excluded}: {result}, {} denied, {} with failed evaluations{undecided}",
             objects(policy.matched),
             policy.denied,
             policy.failing
@@ -100,21 +100,21 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
         (&policy.failures, "fails for"),
     ] {
         for tally in tallies {
-            of_tally(tally, verb, say);
+            render_tally(tally, verb, say);
         }
     }
     if policy.matched > 0 {
-        for unknown in &policy.assumed {
+        for assumption in &policy.assumed {
             say(
-                &format!("assumed: {}: {}", unknown.what, unknown.assumed),
+                &format!("assumed: {}: {}", assumption.what, assumption.assumed),
                 "  ",
             );
         }
     }
 }
 
-/// The objects that a mutating policy would change, of the first the lines that change too.
-fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
+/// Renders the objects that a mutating policy would change, with a diff of the first one.
+fn render_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
     for (n, change) in policy.changes.iter().enumerate() {
         write_wrapped(
             out,
@@ -123,7 +123,7 @@ fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
             terminal,
         );
         if n == 0 {
-            // The head says that one is before the other.
+            // The first two lines of a diff are its header.
             let lines: Vec<&str> = change.change.lines().skip(2).collect();
             diff(out, &lines.join("\n"), "    ", terminal);
         }
@@ -132,7 +132,7 @@ fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
     more(&mut say, policy.changed, policy.changes.len(), "  ");
 }
 
-fn of_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
+fn render_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
     let actions: Vec<&str> = tally
         .validation_actions
         .iter()
@@ -154,11 +154,11 @@ fn of_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
     more(say, tally.objects, tally.examples.len(), "    ");
 }
 
-/// How many objects are not named.
+/// Prints the number of objects that are not listed.
 fn more(mut say: impl FnMut(&str, &str), n: u64, n_shown: usize, indent: &str) {
     let n_more = n.saturating_sub(u64::try_from(n_shown).unwrap_or(u64::MAX));
     if n_more > 0 {
-        say(&format!("and {n_more} more; `-o json` names all"), indent);
+        say(&format!("and {n_more} more; `-o json` lists all"), indent);
     }
 }
 
@@ -171,21 +171,21 @@ fn id(id: &ObjectId) -> String {
         "" => id.name.clone(),
         namespace => format!("{namespace}/{}", id.name),
     };
-    let what = [id.kind.as_str(), name.as_str()];
-    let what: Vec<&str> = what.into_iter().filter(|part| !part.is_empty()).collect();
+    let parts = [id.kind.as_str(), name.as_str()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let place = match (&id.file, id.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
         _ => String::new(),
     };
-    match (what.is_empty(), place.is_empty()) {
+    match (parts.is_empty(), place.is_empty()) {
         (true, true) => "an object".to_owned(),
         (true, false) => place,
-        (false, true) => what.join(" "),
-        (false, false) => format!("{} ({place})", what.join(" ")),
+        (false, true) => parts.join(" "),
+        (false, false) => format!("{} ({place})", parts.join(" ")),
     }
 }
 
-/// The last lines: how much was audited, and what came of it.
+/// Renders the last line: the number of objects, and the results.
 fn summary(report: &AuditReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let parts = [
@@ -196,7 +196,7 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         (summary.unread, "not audited", YELLOW),
     ];
     let parts = counts(parts, terminal);
-    let came_to = if parts.is_empty() {
+    let result = if parts.is_empty() {
         painted("none with violations", GREEN, terminal)
     } else {
         parts.join(", ")
@@ -214,7 +214,7 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         ),
     };
     format!(
-        "{} by {}{place}, {} matched, {} evaluations: {came_to}",
+        "{} by {}{place}, {} matched, {} evaluations: {result}",
         painted(&audited, BOLD, terminal),
         policies(report.policies.len()),
         summary.matched,

@@ -1,29 +1,29 @@
-//! Counts of an audit, and the documented shapes of `-o json` and `-o jsonl`.
+//! The counts of an audit, and the documented formats of `-o json` and `-o jsonl`.
 //!
-//! Nothing here grows with the number of objects: of each thing counts are kept, and a few examples.
+//! The size of a report does not depend on the number of objects: it has counts and a few examples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::decide::{Judged, ObjectId, PolicyResult};
-use super::unknown::Unknown;
+use super::assumptions::Assumption;
+use super::decide::{ObjectId, ObjectResult, PolicyResult};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 
-/// The objects that are named for each validation.
+/// The maximum number of examples for each validation.
 const MAX_EXAMPLES: usize = 5;
 
-/// The objects that are named of those that cannot be read.
+/// The maximum number of listed objects that could not be read.
 const MAX_UNREAD: usize = 100;
 
-/// The most failures of a policy that are told apart.
+/// The maximum number of failures that are listed for a policy.
 const MAX_FAILURES: usize = 20;
 
-/// The summary of an audit: what `-o json` holds beside `objects`, and the last line of `-o jsonl`.
+/// The summary of an audit: the content of `-o json` without `objects`, and the last line of `-o jsonl`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while
-/// `apiVersion` stays.
+/// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
+/// the same.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditReport {
@@ -31,16 +31,16 @@ pub struct AuditReport {
     pub api_version: &'static str,
     /// Always `AuditReport`.
     pub kind: &'static str,
-    /// The version of Kubernetes whose APIs are served, `1.36`.
+    /// The Kubernetes version whose APIs are served, such as `1.36`.
     pub kubernetes: String,
-    /// The address of the cluster, where one was asked.
+    /// The address of the cluster, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// The counts.
     pub summary: Summary,
-    /// Problems with the input, and what could not be read of a cluster.
+    /// Problems with the input, and data of the cluster that could not be read.
     pub findings: Vec<Finding>,
-    /// The resources of a cluster that were listed, with the objects there were.
+    /// The listed resources of a cluster, with the number of objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceReport>,
     /// The policies, in the order of the input.
@@ -53,24 +53,24 @@ pub struct AuditReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Objects that there were.
+    /// All objects.
     pub objects: u64,
-    /// Those that were audited: all but `unread`.
+    /// Audited objects: all except `unread`.
     pub audited: u64,
-    /// Objects that some policy was asked about.
+    /// Objects that a policy matches.
     pub matched: u64,
     /// Evaluations: a policy and an object that it matches.
     pub evaluations: u64,
-    /// Objects of which a validation is not true.
+    /// Objects for which a validation is not true.
     pub violating: u64,
-    /// Objects that the API server would refuse, by a validation or an error.
+    /// Objects that the API server would deny because of a validation or an error.
     pub denied: u64,
     /// Objects for which the evaluation of a policy fails.
     pub failing: u64,
     /// Objects that a mutating policy would change.
     #[serde(skip_serializing_if = "is_zero")]
     pub changed: u64,
-    /// Objects that could not be read, or not be evaluated by every policy that matches them.
+    /// Objects that could not be read, or not evaluated by all policies that match them.
     pub unread: u64,
     /// Findings that are errors.
     pub errors: usize,
@@ -80,11 +80,11 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceReport {
-    /// The group and version, `apps/v1`.
+    /// The group and version, such as `apps/v1`.
     pub api_version: String,
-    /// The resource, `deployments`.
+    /// The resource, such as `deployments`.
     pub resource: String,
-    /// How many objects were read of it.
+    /// The number of objects.
     pub objects: u64,
 }
 
@@ -101,30 +101,30 @@ pub struct PolicyAudit {
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// True if no binding is known and one that denies and matches all stands in its place.
+    /// True if no binding is known, and an implied one that matches everything was used.
     pub is_binding_implied: bool,
-    /// Why the API server refuses the policy, if it does: then it is not evaluated.
+    /// The reason why the API server rejects the policy, which is then not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Facts that admission would know and that are assumed here.
-    pub assumed: Vec<Unknown>,
-    /// Objects that it is asked about.
+    /// The assumed values of request data that stored objects lack.
+    pub assumed: Vec<Assumption>,
+    /// Objects that the policy matches.
     pub matched: u64,
-    /// Those of them that a match condition leaves out.
+    /// Objects that a match condition excludes. They are also counted in `matched`.
     pub excluded: u64,
-    /// Those of which a validation is not true.
+    /// Objects for which a validation is not true.
     pub violating: u64,
-    /// Those that the API server would refuse because of it.
+    /// Objects that the API server would deny because of this policy.
     pub denied: u64,
-    /// Those for which its evaluation fails.
+    /// Objects for which the evaluation fails.
     pub failing: u64,
-    /// Objects that it matches and of which it is not known what it decides; they are in no other count.
+    /// Objects that the policy matches, but for which its decision is unknown. They are in no other count.
     #[serde(skip_serializing_if = "is_zero")]
     pub undecided: u64,
-    /// Those that a mutating policy would change.
+    /// Objects that a mutating policy would change.
     #[serde(skip_serializing_if = "is_zero")]
     pub changed: u64,
-    /// The first of them, with the change.
+    /// The first objects that would change, with the changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     /// The validations that are not true for some object, by their fields.
@@ -135,7 +135,7 @@ pub struct PolicyAudit {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the form that serde asks for"
+    reason = "the signature that serde requires"
 )]
 fn is_zero(n: &u64) -> bool {
     *n == 0
@@ -152,17 +152,17 @@ pub struct Change {
     pub change: String,
 }
 
-/// How often something is the case, with examples.
+/// The number of objects with the same violation or failure, with examples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
-    /// The field, `spec.validations[0].expression`.
+    /// The field, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// Objects.
+    /// The number of objects.
     pub objects: u64,
-    /// The message of the first.
+    /// The message for the first object.
     pub message: String,
-    /// The actions of the bindings under which it is so.
+    /// The actions of the violated bindings.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub validation_actions: BTreeSet<String>,
     /// The first objects.
@@ -172,42 +172,42 @@ pub struct Tally {
 /// An object that could not be read or evaluated.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unread {
-    /// Which one, as far as that is known.
+    /// The object, as far as it is known.
     #[serde(flatten)]
     pub id: ObjectId,
     /// The reason.
     pub reason: String,
 }
 
-/// An object of which something is to be said: an element of `objects`.
+/// An object with a result: an element of `objects`.
 #[derive(Debug, Serialize)]
 pub(in crate::cli) struct ObjectReport<'a> {
     #[serde(flatten)]
     id: &'a ObjectId,
-    /// Why it could not be read or evaluated.
+    /// The reason why the object could not be read or evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<&'a str>,
-    /// Results of the policies that do not allow it without a word.
+    /// The results of policies that do not simply allow the object.
     results: Vec<&'a PolicyResult>,
 }
 
 impl<'a> ObjectReport<'a> {
-    /// The report on an object; nothing where all is well.
-    pub(in crate::cli) fn new(judged: &'a Judged) -> Option<Self> {
-        let (unread, results) = match &judged.results {
+    /// Creates the report of an object, or returns `None` if all policies allow it without a message.
+    pub(in crate::cli) fn new(object: &'a ObjectResult) -> Option<Self> {
+        let (unread, results) = match &object.results {
             Err(why) => (Some(why.as_str()), Vec::new()),
             Ok(results) => {
-                let is_told = |it: &&PolicyResult| {
+                let has_result = |it: &&PolicyResult| {
                     !it.violations.is_empty()
                         || !it.errors.is_empty()
                         || it.patch.is_some()
                         || it.undecided.is_some()
                 };
-                (None, results.iter().filter(is_told).collect())
+                (None, results.iter().filter(has_result).collect())
             }
         };
         (unread.is_some() || !results.is_empty()).then_some(Self {
-            id: &judged.id,
+            id: &object.id,
             unread,
             results,
         })
@@ -215,14 +215,14 @@ impl<'a> ObjectReport<'a> {
 }
 
 impl Summary {
-    /// Reports whether policies say something of the objects.
-    fn is_of_note(&self) -> bool {
+    /// Returns true if a policy denies, changes, or fails for an object.
+    fn has_results(&self) -> bool {
         self.violating > 0 || self.denied > 0 || self.failing > 0 || self.changed > 0
     }
 }
 
 impl AuditReport {
-    /// Notes an object that could not be read or evaluated.
+    /// Adds an object that could not be read or evaluated.
     fn add_unread(&mut self, id: &ObjectId, reason: String) {
         self.summary.unread += 1;
         if self.unread.len() < MAX_UNREAD {
@@ -231,14 +231,14 @@ impl AuditReport {
         }
     }
 
-    /// Counts an object.
-    pub(in crate::cli) fn add(&mut self, judged: &Judged) {
+    /// Adds the results for an object.
+    pub(in crate::cli) fn add(&mut self, object: &ObjectResult) {
         let summary = &mut self.summary;
         summary.objects += 1;
-        let results = match &judged.results {
+        let results = match &object.results {
             Ok(results) => results,
             Err(reason) => {
-                self.add_unread(&judged.id, reason.clone());
+                self.add_unread(&object.id, reason.clone());
                 return;
             }
         };
@@ -246,7 +246,7 @@ impl AuditReport {
         let mut reasons = Vec::new();
         for result in results {
             if let Some(why) = &result.undecided {
-                reasons.push(format!("not by {}: {why}", result.policy));
+                reasons.push(format!("not evaluated by {}: {why}", result.policy));
                 if let Some(policy) = self.policies.get_mut(result.index) {
                     policy.undecided += 1;
                 }
@@ -256,10 +256,10 @@ impl AuditReport {
         if reasons.is_empty() {
             summary.audited += 1;
         } else {
-            self.add_unread(&judged.id, reasons.join("; "));
+            self.add_unread(&object.id, reasons.join("; "));
         }
-        let decided = |result: &&PolicyResult| result.undecided.is_none();
-        let results: Vec<&PolicyResult> = results.iter().filter(decided).collect();
+        let is_decided = |result: &&PolicyResult| result.undecided.is_none();
+        let results: Vec<&PolicyResult> = results.iter().filter(is_decided).collect();
         let summary = &mut self.summary;
         let n = u64::try_from(results.len()).unwrap_or(u64::MAX);
         summary.evaluations = summary.evaluations.saturating_add(n);
@@ -281,20 +281,20 @@ impl AuditReport {
                 policy.changed += 1;
                 if policy.changes.len() < MAX_EXAMPLES {
                     policy.changes.push(Change {
-                        id: judged.id.clone(),
+                        id: object.id.clone(),
                         change: change.clone(),
                     });
                 }
             }
-            // A validation that is false for several params is so for one object.
-            let mut seen: BTreeMap<&str, (&str, BTreeSet<&String>)> = BTreeMap::new();
+            // A validation that is false for several params counts once per object.
+            let mut by_field: BTreeMap<&str, (&str, BTreeSet<&String>)> = BTreeMap::new();
             for violation in &result.violations {
-                let entry = seen.entry(&violation.field_ref);
+                let entry = by_field.entry(&violation.field_ref);
                 let (_, actions) = entry.or_insert((&violation.message, BTreeSet::new()));
                 actions.extend(&violation.validation_actions);
             }
-            for (field, (message, actions)) in seen {
-                let tally = tally(&mut policy.validations, field, message, &judged.id);
+            for (field, (message, actions)) in by_field {
+                let tally = tally(&mut policy.validations, field, message, &object.id);
                 tally
                     .validation_actions
                     .extend(actions.into_iter().cloned());
@@ -311,35 +311,35 @@ impl AuditReport {
                         &mut policy.failures,
                         &failure.field_ref,
                         &failure.message,
-                        &judged.id,
+                        &object.id,
                     );
                 }
             }
         }
     }
 
-    /// Sorts, and counts what is left.
+    /// Sorts the tallies, and counts the errors.
     pub(in crate::cli) fn finish(&mut self) {
         let is_error = |found: &&Finding| found.severity == Severity::Error;
         self.summary.errors = self.findings.iter().filter(is_error).count();
         for policy in &mut self.policies {
             policy
                 .validations
-                .sort_by_cached_key(|it| (index_of(&it.field_ref), it.field_ref.clone()));
+                .sort_by_cached_key(|it| (first_index(&it.field_ref), it.field_ref.clone()));
             policy
                 .failures
-                .sort_by_cached_key(|it| (index_of(&it.field_ref), it.field_ref.clone()));
+                .sort_by_cached_key(|it| (first_index(&it.field_ref), it.field_ref.clone()));
         }
     }
 
-    /// The exit status: what is not whole is wrong use, whatever else was found.
+    /// Returns the exit status. An incomplete audit is a failure, even if there are violations.
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
         let is_refused = self.policies.iter().any(|policy| policy.refused.is_some());
         let summary = &self.summary;
         if summary.errors > 0 || summary.unread > 0 || is_refused || self.policies.is_empty() {
             Exit::WrongUse
-        } else if !is_zero && summary.is_of_note() {
+        } else if !is_zero && summary.has_results() {
             Exit::Findings
         } else {
             Exit::Clean
@@ -347,8 +347,8 @@ impl AuditReport {
     }
 }
 
-/// The first number of a field, by which fields are sorted.
-fn index_of(field: &str) -> usize {
+/// Returns the first index in a field, for sorting.
+fn first_index(field: &str) -> usize {
     let digits = field.split(['[', ']']).nth(1);
     digits
         .and_then(|digits| digits.parse().ok())

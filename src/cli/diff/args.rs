@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
-use crate::cli::eval::args::Asks;
+use crate::cli::eval::args::UserArgs;
 use crate::cli::time_limit::Timeout;
 
 /// Examples and exit statuses.
@@ -38,13 +38,13 @@ pub struct DiffArgs {
     /// CustomResourceDefinitions, probes; repeatable
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
-    /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or, without
-    /// a cluster, the probes and other objects in the policies' files
+    /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or,
+    /// without a cluster, the probes and other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
-    /// The flags of who asks.
+    /// The user of the requests.
     #[command(flatten)]
-    pub asks: Asks,
+    pub user: UserArgs,
     /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
@@ -67,12 +67,12 @@ pub struct DiffArgs {
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
-    /// Which cluster to ask.
+    /// The cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
 
-/// The form of the output of `diff`.
+/// The output format of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffOutput {
     /// Human-readable.

@@ -1,7 +1,7 @@
-//! Two decisions about one request beside each other: what differs, and because of which part of the policy.
+//! Compares two decisions for one request: the differences, and the parts of the policy that cause them.
 //!
-//! Validations are the same where their expressions are, wherever they stand; of those that are left, where they stand
-//! at the same place.
+//! Validations with equal expressions correspond, regardless of their positions. The remaining ones correspond if they
+//! have the same position.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use crate::cli::audit::PolicyResult;
 
-/// The longest text about the change of an object, in characters.
+/// The maximum length of the description of a change, in characters.
 const MAX_CHANGE: usize = 300;
 
-/// Where a difference comes from.
+/// The cause of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// Part of the policy.
+    /// The part of the policy.
     pub kind: CauseKind,
     /// The field of the old policy.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,31 +25,31 @@ pub struct Cause {
     /// The field of the new policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_field: Option<String>,
-    /// Former result: `true`, `false`, `error`, `not asked`, the name of a match condition that is false, or why the API
-    /// server refuses the policy.
+    /// The old result: `true`, `false`, `error`, `not matched`, the name of a match condition that is false, or the
+    /// reason why the API server rejects the policy.
     pub old: String,
-    /// Present result.
+    /// The new result.
     pub new: String,
 }
 
-/// Parts of a policy that differences come from.
+/// The part of a policy that causes a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum CauseKind {
-    /// The policy is there in one version alone, or the API server refuses one of them.
+    /// The policy exists in only one version, or the API server rejects one of them.
     Policy,
     /// The match constraints or bindings.
     Constraints,
     /// A match condition.
     MatchCondition,
-    /// A validation that both have, or whose expression was changed.
+    /// A validation of both versions, possibly with a changed expression.
     Validation,
-    /// A validation that is new.
+    /// A new validation.
     ValidationAdded,
-    /// A validation that is gone.
+    /// A removed validation.
     ValidationRemoved,
     /// The message of a validation.
     Message,
-    /// Anything else that fails: params, audit annotations, the policy as a whole.
+    /// Another failure: params, audit annotations, or the policy as a whole.
     Failure,
     /// The actions of the bindings, or failurePolicy.
     Actions,
@@ -60,23 +60,23 @@ pub enum CauseKind {
 /// The effect of a difference on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Effect {
-    /// It is denied, and was not.
+    /// It is denied, and was allowed before.
     Denied,
-    /// It is allowed, and was not.
+    /// It is allowed, and was denied before.
     Allowed,
-    /// The decision is the same, for other reasons or with other words.
+    /// The decision is the same, with other reasons or messages.
     Same,
 }
 
-/// Which validation of the new policy each of the old one has become.
+/// Maps each validation of the old policy to that of the new one.
 #[derive(Debug, Default)]
-pub(super) struct Pairs {
-    /// For each of the old ones, the new one.
+pub(super) struct ValidationPairs {
+    /// The index of the new validation for each old one.
     new_of: Vec<Option<usize>>,
     n_new: usize,
 }
 
-impl Pairs {
+impl ValidationPairs {
     pub(super) fn new(
         old: Option<&ValidatingAdmissionPolicy>,
         new: Option<&ValidatingAdmissionPolicy>,
@@ -84,27 +84,27 @@ impl Pairs {
         let (old, new) = (validations(old), validations(new));
         let mut taken = vec![false; new.len()];
         let mut new_of: Vec<Option<usize>> = vec![None; old.len()];
-        let mut by_text: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut by_expression: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (n, validation) in new.iter().enumerate().rev() {
-            by_text
+            by_expression
                 .entry(validation.expression.trim())
                 .or_default()
                 .push(n);
         }
-        for (of_old, validation) in new_of.iter_mut().zip(old) {
-            let same = by_text.get_mut(validation.expression.trim());
-            *of_old = same.and_then(Vec::pop);
-            if let Some(is_taken) = of_old.and_then(|n| taken.get_mut(n)) {
+        for (new_index, validation) in new_of.iter_mut().zip(old) {
+            let same = by_expression.get_mut(validation.expression.trim());
+            *new_index = same.and_then(Vec::pop);
+            if let Some(is_taken) = new_index.and_then(|n| taken.get_mut(n)) {
                 *is_taken = true;
             }
         }
-        for (n, of_old) in new_of.iter_mut().enumerate() {
-            if of_old.is_none()
+        for (n, new_index) in new_of.iter_mut().enumerate() {
+            if new_index.is_none()
                 && let Some(is_taken) = taken.get_mut(n)
                 && !*is_taken
             {
                 *is_taken = true;
-                *of_old = Some(n);
+                *new_index = Some(n);
             }
         }
         Self {
@@ -120,23 +120,23 @@ fn validations(policy: Option<&ValidatingAdmissionPolicy>) -> &[Validation] {
         .unwrap_or_default()
 }
 
-/// Result of a validation, with its messages.
+/// The result of a validation, with its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Came {
-    to: &'static str,
+struct ValidationResult {
+    result: &'static str,
     messages: Vec<String>,
 }
 
-/// Decision of a policy in one of its versions.
+/// The decision of one version of a policy.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side<'a> {
-    /// It is not there.
+    /// The version does not exist.
     Absent,
-    /// The API server refuses it, for this reason.
+    /// The API server rejects it, for this reason.
     Refused(&'a str),
-    /// It is not asked.
+    /// It does not match the request.
     NotAsked,
-    /// It decided this.
+    /// The result of its evaluation.
     Asked(&'a PolicyResult),
 }
 
@@ -152,7 +152,7 @@ impl<'a> Side<'a> {
         self.result().is_some_and(|result| result.denied)
     }
 
-    /// Reports whether nothing is said of the request.
+    /// Returns true if the version allows the request without violations, errors or changes.
     fn is_silent(self) -> bool {
         let is_silent = |it: &PolicyResult| {
             it.violations.is_empty() && it.errors.is_empty() && !it.denied && it.patch.is_none()
@@ -160,46 +160,46 @@ impl<'a> Side<'a> {
         self.result().is_none_or(is_silent)
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
-            Self::Refused(why) => format!("the API server refuses it: {why}"),
-            Self::NotAsked => "not asked".to_owned(),
+            Self::Refused(why) => format!("the API server rejects it: {why}"),
+            Self::NotAsked => "not matched".to_owned(),
             Self::Asked(result) => match &result.excluded_by {
-                Some(name) => format!("left out by `{name}`"),
-                None => "asked".to_owned(),
+                Some(name) => format!("excluded by `{name}`"),
+                None => "matched".to_owned(),
             },
         }
     }
 
-    /// Result of the validation at `n`.
-    fn came_to(self, n: usize) -> Option<Came> {
+    /// Returns the result of the validation at `n`.
+    fn validation_result(self, n: usize) -> Option<ValidationResult> {
         let result = self.result()?;
         let field = field(n);
         let violations = result.violations.iter().filter(|it| it.field_ref == field);
         let mut messages: Vec<String> = violations.map(|it| it.message.clone()).collect();
         if !messages.is_empty() {
             messages.dedup();
-            return Some(Came {
-                to: "false",
+            return Some(ValidationResult {
+                result: "false",
                 messages,
             });
         }
         let mut errors = result.errors.iter().filter(|it| it.field_ref == field);
         Some(match errors.next() {
-            Some(error) => Came {
-                to: "error",
+            Some(error) => ValidationResult {
+                result: "error",
                 messages: vec![error.message.clone()],
             },
-            None => Came {
-                to: "true",
+            None => ValidationResult {
+                result: "true",
                 messages,
             },
         })
     }
 
-    /// The failures that are of no validation.
-    fn others(self) -> BTreeMap<&'a str, &'a str> {
+    /// Returns the errors that do not belong to a validation.
+    fn other_errors(self) -> BTreeMap<&'a str, &'a str> {
         let errors = self.result().map_or(&[][..], |result| &result.errors);
         let errors = errors
             .iter()
@@ -214,8 +214,12 @@ fn field(n: usize) -> String {
     format!("spec.validations[{n}].expression")
 }
 
-/// How two decisions differ, and why; nothing where they do not.
-pub(super) fn compare(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Option<(Effect, Vec<Cause>)> {
+/// Returns the effect and the causes of a difference, or `None` if the decisions are equal.
+pub(super) fn compare(
+    old: Side<'_>,
+    new: Side<'_>,
+    pairs: &ValidationPairs,
+) -> Option<(Effect, Vec<Cause>)> {
     if old.is_silent() && new.is_silent() {
         return None;
     }
@@ -250,7 +254,7 @@ pub(super) fn compare(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Option<(Ef
     })
 }
 
-/// The difference of what two versions of a mutating policy change.
+/// Returns the difference between the mutations of two versions.
 fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
     let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
     let (old, new) = (change(old), change(new));
@@ -258,13 +262,13 @@ fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
         kind: CauseKind::Mutation,
         old_field: None,
         new_field: None,
-        old: mutation_words(old),
-        new: mutation_words(new),
+        old: mutation_summary(old),
+        new: mutation_summary(new),
     })
 }
 
-/// The change of an object in one line: the lines that are other.
-fn mutation_words(change: Option<String>) -> String {
+/// Returns the changed lines of an object as one line.
+fn mutation_summary(change: Option<String>) -> String {
     let Some(change) = change else {
         return "unchanged".to_owned();
     };
@@ -286,14 +290,14 @@ fn mutation_words(change: Option<String>) -> String {
     format!("{short}…")
 }
 
-fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
+fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
     let whole = |kind| {
         vec![Cause {
             kind,
             old_field: None,
             new_field: None,
-            old: old.words(),
-            new: new.words(),
+            old: old.describe(),
+            new: new.describe(),
         }]
     };
     let excluded = |side: Side<'_>| side.result().and_then(|it| it.excluded_by.clone());
@@ -309,17 +313,17 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
     }
     let mut found = Vec::new();
     let mut taken = vec![false; pairs.n_new];
-    for (n, of_new) in pairs.new_of.iter().enumerate() {
-        let Some(before) = old.came_to(n) else {
+    for (n, new_index) in pairs.new_of.iter().enumerate() {
+        let Some(before) = old.validation_result(n) else {
             continue;
         };
-        let Some(m) = *of_new else {
-            if before.to != "true" {
+        let Some(m) = *new_index else {
+            if before.result != "true" {
                 found.push(Cause {
                     kind: CauseKind::ValidationRemoved,
                     old_field: Some(field(n)),
                     new_field: None,
-                    old: before.to.to_owned(),
+                    old: before.result.to_owned(),
                     new: "absent".to_owned(),
                 });
             }
@@ -328,15 +332,17 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
         if let Some(is_taken) = taken.get_mut(m) {
             *is_taken = true;
         }
-        let Some(now) = new.came_to(m) else { continue };
-        let (kind, was, is) = if before.to != now.to {
+        let Some(now) = new.validation_result(m) else {
+            continue;
+        };
+        let (kind, was, is) = if before.result != now.result {
             (
                 CauseKind::Validation,
-                before.to.to_owned(),
-                now.to.to_owned(),
+                before.result.to_owned(),
+                now.result.to_owned(),
             )
         } else if before.messages != now.messages {
-            let all = |came: &Came| came.messages.join("; ");
+            let all = |result: &ValidationResult| result.messages.join("; ");
             (CauseKind::Message, all(&before), all(&now))
         } else {
             continue;
@@ -350,32 +356,33 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
         });
     }
     for (m, _) in taken.iter().enumerate().filter(|(_, is_taken)| !**is_taken) {
-        if let Some(now) = new.came_to(m)
-            && now.to != "true"
+        if let Some(now) = new.validation_result(m)
+            && now.result != "true"
         {
             found.push(Cause {
                 kind: CauseKind::ValidationAdded,
                 old_field: None,
                 new_field: Some(field(m)),
                 old: "absent".to_owned(),
-                new: now.to.to_owned(),
+                new: now.result.to_owned(),
             });
         }
     }
     found.extend(mutation(old, new));
-    let (before, now) = (old.others(), new.others());
+    let (before, now) = (old.other_errors(), new.other_errors());
     for name in before
         .keys()
         .chain(now.keys().filter(|name| !before.contains_key(*name)))
     {
-        let came = |of: &BTreeMap<&str, &str>| of.get(name).copied().unwrap_or("none").to_owned();
+        let message =
+            |errors: &BTreeMap<&str, &str>| errors.get(name).copied().unwrap_or("none").to_owned();
         if before.get(name) != now.get(name) {
             found.push(Cause {
                 kind: CauseKind::Failure,
                 old_field: before.contains_key(name).then(|| (*name).to_owned()),
                 new_field: now.contains_key(name).then(|| (*name).to_owned()),
-                old: came(&before),
-                new: came(&now),
+                old: message(&before),
+                new: message(&now),
             });
         }
     }

@@ -1,7 +1,7 @@
-//! `kubectl vap diff`: what two versions of policies decide otherwise, about cases of probes, objects of files, or those
+//! `kubectl vap diff`: compares the decisions of two policy versions for cases of probes, objects of files, or objects
 //! of a cluster.
 //!
-//! Both versions are made ready with the same bindings, params and APIs, and asked about the same requests.
+//! Both versions have the same bindings, params and APIs, and are evaluated for the same requests.
 
 pub mod args;
 mod compare;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::audit::{self, Auditor, Item, Judged, ObjectId, PolicyResult, Walk};
+use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, PolicyResult, Walk};
 use super::error::CliError;
 use super::eval::policy_set::PolicySet;
 use super::eval::run_case;
@@ -25,24 +25,24 @@ use super::parallel;
 use super::test::probes::{self, Probe};
 use crate::policy::admission::Operation;
 use args::DiffArgs;
-use compare::{Pairs, Side, compare};
+use compare::{Side, ValidationPairs, compare};
 use report::{DiffReport, Groups, OneSided, Summary};
 
-/// The objects that are judged at once.
+/// The number of objects that are evaluated at once.
 const BATCH: usize = 512;
 
-/// A policy by its name, in both versions.
-struct Pair {
+/// The two versions of a policy.
+struct PolicyPair {
     name: String,
     /// The indices in the two policy sets.
     sides: [Option<usize>; 2],
-    /// Why the API server refuses them, if it does.
+    /// The reasons why the API server rejects the versions, if it does.
     refusals: [Option<String>; 2],
-    pairs: Pairs,
+    pairs: ValidationPairs,
 }
 
-impl Pair {
-    /// The two decisions.
+impl PolicyPair {
+    /// Returns the decisions of both versions.
     fn decisions<'a>(&'a self, results: [Option<&'a PolicyResult>; 2]) -> [Side<'a>; 2] {
         let [of_old, of_new] = results;
         let [old, new] = self.sides;
@@ -57,22 +57,23 @@ impl Pair {
 /// Compares the decisions of the two versions.
 ///
 /// # Errors
-/// If the arguments do not go together, or the cluster cannot be asked.
+/// Returns an error if the arguments conflict, or if the cluster cannot be reached.
 pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, CliError> {
     let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
     let all = [&args.old, &args.new].into_iter().chain(&args.with);
     if all.filter(is_stdin).count() > 0 {
-        let what = "standard input can have objects, by `-f -`; name files for the others";
-        return Err(CliError::Usage(what.to_owned()));
+        let message =
+            "standard input can only be used for objects, with `-f -`; use files for the others";
+        return Err(CliError::Usage(message.to_owned()));
     }
     let mut old = version(args, &args.old, stdin)?;
     let mut new = version(args, &args.new, stdin)?;
     let mut findings = std::mem::take(&mut old.findings);
     for found in std::mem::take(&mut new.findings) {
-        let is_known = |it: &super::check::finding::Finding| {
+        let is_duplicate = |it: &super::check::finding::Finding| {
             it.message == found.message && it.location.file == found.location.file
         };
-        if !findings.iter().any(is_known) {
+        if !findings.iter().any(is_duplicate) {
             findings.push(found);
         }
     }
@@ -92,8 +93,8 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     );
     (before.limit, after.limit) = (args.timeout.limit(), args.timeout.limit());
     let is_live = old.server.is_some() || new.server.is_some();
-    let is_beside = args.files.is_empty() && !is_live;
-    let paths = match (is_beside, &args.files) {
+    let shares_files = args.files.is_empty() && !is_live;
+    let paths = match (shares_files, &args.files) {
         (false, files) => files.clone(),
         (true, _) => [&args.old, &args.new]
             .into_iter()
@@ -101,9 +102,9 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
             .cloned()
             .collect(),
     };
-    if !is_beside && !is_live {
+    if !shares_files && !is_live {
         for policy_set in [&mut before, &mut after] {
-            audit::namespaces_of(&paths, policy_set);
+            audit::add_namespaces(&paths, policy_set);
         }
     }
     let pairs = pairs(&before, &after);
@@ -112,7 +113,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
         written.retain(|probe| {
-            // Of webhooks nothing is known but whether they are called.
+            // Probes of other targets do not evaluate policies.
             let target = probe.value.pointer("/spec/target/kind");
             target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
                 && seen.insert((probe.source.name.clone(), probe.document.index))
@@ -136,12 +137,12 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     };
     let mut groups = Groups::default();
     for probe in &cases {
-        of_probe(probe, &pairs, (&before, &after), &mut groups, &mut report);
+        compare_probe(probe, &pairs, (&before, &after), &mut groups, &mut report);
     }
     let is_of_cluster = is_live && args.files.is_empty();
     let mut differ = Differ {
         auditors: [&before, &after]
-            .map(|policy_set| Auditor::new(policy_set, None, args.asks.user(), is_of_cluster)),
+            .map(|policy_set| Auditor::new(policy_set, None, args.user.user_info(), is_of_cluster)),
         pairs: &pairs,
         groups: &mut groups,
         report: &mut report,
@@ -150,24 +151,32 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         let walk = Walk {
             connection: &args.connection,
             mapper: &new.known.mapper,
-            policies: of_both(&pairs, &before, &after),
+            policies: policies_of_both(&pairs, &before, &after),
             chunk_size: args.chunk_size,
         };
         let (_, gaps) = walk.run(&mut |items, policies| {
-            differ.judge(&items, policies);
+            differ.evaluate(&items, policies);
             Ok(())
         })?;
         report.findings.extend(gaps);
     } else {
-        differ.of_files(&paths, stdin, is_beside);
+        differ.compare_files(&paths, stdin, shares_files);
     }
     report.finish(groups);
     Ok(report)
 }
 
-/// One of the versions, with what both need.
-fn version(args: &DiffArgs, of: &PathBuf, stdin: &mut dyn Read) -> Result<Setup, CliError> {
-    let paths: Vec<PathBuf> = [of].into_iter().chain(&args.with).cloned().collect();
+/// Reads one version, with the objects that both versions use.
+fn version(
+    args: &DiffArgs,
+    version_path: &PathBuf,
+    stdin: &mut dyn Read,
+) -> Result<Setup, CliError> {
+    let paths: Vec<PathBuf> = [version_path]
+        .into_iter()
+        .chain(&args.with)
+        .cloned()
+        .collect();
     let sources = Sources {
         paths: &paths,
         crds: &args.crds,
@@ -178,9 +187,9 @@ fn version(args: &DiffArgs, of: &PathBuf, stdin: &mut dyn Read) -> Result<Setup,
     Setup::read(&sources, &BTreeSet::new(), stdin)
 }
 
-/// The policies that one version alone has.
-fn one_sided(pairs: &[Pair]) -> Vec<OneSided> {
-    let of_pair = |pair: &Pair| {
+/// Returns the policies that exist in only one version.
+fn one_sided(pairs: &[PolicyPair]) -> Vec<OneSided> {
+    let one_sided = |pair: &PolicyPair| {
         let version = match pair.sides {
             [Some(_), None] => "old",
             [None, Some(_)] => "new",
@@ -191,12 +200,12 @@ fn one_sided(pairs: &[Pair]) -> Vec<OneSided> {
             version,
         })
     };
-    pairs.iter().filter_map(of_pair).collect()
+    pairs.iter().filter_map(one_sided).collect()
 }
 
-/// The policies of both versions, each with the index of its pair.
-fn of_both<'a>(
-    pairs: &[Pair],
+/// Returns the policies of both versions, each with the index of its pair.
+fn policies_of_both<'a>(
+    pairs: &[PolicyPair],
     before: &'a PolicySet<'_>,
     after: &'a PolicySet<'_>,
 ) -> Vec<(usize, &'a ValidatingAdmissionPolicy)> {
@@ -210,22 +219,22 @@ fn of_both<'a>(
     found
 }
 
-/// Reports whether the object is one of those that say what is decided, and not one that is decided about.
-fn is_of_policies(item: &Item) -> bool {
+/// Returns true if the object is part of the policies' definition, so that policies are not evaluated for it.
+fn is_policy_input(item: &Item) -> bool {
     let group = item
         .value
         .as_ref()
         .ok()
         .and_then(|value| value.get("apiVersion")?.as_str());
-    let group = group.and_then(|of| Some(of.split_once('/')?.0));
+    let group = group.and_then(|version| Some(version.split_once('/')?.0));
     matches!(
         group,
         Some("admissionregistration.k8s.io" | "vap-status.dev" | "apiextensions.k8s.io")
     )
 }
 
-/// The policy of that index as it is written.
-fn written<'a>(
+/// Returns the policy with this index.
+fn policy_object<'a>(
     policy_set: &PolicySet<'a>,
     n: Option<usize>,
 ) -> Option<&'a ValidatingAdmissionPolicy> {
@@ -233,8 +242,8 @@ fn written<'a>(
     policy.map(|policy| &policy.object.value)
 }
 
-/// The policies of both policy sets by their names.
-fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<Pair> {
+/// Returns the policies of both sets by name.
+fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
     let mut by_name: BTreeMap<String, [Option<usize>; 2]> = BTreeMap::new();
     for (n, policy) in before.policies.iter().enumerate() {
         let [old, _] = by_name.entry(policy.key()).or_default();
@@ -246,23 +255,26 @@ fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<Pair> {
     }
     let pair = |(name, sides): (String, [Option<usize>; 2])| {
         let [of_old, of_new] = sides;
-        Pair {
+        PolicyPair {
             name,
             sides,
             refusals: [(before, of_old), (after, of_new)].map(|(policy_set, n)| {
                 let policy = n.and_then(|n| policy_set.policies.get(n));
                 policy.and_then(|policy| policy.refusal.clone())
             }),
-            pairs: Pairs::new(written(before, of_old), written(after, of_new)),
+            pairs: ValidationPairs::new(
+                policy_object(before, of_old),
+                policy_object(after, of_new),
+            ),
         }
     };
     by_name.into_iter().map(pair).collect()
 }
 
-/// Compares what both versions decide about the cases of a probe.
-fn of_probe(
+/// Compares the decisions for the cases of a probe.
+fn compare_probe(
     probe: &Probe,
-    pairs: &[Pair],
+    pairs: &[PolicyPair],
     (before, after): (&PolicySet<'_>, &PolicySet<'_>),
     groups: &mut Groups,
     report: &mut DiffReport,
@@ -291,15 +303,15 @@ fn of_probe(
             let Some(outcome) = &result.outcome else {
                 return Err(result.status.difference.unwrap_or_default());
             };
-            let mut of_case = audit::result_of(0, policy, Operation::default(), outcome);
+            let mut policy_result = audit::policy_result(0, policy, Operation::default(), outcome);
             if let Some(mutated) = &result.mutated {
-                of_case.mutate(mutated);
+                policy_result.mutate(mutated);
             }
-            let is_asked = outcome.not_asked.is_none()
+            let is_matched = outcome.not_asked.is_none()
                 && (outcome.denial.is_some()
                     || !outcome.evaluations.is_empty()
                     || !outcome.errors.is_empty());
-            Ok(is_asked.then_some(of_case))
+            Ok(is_matched.then_some(policy_result))
         };
         let [of_old, of_new] = pair.sides;
         match (decided(before, of_old), decided(after, of_new)) {
@@ -328,52 +340,53 @@ fn side<'a>(
     }
 }
 
-/// Compares decisions about objects.
+/// Compares decisions for objects.
 struct Differ<'a> {
     auditors: [Auditor<'a>; 2],
-    pairs: &'a [Pair],
+    pairs: &'a [PolicyPair],
     groups: &'a mut Groups,
     report: &'a mut DiffReport,
 }
 
 impl Differ<'_> {
-    /// Compares what is decided about the objects of files; beside the policies are also those of both versions.
-    fn of_files(&mut self, paths: &[PathBuf], stdin: &mut dyn Read, is_beside: bool) {
+    /// Compares the decisions for the objects of files. With `shares_files`, the files also contain the policies of
+    /// both versions.
+    fn compare_files(&mut self, paths: &[PathBuf], stdin: &mut dyn Read, shares_files: bool) {
         let all: Vec<usize> = (0..self.pairs.len()).collect();
         let mut batch = Vec::new();
-        // A file that both versions are beside is read once.
+        // A file that both versions share is read once.
         let mut seen = BTreeSet::new();
         audit::read_files(paths, stdin, &mut |item| {
             let place = item.place.as_ref();
-            let is_new = place.is_none_or(|place| !is_beside || seen.insert(place.clone()));
-            if is_new && !(is_beside && is_of_policies(&item)) {
+            let is_new = place.is_none_or(|place| !shares_files || seen.insert(place.clone()));
+            if is_new && !(shares_files && is_policy_input(&item)) {
                 batch.push(item);
             }
             if batch.len() >= BATCH {
-                self.judge(&batch, &all);
+                self.evaluate(&batch, &all);
                 batch.clear();
             }
         });
-        self.judge(&batch, &all);
+        self.evaluate(&batch, &all);
     }
 
-    fn judge(&mut self, items: &[Item], of_pairs: &[usize]) {
-        let pairs: Vec<&Pair> = of_pairs.iter().filter_map(|n| self.pairs.get(*n)).collect();
+    fn evaluate(&mut self, items: &[Item], of_pairs: &[usize]) {
+        let pairs: Vec<&PolicyPair> = of_pairs.iter().filter_map(|n| self.pairs.get(*n)).collect();
         let (old, new): (Vec<_>, Vec<_>) = pairs.iter().map(|pair| pair.sides.into()).unzip();
         let [old, new]: [Vec<usize>; 2] =
             [old, new].map(|side: Vec<Option<usize>>| side.into_iter().flatten().collect());
         let [of_old, of_new] = &self.auditors;
-        let judged = parallel::map(items, |item| {
-            (of_old.judge(item, &old), of_new.judge(item, &new))
+        let results = parallel::map(items, |item| {
+            (of_old.evaluate(item, &old), of_new.evaluate(item, &new))
         });
-        for (old, new) in judged {
+        for (old, new) in results {
             self.add(&pairs, &old, &new);
         }
     }
 
-    fn add(&mut self, pairs: &[&Pair], old: &Judged, new: &Judged) {
+    fn add(&mut self, pairs: &[&PolicyPair], old: &ObjectResult, new: &ObjectResult) {
         self.report.summary.objects += 1;
-        let (name, place) = words(&new.id);
+        let (name, place) = describe(&new.id);
         let (of_old, of_new) = match (&old.results, &new.results) {
             (Ok(of_old), Ok(of_new)) => (of_old, of_new),
             (Err(why), _) | (_, Err(why)) => {
@@ -393,7 +406,7 @@ impl Differ<'_> {
             let mut both = [before, now].into_iter().flatten();
             if let Some(why) = both.find_map(|it| it.undecided.as_ref()) {
                 let place = place.as_ref().map(|place| format!(" ({place})"));
-                let reason = format!("not by {}: {why}", pair.name);
+                let reason = format!("not evaluated by {}: {why}", pair.name);
                 self.report
                     .unread(format!("{name}{}", place.unwrap_or_default()), &reason);
                 continue;
@@ -408,8 +421,8 @@ impl Differ<'_> {
     }
 }
 
-/// An object in words, and its place.
-fn words(id: &ObjectId) -> (String, Option<String>) {
+/// Returns the description of an object, and its location.
+fn describe(id: &ObjectId) -> (String, Option<String>) {
     let name = match id.namespace.as_str() {
         "" => id.name.clone(),
         namespace => format!("{namespace}/{}", id.name),

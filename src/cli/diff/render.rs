@@ -1,4 +1,4 @@
-//! Differences of decisions as text for people.
+//! Renders the differences of decisions as text.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
 use crate::cli::text::clean;
 
-/// The subjects that are named of a group.
+/// The maximum number of listed subjects of a group.
 const MAX_SUBJECTS: usize = 5;
 
-/// The problems, the differences by policy and cause, and the counts.
+/// Renders the problems, the differences by policy and cause, and the counts.
 #[must_use]
 pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     let mut out = String::new();
@@ -57,7 +57,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
             let _ = writeln!(out, "{}", painted(&clean(&group.policy), BOLD, terminal));
             last = Some(&group.policy);
         }
-        of_group(&mut out, group, terminal);
+        render_group(&mut out, group, terminal);
         out.push('\n');
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
@@ -67,8 +67,8 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
 fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
     write_wrapped(out, &cause(&group.cause), "  ", terminal);
     let counts = [
-        (group.denied, "denied that was allowed"),
-        (group.allowed, "allowed that was denied"),
+        (group.denied, "denied now, allowed before"),
+        (group.allowed, "allowed now, denied before"),
         (group.same, "with the same decision"),
     ];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0);
@@ -89,7 +89,7 @@ fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
     more(out, n.saturating_sub(shown), "    ", terminal);
 }
 
-/// A cause in words.
+/// Returns the description of a cause.
 fn cause(cause: &Cause) -> String {
     let short = |field: &Option<String>| {
         let field = field.as_deref().unwrap_or_default();
@@ -108,13 +108,13 @@ fn cause(cause: &Cause) -> String {
         CauseKind::MatchCondition => format!("match conditions: {change}"),
         CauseKind::Validation => format!("{field}: {change}"),
         CauseKind::ValidationAdded => format!("{new} is new: {}", cause.new),
-        CauseKind::ValidationRemoved => format!("{old} is gone: it was {}", cause.old),
+        CauseKind::ValidationRemoved => format!("{old} is removed: it was {}", cause.old),
         CauseKind::Message => format!("{field}, message: {change}"),
         CauseKind::Failure => {
             let field = if new.is_empty() { old } else { new };
             format!("{field}: error: {change}")
         }
-        CauseKind::Mutation => format!("the object after it: {change}"),
+        CauseKind::Mutation => format!("the mutated object: {change}"),
         CauseKind::Actions => format!("actions of bindings, or failurePolicy: {change}"),
     }
 }
@@ -123,31 +123,31 @@ fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
     if n > 0 {
         write_wrapped(
             out,
-            &format!("and {n} more; `-o json` names up to 100"),
+            &format!("and {n} more; `-o json` lists up to 100"),
             indent,
             terminal,
         );
     }
 }
 
-/// The last line.
+/// Renders the last line.
 fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let parts = [
-        (summary.denied, "denied that was allowed", RED),
-        (summary.allowed, "allowed that was denied", YELLOW),
+        (summary.denied, "denied now, allowed before", RED),
+        (summary.allowed, "allowed now, denied before", YELLOW),
         (summary.same, "with the same decision", YELLOW),
         (summary.unread, "not compared", YELLOW),
     ];
     let parts = counts(parts, terminal);
-    let came_to = match (parts.as_slice(), summary.objects + summary.cases) {
+    let result = match (parts.as_slice(), summary.objects + summary.cases) {
         ([], _) if summary.policies == 0 => painted(
             "nothing to compare: name two versions of a policy",
             YELLOW,
             terminal,
         ),
         ([], 0) => painted(
-            "nothing to compare them by: name probes or objects",
+            "nothing to evaluate the policies for: name probes or objects",
             YELLOW,
             terminal,
         ),
@@ -155,7 +155,7 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         (parts, _) => parts.join(", "),
     };
     format!(
-        "{} compared by {} and {}: {came_to}",
+        "{} compared for {} and {}: {result}",
         policies(summary.policies),
         count(summary.cases, "case"),
         count(summary.objects, "object")

@@ -1,4 +1,4 @@
-//! Differences grouped by what they come from, and the documented shape of `-o json`.
+//! Differences grouped by cause, and the documented format of `-o json`.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use super::compare::{Cause, CauseKind, Effect};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 
-/// The subjects that are named of a group.
+/// The maximum number of listed subjects of a group.
 const MAX_SUBJECTS: usize = 100;
 
-/// The subjects that are named of those that could not be asked about.
+/// The maximum number of listed subjects that could not be evaluated.
 const MAX_UNREAD: usize = 100;
 
 /// Output of `kubectl vap diff -o json`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while
-/// `apiVersion` stays.
+/// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
+/// the same.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffReport {
@@ -25,20 +25,20 @@ pub struct DiffReport {
     pub api_version: &'static str,
     /// Always `DiffReport`.
     pub kind: &'static str,
-    /// The version of Kubernetes whose APIs are served, `1.36`.
+    /// The Kubernetes version whose APIs are served, such as `1.36`.
     pub kubernetes: String,
-    /// The address of the cluster, where one was asked.
+    /// The address of the cluster, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// The counts.
     pub summary: Summary,
-    /// Problems with the input, and what could not be read of a cluster.
+    /// Problems with the input, and data of the cluster that could not be read.
     pub findings: Vec<Finding>,
-    /// The policies that one version alone has.
+    /// The policies that exist in only one version.
     pub one_sided: Vec<OneSided>,
     /// The differences, by policy and cause.
     pub groups: Vec<Group>,
-    /// The first of what could not be read or evaluated.
+    /// The first subjects that could not be read or evaluated.
     pub unread: Vec<Unread>,
 }
 
@@ -48,15 +48,15 @@ pub struct DiffReport {
 pub struct Summary {
     /// Policies, by name.
     pub policies: usize,
-    /// Objects that both versions were asked about.
+    /// Objects that both versions were evaluated for.
     pub objects: u64,
     /// Cases of probes.
     pub cases: u64,
-    /// Subjects that a policy denies and did not.
+    /// Subjects that a policy denies now and allowed before.
     pub denied: u64,
-    /// Subjects that a policy allows and did not.
+    /// Subjects that a policy allows now and denied before.
     pub allowed: u64,
-    /// Subjects with the same decision for other reasons or with other words.
+    /// Subjects with the same decision, but other reasons or messages.
     pub same: u64,
     /// Subjects that could not be read or evaluated.
     pub unread: u64,
@@ -64,7 +64,7 @@ pub struct Summary {
     pub errors: usize,
 }
 
-/// A policy that one version alone has.
+/// A policy that exists in only one version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OneSided {
@@ -80,41 +80,41 @@ pub struct OneSided {
 pub struct Group {
     /// The policy.
     pub policy: String,
-    /// Where the differences come from; of messages, those of the first subject.
+    /// The cause. Messages are those for the first subject.
     pub cause: Cause,
-    /// How many subjects are denied that were not.
+    /// The number of subjects that are denied now and were allowed before.
     pub denied: u64,
-    /// How many are allowed that were not.
+    /// The number of subjects that are allowed now and were denied before.
     pub allowed: u64,
-    /// How many have the same decision.
+    /// The number of subjects with the same decision.
     pub same: u64,
-    /// The first of the subjects.
+    /// The first subjects.
     pub subjects: Vec<Subject>,
 }
 
-/// Subject of a decision.
+/// The subject of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// An object, `Deployment team/web`, or a case, `probe replicas, case many`.
+    /// An object such as `Deployment team/web`, or a case such as `probe replicas, case many`.
     pub name: String,
-    /// The file and line, where there are any.
+    /// The file and line, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The effect.
     pub effect: Effect,
 }
 
-/// Something that could not be read or evaluated.
+/// A subject that could not be read or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unread {
-    /// Its name, with its place.
+    /// The name and location.
     pub name: String,
     /// The reason.
     pub reason: String,
 }
 
-/// Groups by policy and cause, while they are filled.
+/// A builder for groups by policy and cause.
 #[derive(Debug, Default)]
 pub(super) struct Groups(BTreeMap<(String, CauseKind, [String; 4]), Group>);
 
@@ -134,7 +134,7 @@ impl Groups {
         }
         for cause in causes {
             let field = |field: &Option<String>| field.clone().unwrap_or_default();
-            // Messages are as many as there are objects.
+            // Messages may differ for each object, and are not part of the key.
             let (old, new) = match cause.kind {
                 CauseKind::Message | CauseKind::Failure => Default::default(),
                 _ => (cause.old.clone(), cause.new.clone()),
@@ -170,7 +170,7 @@ impl Groups {
 }
 
 impl DiffReport {
-    /// Notes what could not be read or evaluated.
+    /// Adds a subject that could not be read or evaluated.
     pub(super) fn unread(&mut self, name: String, reason: &str) {
         self.summary.unread += 1;
         if self.unread.len() < MAX_UNREAD {
@@ -181,14 +181,14 @@ impl DiffReport {
         }
     }
 
-    /// Counts what is left.
+    /// Adds the groups, and counts the errors.
     pub(super) fn finish(&mut self, groups: Groups) {
         self.groups = groups.into_vec();
         let is_error = |found: &&Finding| found.severity == Severity::Error;
         self.summary.errors = self.findings.iter().filter(is_error).count();
     }
 
-    /// The exit status, as of diff(1).
+    /// Returns the exit status, as in diff(1).
     #[must_use]
     pub fn exit(&self) -> Exit {
         let summary = &self.summary;

@@ -55,7 +55,7 @@ pub struct EvalArgs {
     pub resource: Option<String>,
     /// The user of the request.
     #[command(flatten)]
-    pub asks: Asks,
+    pub user: UserArgs,
     /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
@@ -97,7 +97,7 @@ pub enum EvalOutput {
 
 /// The user of a request, which policies see as `request.userInfo`.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Asks {
+pub struct UserArgs {
     /// The user in request.userInfo [default: system:anonymous]
     #[arg(long, value_name = "USER")]
     pub request_user: Option<String>,
@@ -106,9 +106,9 @@ pub struct Asks {
     pub request_group: Vec<String>,
 }
 
-impl Asks {
+impl UserArgs {
     /// Returns the user, or `None` if the flag is not set.
-    pub(in crate::cli) fn user(&self) -> Option<UserInfo> {
+    pub(in crate::cli) fn user_info(&self) -> Option<UserInfo> {
         Some(UserInfo {
             username: self.request_user.clone()?,
             groups: self.request_group.clone(),

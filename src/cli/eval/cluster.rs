@@ -183,11 +183,11 @@ async fn mutating(
             continue;
         }
         let resources = served.mapper.resources.iter();
-        let of_name = resources.filter(|it| {
+        let candidates = resources.filter(|it| {
             it.gvr.group == "admissionregistration.k8s.io" && it.gvr.resource == plural
         });
         let rank = |it: &&ApiResource| VERSIONS.iter().position(|of| *of == it.gvr.version);
-        let Some(resource) = of_name.min_by_key(|it| rank(it).unwrap_or(VERSIONS.len())) else {
+        let Some(resource) = candidates.min_by_key(|it| rank(it).unwrap_or(VERSIONS.len())) else {
             continue;
         };
         let listed = match all(connected, resource).await {
@@ -196,8 +196,8 @@ async fn mutating(
                 asked.gaps.push(Gap {
                     message: format!("the {plural} cannot be read: {}", live::one_line(&error)),
                     help: format!(
-                        "ask for `list` on {plural}.admissionregistration.k8s.io; without them objects are taken as \
-                         they are before mutations"
+                        "ask for `list` on {plural}.admissionregistration.k8s.io; without them, objects are evaluated \
+                         before mutations"
                     ),
                     is_fatal: false,
                 });
@@ -270,7 +270,7 @@ pub(in crate::cli) async fn read(
         if let Err(why) = &listed {
             asked.gaps.push(Gap {
                 message: format!("the params {} cannot be read: {why}", kind.kind),
-                help: "policies that read them are taken as the API server takes them without"
+                help: "policies that read them are evaluated as by an API server that cannot read the params"
                     .to_owned(),
                 is_fatal: true,
             });

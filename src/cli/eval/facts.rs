@@ -54,26 +54,26 @@ pub(in crate::cli) fn from_policy(compiled: &CompiledPolicy) -> BTreeSet<Request
 fn add_facts(ast: &Ast, facts: &mut BTreeSet<RequestFact>) {
     let reads = Reads::new(ast);
     let fields = reads.fields(&[Input::Request]);
-    let of_input = [
+    let input_facts = [
         (Input::OldObject, RequestFact::OldObject),
         (Input::NamespaceObject, RequestFact::NamespaceObject),
         (Input::Params, RequestFact::Params),
         (Input::Authorizer, RequestFact::Authorizer),
     ];
-    let of_input = of_input
+    let input_facts = input_facts
         .into_iter()
         .filter(|(input, _)| reads.has(&[*input]));
-    facts.extend(of_input.map(|(_, fact)| fact));
-    let of_request = [
+    facts.extend(input_facts.map(|(_, fact)| fact));
+    let request_facts = [
         ("userInfo", RequestFact::User),
         ("operation", RequestFact::Operation),
         ("options", RequestFact::Options),
         ("dryRun", RequestFact::Options),
     ];
-    let of_request = of_request
+    let request_facts = request_facts
         .into_iter()
         .filter(|(name, _)| fields.contains(name));
-    facts.extend(of_request.map(|(_, fact)| fact));
+    facts.extend(request_facts.map(|(_, fact)| fact));
 }
 
 #[cfg(test)]

@@ -72,12 +72,12 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .cluster_inputs
         .as_ref()
         .is_some_and(|cluster_inputs| cluster_inputs.has_bindings);
-    let of_policy = |policy: &PreparedPolicy<'_>, request: &Request| {
+    let policy_eval = |policy: &PreparedPolicy<'_>, request: &Request| {
         if let Some(why) = &policy.refusal {
             return PolicyEval::without(policy, Verdict::Refused, why.clone());
         }
         if policy.is_live && policy.is_unbound && has_bindings {
-            let why = "it has no binding, and decides nothing".to_owned();
+            let why = "it has no binding, so it is not evaluated".to_owned();
             return PolicyEval::without(policy, Verdict::NotBound, why);
         }
         let result = evaluate(policy, request, &policy_set);
@@ -86,10 +86,10 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     let is_mutating = |policy: &&PreparedPolicy<'_>| policy.mutating.is_some();
     let mutating: Vec<&PreparedPolicy<'_>> =
         policy_set.policies.iter().filter(is_mutating).collect();
-    let evals = mutating.iter().map(|policy| of_policy(policy, &request));
+    let evals = mutating.iter().map(|policy| policy_eval(policy, &request));
     let evals: Vec<PolicyEval> = evals.collect();
     // Validating policies are evaluated for the mutated object.
-    let mutated = mutations::of_all(&mutating, &evals, &request, &policy_set);
+    let mutated = mutations::mutated_object(&mutating, &evals, &request, &policy_set);
     let (after, mutation) = match mutated {
         Ok(after) => (after, None),
         Err(why) => (None, Some(why)),
@@ -103,7 +103,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .policies
         .iter()
         .filter(|policy| policy.mutating.is_none());
-    let policies = validating.map(|policy| of_policy(policy, request));
+    let policies = validating.map(|policy| policy_eval(policy, request));
     let policies: Vec<PolicyEval> = policies.collect();
     findings.extend(hints(&setup, &policy_set, evals.iter().chain(&policies)));
     let mut report = EvalReport {
@@ -134,13 +134,13 @@ fn hints<'a>(
         .filter(|eval| eval.kind.is_none() && eval.verdict == Verdict::NotMatched)
         .map(|eval| eval.name.as_str())
         .collect();
-    let of_files = policy_set.policies.iter().filter(|policy| !policy.is_live);
-    let of_files = of_files
+    let from_files = policy_set.policies.iter().filter(|policy| !policy.is_live);
+    let from_files = from_files
         .filter(|policy| policy.mutating.is_none() && unmatched.contains(policy.name))
         .flat_map(|policy| {
             check::policy::check(policy.object, &[], &setup.known, Profile::Upstream).findings
         });
-    let mut found: Vec<Finding> = of_files
+    let mut found: Vec<Finding> = from_files
         .filter(|found| matches!(found.rule, Rule::UnservedResource | Rule::UnknownResource))
         .map(|found| Finding {
             severity: Severity::Warning,
@@ -150,7 +150,7 @@ fn hints<'a>(
     if setup.cluster_inputs.is_some() {
         return found;
     }
-    let of_sort = |is_mutating: bool| {
+    let policies_of_kind = |is_mutating: bool| {
         let policies = policy_set.policies.iter();
         let policies = policies.filter(move |policy| policy.mutating.is_some() == is_mutating);
         policies
@@ -158,8 +158,8 @@ fn hints<'a>(
             .collect::<BTreeSet<&str>>()
     };
     let bindings = [
-        (&setup.input.bindings, of_sort(false)),
-        (&setup.input.mutating_bindings, of_sort(true)),
+        (&setup.input.bindings, policies_of_kind(false)),
+        (&setup.input.mutating_bindings, policies_of_kind(true)),
     ];
     for (bindings, policies) in bindings {
         for binding in bindings {
@@ -168,7 +168,7 @@ fn hints<'a>(
                 continue;
             }
             let place = binding.place_of_field("spec.policyName");
-            let message = format!("the policy `{name}` is not among the input");
+            let message = format!("the policy `{name}` is not in the input");
             let rule = Rule::UnknownPolicy;
             let mut of_binding = object_finding(binding, Severity::Warning, rule, &message, place);
             let meant = nearest(name, policies.iter().copied());
@@ -177,8 +177,8 @@ fn hints<'a>(
                 None => "a binding alone decides nothing: name the file of its policy as well"
                     .to_owned(),
             });
-            of_binding.field_ref = Some("spec.policyName".to_owned());
-            found.push(of_binding);
+            unknown_policy.field_ref = Some("spec.policyName".to_owned());
+            found.push(unknown_policy);
         }
     }
     found
@@ -233,7 +233,7 @@ pub(super) fn run_case(
             Err(why) => Err(why.clone()),
         },
         namespaces: &policy_set.namespaces,
-        authorizer: Err("nobody answers for the cluster here".to_owned()),
+        authorizer: Err("authorization checks are not available without a cluster".to_owned()),
         mapper: &policy_set.known.mapper,
         schemas: policy_set.known,
         refusal: policy.refusal.as_deref(),
@@ -251,7 +251,7 @@ pub(super) fn run_case(
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         run::pending(
             case,
-            "the evaluation broke off on an error of kubectl-vap; please report it",
+            "the evaluation failed with an internal error in kubectl-vap; please report it",
         )
     })
 }

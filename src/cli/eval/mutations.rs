@@ -18,18 +18,20 @@ use crate::probe::run::{self, case_namespaces};
 ///
 /// # Errors
 /// Returns the reason why the object is unknown.
-pub(super) fn of_all(
+pub(super) fn mutated_object(
     policies: &[&PreparedPolicy<'_>],
     evals: &[PolicyEval],
     request: &Request,
     policy_set: &PolicySet<'_>,
 ) -> Result<Option<MutatedObject>, String> {
-    let of = |verdict: Verdict| evals.iter().find(move |eval| eval.verdict == verdict);
-    if let Some(eval) = of(Verdict::Unknown).or_else(|| of(Verdict::Refused)) {
+    let with_verdict = |verdict: Verdict| evals.iter().find(move |eval| eval.verdict == verdict);
+    if let Some(eval) = with_verdict(Verdict::Unknown).or_else(|| with_verdict(Verdict::Refused)) {
         let name = &eval.name;
-        return Err(format!("what the mutating policy {name} does is not known"));
+        return Err(format!(
+            "the result of the mutating policy {name} is unknown"
+        ));
     }
-    if of(Verdict::Mutated).is_none() {
+    if with_verdict(Verdict::Mutated).is_none() {
         return Ok(None);
     }
     let known = policy_set.known;
@@ -41,8 +43,8 @@ pub(super) fn of_all(
         known,
     )?
     .request;
-    let asked = run::admission_request(&prepared, &known.mapper)?;
-    let asks = policies
+    let admission_request = run::admission_request(&prepared, &known.mapper)?;
+    let applicable = policies
         .iter()
         .zip(evals)
         .filter(|(_, eval)| !matches!(eval.verdict, Verdict::NotBound | Verdict::NotMatched));
@@ -58,14 +60,23 @@ pub(super) fn of_all(
             })
         })
         .collect();
-    let namespaces = case_namespaces(&prepared, &asked.namespace, &policy_set.namespaces);
+    let namespaces = case_namespaces(
+        &prepared,
+        &admission_request.namespace,
+        &policy_set.namespaces,
+    );
     let none = ParamList::default();
     let authorizer = Arc::new(AuthorizerList(Vec::new()));
     let mut context = ReviewContext::new(&none, &namespaces, authorizer);
     let object = prepared.object.as_ref();
     let outcome = policy_set.limit.run(|is_cancelled| {
         context.is_cancelled = Some(Arc::clone(is_cancelled));
-        together(&bound, &policy_set.kinds, (&asked, object), &context)
+        together(
+            &bound,
+            &policy_set.kinds,
+            (&admission_request, object),
+            &context,
+        )
     })??;
     if let Some(denial) = outcome.denial {
         return Err(format!(

@@ -14,7 +14,7 @@ use crate::cli::check::finding::Finding;
 use crate::cli::check::known::Known;
 use crate::cli::input::{Input, Object};
 use crate::cli::test::cluster::{self, mutating_key};
-use crate::cli::test::refusal;
+use crate::cli::test::rejection;
 use crate::cli::time_limit::TimeLimit;
 use crate::policy;
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
@@ -100,7 +100,7 @@ impl<'a> PolicySet<'a> {
             cluster_inputs.map_or(usize::MAX, |cluster_inputs| cluster_inputs.n_own_policies);
         let own = input.policies.iter().take(n_own);
         let own: BTreeSet<&str> = own.filter_map(|policy| policy.name()).collect();
-        let mut refusals = refusal::of_policies(input, known, &own, findings);
+        let mut rejections = rejection::check_policies(input, known, &own, findings);
         let policies = input.policies.iter().enumerate();
         let policies = policies.map(|(n, object)| {
             let compiled = CompiledPolicy::new(&object.value);
@@ -123,9 +123,9 @@ impl<'a> PolicySet<'a> {
             .map(|policy| mutating_key(policy.shared.name().unwrap_or_default()))
             .collect();
         let own: BTreeSet<&str> = own.iter().map(String::as_str).collect();
-        refusal::of_mutating_policies(input, known, &own, findings, &mut refusals);
+        rejection::check_mutating_policies(input, known, &own, findings, &mut rejections);
         for (n, policy) in input.mutating_policies.iter().enumerate() {
-            let (compiled, mutating) = cluster::ready(policy);
+            let (compiled, mutating) = cluster::prepare_mutating(policy);
             let bindings = &input.mutating_bindings;
             let mut prepared = PreparedPolicy::new(
                 &policy.shared,
@@ -140,14 +140,14 @@ impl<'a> PolicySet<'a> {
             policies.push(prepared);
         }
         for prepared in policies.iter_mut().filter(|prepared| !prepared.is_live) {
-            prepared.refusal = refusals.get(&prepared.key()).cloned();
+            prepared.refusal = rejections.get(&prepared.key()).cloned();
         }
         let mut namespaces = BTreeMap::new();
-        let of_cluster = cluster_inputs
+        let cluster_namespaces = cluster_inputs
             .into_iter()
             .flat_map(|cluster_inputs| &cluster_inputs.namespaces);
-        let of_files = input.namespaces.iter().map(|object| &object.value);
-        for namespace in of_cluster.chain(of_files) {
+        let file_namespaces = input.namespaces.iter().map(|object| &object.value);
+        for namespace in cluster_namespaces.chain(file_namespaces) {
             let namespace = Namespace::new(namespace);
             namespaces.insert(namespace.name().to_owned(), namespace);
         }
@@ -172,11 +172,12 @@ impl<'a> PreparedPolicy<'a> {
     ) -> Self {
         let name = object.name().unwrap_or_default();
         let param_kind = policy::param_kind(&object.value);
-        let of_policy = bindings
+        let policy_bindings = bindings
             .iter()
             .filter(|it| it.value.spec.policy_name == name);
         // If several bindings have the same name, the last one wins, as with `kubectl apply`.
-        let named = of_policy.map(|it| (it.name().unwrap_or_default(), Binding::new(&it.value)));
+        let named =
+            policy_bindings.map(|it| (it.name().unwrap_or_default(), Binding::new(&it.value)));
         let named: BTreeMap<&str, Binding> = named.collect();
         let mut bindings: Vec<Binding> = named.into_values().collect();
         let is_unbound = bindings.is_empty();
@@ -254,7 +255,7 @@ fn params(
     let Some(kind) = kind else {
         return (Ok(ParamList::default()), 0);
     };
-    let of_files = input.objects_of_kind(kind).count();
+    let n_file_params = input.objects_of_kind(kind).count();
     match cluster_inputs.and_then(|cluster_inputs| cluster_inputs.params.get(kind)) {
         // An object in a file replaces the object of the cluster that has the same name.
         Some(Ok(values)) => {
@@ -272,6 +273,6 @@ fn params(
             (Ok(ParamList::new(is_namespaced, objects)), n)
         }
         Some(Err(why)) => (Err(why.clone()), 0),
-        None => (cluster::params(input, known, Some(kind)), of_files),
+        None => (cluster::params(input, known, Some(kind)), n_file_params),
     }
 }

@@ -1,4 +1,4 @@
-//! Decisions of policies about a request, as text for people.
+//! Renders the decisions of policies for a request as text.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use crate::cli::test::render::{GREEN, diff, render_trace};
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
 
-/// The column at which all begins that is said of a policy.
+/// The indentation of the details of a policy.
 const INDENT: &str = "           ";
 
-/// Renders the problems, the request, the policies that were asked, and the summary; `is_verbose` adds policies that do
-/// not match, and the values of all that was evaluated.
+/// Renders the problems, the request, the policies that match, and the summary. `is_verbose` adds policies that do not
+/// match, and the values of all subexpressions.
 #[must_use]
 pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
@@ -40,7 +40,7 @@ pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String
     }
     for policy in &report.policies {
         if is_verbose || !matches!(policy.verdict, Verdict::NotMatched) {
-            of_policy(&mut out, policy, terminal, is_verbose);
+            render_policy(&mut out, policy, terminal, is_verbose);
         }
     }
     let has_validating = report.policies.iter().any(|policy| policy.kind.is_none());
@@ -48,32 +48,28 @@ pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String
         let _ = writeln!(
             out,
             "{}: {}\n",
-            painted(
-                "the object after all mutating policies is not known",
-                YELLOW,
-                terminal
-            ),
+            painted("the mutated object is unknown", YELLOW, terminal),
             clean(why)
         );
     } else if report.mutated.is_some() && has_validating {
         let _ = writeln!(
             out,
-            "validating policies were asked about the object after all mutating policies\n"
+            "validating policies were evaluated for the mutated object\n"
         );
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
 }
 
-fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbose: bool) {
+fn render_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbose: bool) {
     let (word, color) = match policy.verdict {
         Verdict::Mutated => ("mutates", GREEN),
         Verdict::Unchanged => ("unchanged", GREEN),
         Verdict::Denied => ("DENIED", RED),
         Verdict::Allowed => ("allowed", GREEN),
-        Verdict::Excluded | Verdict::NotMatched | Verdict::NotBound => ("not asked", BOLD),
+        Verdict::Excluded | Verdict::NotMatched | Verdict::NotBound => ("skipped", BOLD),
         Verdict::Unknown => ("UNKNOWN", YELLOW),
-        Verdict::Refused => ("REFUSED", YELLOW),
+        Verdict::Refused => ("REJECTED", YELLOW),
     };
     let padding = " ".repeat(INDENT.len().saturating_sub(word.len()));
     let word = painted(word, color, terminal);
@@ -81,10 +77,10 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     let _ = writeln!(out, "{word}{padding}{name} ({file}:{})", policy.line);
     let max = terminal.width.unwrap_or(usize::MAX);
     let room = max.saturating_sub(INDENT.len()).max(20);
-    let mut said = vec![policy.why.clone()];
+    let mut lines = vec![policy.why.clone()];
     if policy.verdict == Verdict::Denied {
         let reason = policy.reason.as_deref().unwrap_or_default();
-        said.push(format!(
+        lines.push(format!(
             "reason: {reason} ({})",
             policy.code.unwrap_or_default()
         ));
@@ -99,9 +95,13 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     );
     let is_mutating = policy.kind.is_some();
     if policy.is_binding_implied && is_asked {
-        let does = if is_mutating { "" } else { "denies and " };
-        said.push(format!(
-            "no binding is known: taken as bound by one that {does}matches all"
+        let action = if is_mutating {
+            ""
+        } else {
+            " with the action Deny"
+        };
+        lines.push(format!(
+            "no binding is known: evaluated as if bound to all resources{action}"
         ));
     }
     for binding in &policy.bindings {
@@ -112,36 +112,37 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
             (None, false) => "does not match".to_owned(),
         };
         if !policy.is_binding_implied {
-            said.push(format!("binding {}: {does}", binding.name));
+            lines.push(format!("binding {}: {does}", binding.name));
         }
     }
     for evaluation in &policy.evaluations {
-        said.extend(of_evaluation(evaluation, policy.evaluations.len() > 1));
+        lines.extend(evaluation_lines(evaluation, policy.evaluations.len() > 1));
     }
-    said.extend(policy.mutations.iter().map(of_mutation));
-    // What is said already is not said again.
-    let is_said = |error: &&String| {
-        said.iter()
+    lines.extend(policy.mutations.iter().map(mutation_line));
+    // Messages that are already part of a line are not repeated.
+    let is_shown = |error: &&String| {
+        lines
+            .iter()
             .any(|line: &String| line.contains(error.as_str()))
     };
     let errors: Vec<_> = policy
         .errors
         .iter()
-        .filter(|error| !is_said(error))
+        .filter(|error| !is_shown(error))
         .collect();
-    said.extend(errors.into_iter().map(|error| format!("error: {error}")));
-    said.extend(
+    lines.extend(errors.into_iter().map(|error| format!("error: {error}")));
+    lines.extend(
         policy
             .warnings
             .iter()
             .map(|warning| format!("warning: {warning}")),
     );
     let annotations = policy.audit_annotations.iter();
-    said.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
+    lines.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
     if is_asked {
-        said.push(format!("cost: {}", policy.cost_used));
+        lines.push(format!("cost: {}", policy.cost_used));
     }
-    for text in said {
+    for text in lines {
         for line in wrap(&clean(&text), room, usize::MAX, "  ") {
             let _ = writeln!(out, "{INDENT}{line}");
         }
@@ -157,12 +158,12 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     out.push('\n');
 }
 
-/// A mutation in one line.
-fn of_mutation(mutation: &MutationReport) -> String {
+/// Renders a mutation as one line.
+fn mutation_line(mutation: &MutationReport) -> String {
     let params = mutation.params.as_deref();
     let params = params.map(|params| format!(", params {params}"));
     let again = if mutation.is_reinvocation {
-        ", once more"
+        ", reinvoked"
     } else {
         ""
     };
@@ -179,15 +180,15 @@ fn of_mutation(mutation: &MutationReport) -> String {
     )
 }
 
-/// The expressions of an evaluation, one a line.
-fn of_evaluation(evaluation: &EvaluationReport, is_one_of_many: bool) -> Vec<String> {
-    let mut said = Vec::new();
+/// Renders the expressions of an evaluation, one per line.
+fn evaluation_lines(evaluation: &EvaluationReport, is_one_of_many: bool) -> Vec<String> {
+    let mut lines = Vec::new();
     if is_one_of_many || evaluation.params.is_some() {
         let params = evaluation
             .params
             .as_deref()
             .map(|params| format!(", params {params}"));
-        said.push(format!(
+        lines.push(format!(
             "under binding {}{}:",
             evaluation.binding,
             params.unwrap_or_default()
@@ -203,39 +204,39 @@ fn of_evaluation(evaluation: &EvaluationReport, is_one_of_many: bool) -> Vec<Str
             "" => String::new(),
             message => format!(": {message}"),
         };
-        said.push(format!(
+        lines.push(format!(
             "{}{}: {}{message}",
             expression.field_ref.trim_end_matches(".expression"),
             name.unwrap_or_default(),
             expression.result
         ));
     }
-    said
+    lines
 }
 
-/// The last line.
+/// Renders the last line.
 fn summary(report: &EvalReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let (word, color) = match report.decision {
         "Deny" => ("denied", RED),
         "Allow" => ("allowed", GREEN),
-        _ => ("not known", YELLOW),
+        _ => ("unknown", YELLOW),
     };
     let parts = [
         (summary.mutated, "mutated by"),
         (summary.denied, "denied by"),
         (summary.allowed, "allowed by"),
-        (summary.passed_over, "passed over by"),
+        (summary.passed_over, "skipped by"),
         (summary.unknown, "not evaluated by"),
     ];
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
     let parts: Vec<String> = parts.map(|(n, what)| format!("{what} {n}")).collect();
-    let of = match parts.as_slice() {
+    let counts = match parts.as_slice() {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),
     };
     format!(
-        "{}: {} asked for Kubernetes {}{of}",
+        "{}: {} evaluated for Kubernetes {}{counts}",
         painted(word, color, terminal),
         policies(summary.policies),
         report.kubernetes

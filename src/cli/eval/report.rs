@@ -1,4 +1,4 @@
-//! Decisions of policies about a request, and the documented shape of `-o json`.
+//! Decisions of policies for a request, and the documented format of `-o json`.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::probe::run::CaseResult;
 
 /// Output of `kubectl vap eval -o json`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while
-/// `apiVersion` stays.
+/// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
+/// the same.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalReport {
@@ -29,36 +29,37 @@ pub struct EvalReport {
     pub api_version: &'static str,
     /// Always `EvalReport`.
     pub kind: &'static str,
-    /// The version of Kubernetes whose APIs are served, `1.36`.
+    /// The Kubernetes version whose APIs are served, such as `1.36`.
     pub kubernetes: String,
-    /// The address of the cluster, where one was asked.
+    /// The address of the cluster, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The request; absent where none can be made of the input.
+    /// The request; absent if it cannot be built from the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestReport>,
-    /// `Allow`, `Deny`, or `Unknown` where no policy denies and something could not be evaluated or read.
+    /// `Allow`, `Deny`, or `Unknown` if no policy denies and some data could not be read or evaluated.
     pub decision: &'static str,
-    /// How many policies came to what.
+    /// The number of policies by result.
     pub summary: Summary,
-    /// Problems with the input, and what could not be read.
+    /// Problems with the input, and data that could not be read.
     pub findings: Vec<Finding>,
-    /// The policies: mutating ones, and after them validating ones, each in the order of the input.
+    /// The policies: first mutating, then validating ones, each in the order of the input.
     pub policies: Vec<PolicyEval>,
-    /// The object after all mutating policies, about which validating ones are asked; absent where none changes it.
+    /// The object after all mutating policies, for which validating policies are evaluated; absent if it does not
+    /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutated: Option<MutatedObject>,
-    /// Why that object is not known: validating policies are asked about the one of the request then.
+    /// The reason why that object is unknown. Validating policies are then evaluated for the object of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_mutated: Option<String>,
 }
 
-/// An object after mutations.
+/// A mutated object.
 #[derive(Clone, Debug, Serialize)]
 pub struct MutatedObject {
     /// The JSON patch from the object before the mutations.
     pub patch: Vec<Value>,
-    /// The same as a unified diff of YAML.
+    /// The change as a unified diff of YAML.
     pub change: String,
     /// The object.
     pub object: Value,
@@ -70,62 +71,62 @@ pub struct MutatedObject {
 pub struct RequestReport {
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: String,
-    /// The group and version, `apps/v1`.
+    /// The group and version, such as `apps/v1`.
     pub api_version: String,
-    /// The resource, `deployments`, with a subresource `deployments/scale`.
+    /// The resource, such as `deployments`, or `deployments/scale` with a subresource.
     pub resource: String,
     /// The kind of the object.
     pub kind: String,
-    /// The namespace; empty where there is none.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The name; one of those that the API server could make of `generateName` where it makes it.
+    /// The name. For an object with `generateName`, it is an example of a generated name.
     pub name: String,
     /// The user.
     pub user: String,
 }
 
-/// How many policies came to what.
+/// The number of policies by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// The policies.
+    /// All policies.
     pub policies: usize,
-    /// Those that deny.
+    /// Policies that deny the request.
     pub denied: usize,
-    /// Those that allow, having been asked.
+    /// Policies that match and allow the request.
     pub allowed: usize,
-    /// Mutating ones that change the object.
+    /// Mutating policies that change the object.
     pub mutated: usize,
-    /// Those that are not asked: their constraints, bindings or match conditions leave the request out.
+    /// Policies that do not apply because of their constraints, bindings or match conditions.
     pub passed_over: usize,
-    /// Those that could not be evaluated, or that the API server refuses.
+    /// Policies that could not be evaluated, or that the API server rejects.
     pub unknown: usize,
 }
 
-/// Verdicts of a policy.
+/// The result of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Verdict {
     /// A mutating policy changes the object.
     Mutated,
-    /// A mutating policy applies, and leaves the object as it is.
+    /// A mutating policy matches, but does not change the object.
     Unchanged,
-    /// It denies the request.
+    /// The policy denies the request.
     Denied,
-    /// It allows the request, with warnings perhaps.
+    /// The policy allows the request, possibly with warnings.
     Allowed,
-    /// A match condition leaves the request out.
+    /// A match condition is false.
     Excluded,
-    /// Its constraints do not match.
+    /// The match constraints do not match.
     NotMatched,
-    /// None of its bindings matches, or it has none in the cluster.
+    /// No binding matches, or the cluster has no binding for the policy.
     NotBound,
-    /// It could not be evaluated.
+    /// The policy could not be evaluated.
     Unknown,
-    /// The API server refuses the policy itself.
+    /// The API server rejects the policy itself.
     Refused,
 }
 
-/// Decision of a policy about the request.
+/// The decision of a policy for the request.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEval {
@@ -138,26 +139,26 @@ pub struct PolicyEval {
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// Its verdict.
+    /// The result.
     pub verdict: Verdict,
-    /// Why, in a sentence: the message of a denial, the part that does not match, what could not be evaluated.
+    /// The reason in one sentence: the message of a denial, the part that does not match, or the evaluation error.
     pub why: String,
-    /// The reason of the status of a denial, `Invalid`.
+    /// The reason in the status of a denial, such as `Invalid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The HTTP code of that status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
-    /// The whole message that the client is shown.
+    /// The complete message to the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// True if no binding is known and one that denies and matches all stands in its place.
+    /// True if no binding is known, and an implied one that matches everything was used.
     pub is_binding_implied: bool,
-    /// The bindings, where the constraints of the policy match.
+    /// The bindings, if the constraints of the policy match.
     pub bindings: Vec<BindingEval>,
-    /// An evaluation for each of the params of each binding that matches.
+    /// The evaluations: one for each matching binding and each of its params.
     pub evaluations: Vec<EvaluationReport>,
-    /// The object after the mutations of this policy alone, where it changes it.
+    /// The object after the mutations of this policy alone, if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutated: Option<MutatedObject>,
     /// The mutations that were evaluated, in order.
@@ -167,11 +168,12 @@ pub struct PolicyEval {
     pub warnings: Vec<String>,
     /// The audit annotations, by their full keys.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The errors, those too that failurePolicy `Ignore` passes over.
+    /// The errors, including those that failurePolicy `Ignore` ignores.
     pub errors: Vec<String>,
     /// The cost, in units of CEL.
     pub cost_used: u64,
-    /// Every expression that was evaluated, with the values of its parts; `decides` marks those that decided.
+    /// All evaluated expressions, with the values of their subexpressions. `decides` marks those that determined the
+    /// decision.
     pub trace: Vec<Trace>,
 }
 
@@ -181,9 +183,9 @@ pub struct PolicyEval {
 pub struct BindingEval {
     /// The name.
     pub name: String,
-    /// True if it matches the request.
+    /// True if the binding matches the request.
     pub matches: bool,
-    /// Why it could not be told.
+    /// The error if matching failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// `Deny`, `Warn`, `Audit`.
@@ -201,7 +203,7 @@ pub struct EvaluationReport {
     pub params: Option<String>,
     /// The match conditions, as far as they were evaluated.
     pub match_conditions: Vec<ExpressionReport>,
-    /// The validations; empty where a match condition ends the evaluation.
+    /// The validations; empty if a match condition ends the evaluation.
     pub validations: Vec<ExpressionReport>,
     /// Cost, in units of CEL.
     pub cost_used: u64,
@@ -223,14 +225,14 @@ pub struct MutationReport {
     /// The error.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// True if the policy was invoked once more.
+    /// True if the policy was reinvoked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_reinvocation: bool,
     /// Cost, in units of CEL.
     pub cost_used: u64,
 }
 
-/// Result of an expression.
+/// The result of an expression.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpressionReport {
@@ -268,7 +270,7 @@ impl RequestReport {
 }
 
 impl PolicyEval {
-    /// A policy without a decision.
+    /// Creates the result of a policy that was not evaluated.
     pub(super) fn without(policy: &PreparedPolicy<'_>, verdict: Verdict, why: String) -> Self {
         let place = policy.object.place();
         Self {
@@ -297,7 +299,7 @@ impl PolicyEval {
         }
     }
 
-    /// Decision of a policy.
+    /// Creates the result of a policy from the outcome of its evaluation.
     pub(super) fn new(policy: &PreparedPolicy<'_>, result: &CaseResult) -> Self {
         let Some(outcome) = &result.outcome else {
             let why = result.status.difference.clone().unwrap_or_default();
@@ -320,7 +322,7 @@ impl PolicyEval {
                     (Verdict::Mutated, "the object changes".to_owned())
                 }
                 None if errors.is_some() => (Verdict::Unchanged, why),
-                None => (Verdict::Unchanged, "the object stays as it is".to_owned()),
+                None => (Verdict::Unchanged, "the object does not change".to_owned()),
             };
         }
         let steps = mutated.map(|mutated| mutated.steps.as_slice());
@@ -339,7 +341,7 @@ impl PolicyEval {
             cost_used: step.cost,
         });
         let denial = outcome.denial.as_ref();
-        let deciding = trace::of_case(result, &[], &policy.compiled, policy.object);
+        let deciding = trace::case_traces(result, &[], &policy.compiled, policy.object);
         let decides = |field: &str| {
             let shown = deciding.shown.iter();
             let mut shown = shown.filter(|it| it.decides);
@@ -347,7 +349,8 @@ impl PolicyEval {
         };
         let n_expressions = policy.compiled.expressions().len();
         let trace = (0..n_expressions).filter_map(|index| {
-            let mut trace = trace::of_expression(result, &policy.compiled, policy.object, index)?;
+            let mut trace =
+                trace::expression_trace(result, &policy.compiled, policy.object, index)?;
             trace.decides = decides(&trace.field_ref);
             Some(trace)
         });
@@ -387,7 +390,7 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
     if let Some(error) = &outcome.definition.error {
         return (
             Verdict::Allowed,
-            format!("failurePolicy Ignore passes over an error: {error}"),
+            format!("failurePolicy Ignore ignores an error: {error}"),
         );
     }
     if outcome.definition.matched.is_none() {
@@ -406,7 +409,7 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
         return match error {
             Some(error) => (
                 Verdict::Allowed,
-                format!("failurePolicy Ignore passes over an error: {error}"),
+                format!("failurePolicy Ignore ignores an error: {error}"),
             ),
             None => (Verdict::NotBound, probe::unbound(outcome)),
         };
@@ -414,7 +417,7 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
     if let Some(error) = outcome.errors.first() {
         return (
             Verdict::Allowed,
-            format!("an error does not deny here: {error}"),
+            format!("an error that does not deny the request: {error}"),
         );
     }
     let condition = outcome.evaluations.iter().map(|evaluation| {
@@ -425,21 +428,21 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
     match conditions.as_deref() {
         Some([]) => (
             Verdict::Allowed,
-            "there are no params, and that is allowed".to_owned(),
+            "there are no params, which the binding allows".to_owned(),
         ),
         Some([first, ..]) => (
             Verdict::Excluded,
             format!("the match condition `{first}` is false"),
         ),
         None if failed(outcome) => {
-            let what = "a validation is false, and no binding that matches has the action Deny";
-            (Verdict::Allowed, what.to_owned())
+            let message = "a validation is false, but no matching binding has the action Deny";
+            (Verdict::Allowed, message.to_owned())
         }
         None => (Verdict::Allowed, "all validations are true".to_owned()),
     }
 }
 
-/// Reports whether a validation is not true.
+/// Returns true if a validation is not true.
 fn failed(outcome: &ReviewOutcome) -> bool {
     let decisions = outcome.evaluations.iter().flat_map(|it| &it.decisions);
     decisions
@@ -448,7 +451,7 @@ fn failed(outcome: &ReviewOutcome) -> bool {
 }
 
 fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> EvaluationReport {
-    let of_role = |role| {
+    let with_role = |role| {
         let all = policy.compiled.expressions().iter();
         all.filter(move |expression| expression.role == role)
     };
@@ -463,7 +466,7 @@ fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> Evaluatio
     if let Some(conditions) = &evaluation.match_conditions {
         let failed = conditions.failed_condition.as_deref();
         let error = conditions.error.as_ref().or(conditions.ignored.as_ref());
-        for condition in of_role(Role::MatchCondition) {
+        for condition in with_role(Role::MatchCondition) {
             let name = condition.name.as_deref();
             if error.is_some() && failed.is_none() {
                 continue;
@@ -476,14 +479,14 @@ fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> Evaluatio
             }
         }
         if let Some(error) = error {
-            let mut of_all = report("spec.matchConditions", None, "error");
-            of_all.message.clone_from(error);
-            match_conditions.push(of_all);
+            let mut failure = report("spec.matchConditions", None, "error");
+            failure.message.clone_from(error);
+            match_conditions.push(failure);
         }
     }
-    let validations: Vec<_> = of_role(Role::Validation).collect();
+    let validations: Vec<_> = with_role(Role::Validation).collect();
     let is_whole = evaluation.decisions.len() == validations.len();
-    // Of match conditions that fail the decision is one about all.
+    // If match conditions fail, the only decision is not that of a validation.
     let conditions = evaluation.match_conditions.as_ref();
     let is_over = conditions.is_some_and(|it| !it.matches);
     let decisions = if is_over {
@@ -515,7 +518,7 @@ fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> Evaluatio
 }
 
 impl EvalReport {
-    /// Counts, and decides.
+    /// Computes the summary and the decision.
     pub(super) fn finish(&mut self) {
         let count = |of: &[Verdict]| {
             let policies = self.policies.iter();
@@ -548,7 +551,7 @@ impl EvalReport {
             || self.findings.iter().any(is_error)
     }
 
-    /// The exit status: what is not whole is wrong use, whatever else is known.
+    /// Returns the exit status. An incomplete evaluation is a failure, even if a policy denies the request.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.is_incomplete() {

@@ -61,7 +61,7 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
     if args.subresource.is_some() {
         request.sub_resource.clone_from(&args.subresource);
     }
-    if let Some(user) = args.asks.user() {
+    if let Some(user) = args.user.user_info() {
         request.user_info = Some(user);
     }
     complete(&mut request);
@@ -92,8 +92,9 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
     let matches: Vec<&Gvr> = matches.collect();
     let stable = matches.iter().find(|gvr| &*gvr.version == "v1");
     let Some(found) = stable.or(matches.first()) else {
-        let message =
-            format!("--resource: no resource `{name}` is served; use the plural, such as `deployments`");
+        let message = format!(
+            "--resource: no resource `{name}` is served; use the plural, such as `deployments`"
+        );
         return Err(CliError::Usage(message));
     };
     if let Some(other) = matches.iter().find(|gvr| gvr.group != found.group) {
@@ -137,9 +138,12 @@ fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
     let mut request = Map::new();
     if fields.get("kind").and_then(Value::as_str) == Some("AdmissionReview") {
         let Some(reviewed) = fields.get("request").and_then(Value::as_object) else {
-            return Err(usage_error(path, "is an AdmissionReview without a `request`"));
+            return Err(usage_error(
+                path,
+                "is an AdmissionReview without a `request`",
+            ));
         };
-        expand::of_review(&mut request, reviewed);
+        expand::fill_from_review(&mut request, reviewed);
     } else {
         let unknown = fields.keys().find(|key| !FIELDS.contains(&key.as_str()));
         if let Some(unknown) = unknown {
@@ -171,7 +175,9 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
         &ReadOptions::default(),
         &mut |file| texts.push(file.text),
     );
-    let text = texts.pop().unwrap_or_else(|| Err("cannot be read".to_owned()));
+    let text = texts
+        .pop()
+        .unwrap_or_else(|| Err("cannot be read".to_owned()));
     let text = text.map_err(|why| usage_error(path, &why))?;
     let mut found = values(&text).into_iter();
     match (found.next(), found.next()) {
@@ -182,7 +188,10 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
             Err(usage_error(path, &why))
         }
         (None, _) => Err(usage_error(path, "is empty")),
-        (Some(Ok(_)), Some(Ok(_))) => Err(usage_error(path, "contains several objects; a request has only one")),
+        (Some(Ok(_)), Some(Ok(_))) => Err(usage_error(
+            path,
+            "contains several objects; a request has only one",
+        )),
     }
 }
 

@@ -67,8 +67,8 @@ impl Setup {
         let mut findings: Vec<Finding> = no_crds(sources.crds, &crds).into_iter().collect();
         findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
         for invalid in input.invalid.iter().chain(&crds.invalid) {
-            let found = shape::invalid(invalid).into_iter();
-            findings.extend(found.filter(|found| found.severity == Severity::Error));
+            let problems = shape::invalid(invalid).into_iter();
+            findings.extend(problems.filter(|problem| problem.severity == Severity::Error));
         }
         let asked = if plan.is_live {
             let read = connection::block_on(async {
@@ -102,7 +102,7 @@ impl Setup {
 }
 
 /// Returns the finding for data of a cluster that could not be read.
-pub(in crate::cli) fn of_gap(gap: Gap, server: &str) -> Finding {
+pub(in crate::cli) fn gap_finding(gap: Gap, server: &str) -> Finding {
     let severity = if gap.is_fatal {
         Severity::Error
     } else {

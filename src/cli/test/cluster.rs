@@ -1,4 +1,4 @@
-//! Cluster that probes can see: the objects of the files.
+//! The cluster state for probes: the objects of the files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,66 +22,66 @@ use crate::probe::mutation::MutationInputs;
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
 
-use super::refusal::{ProbedDefinition, Refusals};
+use super::rejection::{ProbedDefinition, Rejections};
 use super::target::Webhook;
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::schema::{Crd, Gvk};
 
-/// The namespace of objects that name none, as `kubectl apply` puts them there.
+/// The namespace that `kubectl apply` uses for objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// The objects of the files.
+/// The cluster state of the files.
 pub(super) struct FileCluster<'a> {
     known: &'a Known,
     kinds: KindsOf<'a, Known>,
     policies: HashMap<Cow<'a, str>, Policy<'a>>,
     definitions: &'a HashMap<String, ProbedDefinition>,
     namespaces: BTreeMap<String, Namespace>,
-    /// The time that one evaluation may take.
+    /// The time limit of one evaluation.
     pub(super) limit: TimeLimit,
 }
 
-/// The outcome of a probe.
+/// The results of a probe.
 pub(super) struct Run {
-    /// The results of its cases.
+    /// The results of the cases.
     pub(super) results: Vec<CaseResult>,
-    /// Their requests, for [`FileCluster::n_passed_with`]; nothing where the cases were not run.
+    /// The requests of the cases, for [`FileCluster::n_passed_before_failure`]; empty if the cases were not run.
     pub(super) requests: Vec<CaseRequest>,
 }
 
 impl Run {
-    /// Reports whether all cases pass.
+    /// Returns true if all cases pass.
     pub(super) fn passes(&self) -> bool {
         let mut outcomes = self.results.iter().map(|result| result.status.outcome);
         outcomes.all(|outcome| outcome == CaseOutcome::Passed)
     }
 }
 
-/// A policy with what belongs to it.
+/// A policy with its bindings and params.
 struct Policy<'a> {
     object: &'a Object<ValidatingAdmissionPolicy>,
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
-    /// Why the API server refuses it, if it does.
+    /// The reason why the API server rejects the policy, if it does.
     refusal: Option<String>,
     kind: SubjectKind,
     /// The policy, if it is a mutating one.
     mutating: Option<&'a MutatingPolicy>,
-    /// Compiled for the first of its probes.
-    compiled: OnceLock<(CompiledPolicy, Ready)>,
+    /// The compiled policy, initialized by the first probe.
+    compiled: OnceLock<(CompiledPolicy, PreparedAdmission)>,
 }
 
-/// A policy that is ready.
-enum Ready {
-    Deciding(Admission),
+/// A policy that is prepared for evaluation.
+enum PreparedAdmission {
+    Validating(Admission),
     Mutating(MutatingAdmission),
 }
 
-impl Ready {
+impl PreparedAdmission {
     fn admission(&self) -> &Admission {
         match self {
-            Self::Deciding(admission) => admission,
+            Self::Validating(admission) => admission,
             Self::Mutating(policy) => policy.admission(),
         }
     }
@@ -93,7 +93,7 @@ impl<'a> FileCluster<'a> {
         webhooks: &'a HashMap<String, Webhook<'_>>,
         definitions: &'a HashMap<String, ProbedDefinition>,
         known: &'a Known,
-        refusals: &Refusals,
+        rejections: &Rejections,
     ) -> Self {
         let namespaces = input.namespaces.iter().map(|object| {
             let name = object.name().unwrap_or_default().to_owned();
@@ -102,58 +102,58 @@ impl<'a> FileCluster<'a> {
         let policies = input.policies.iter().map(|object| {
             let name = object.name().unwrap_or_default();
             let param_kind = policy::param_kind(&object.value);
-            let of_policy = Policy {
+            let policy_entry = Policy {
                 object,
                 bindings: bindings(&input.bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                refusal: refusals.get(name).cloned(),
+                refusal: rejections.get(name).cloned(),
                 kind: SubjectKind::ValidatingAdmissionPolicy,
                 mutating: None,
                 compiled: OnceLock::new(),
             };
-            (Cow::Borrowed(name), of_policy)
+            (Cow::Borrowed(name), policy_entry)
         });
         let mutating = input.mutating_policies.iter().map(|policy| {
             let name = policy.shared.name().unwrap_or_default();
             let key = mutating_key(name);
             let param_kind = policy::param_kind(&policy.shared.value);
-            let of_policy = Policy {
+            let policy_entry = Policy {
                 object: &policy.shared,
                 bindings: bindings(&input.mutating_bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                refusal: refusals.get(&key).cloned(),
+                refusal: rejections.get(&key).cloned(),
                 kind: SubjectKind::MutatingAdmissionPolicy,
                 mutating: Some(policy),
                 compiled: OnceLock::new(),
             };
-            (Cow::Owned(key), of_policy)
+            (Cow::Owned(key), policy_entry)
         });
-        let of_webhooks = webhooks.iter().map(|(name, webhook)| {
-            let of_webhook = Policy {
+        let webhook_policies = webhooks.iter().map(|(name, webhook)| {
+            let webhook_entry = Policy {
                 object: &webhook.policy,
                 bindings: Ok(Vec::new()),
                 params: Ok(ParamList::default()),
                 param_kind: None,
-                refusal: refusals.get(name).cloned(),
+                refusal: rejections.get(name).cloned(),
                 kind: webhook.kind,
                 mutating: None,
                 compiled: OnceLock::new(),
             };
-            (Cow::Borrowed(name.as_str()), of_webhook)
+            (Cow::Borrowed(name.as_str()), webhook_entry)
         });
         Self {
             known,
             kinds: KindsOf::new(known.builtin(), known),
-            policies: policies.chain(mutating).chain(of_webhooks).collect(),
+            policies: policies.chain(mutating).chain(webhook_policies).collect(),
             definitions,
             namespaces: namespaces.collect(),
             limit: TimeLimit::default(),
         }
     }
 
-    /// Runs the cases of a probe. An error of this program costs this probe, and is told.
+    /// Runs the cases of a probe. A panic affects only this probe.
     pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Run {
         let pending = |why: &str| {
             let cases = probe.cases.iter();
@@ -174,14 +174,13 @@ impl<'a> FileCluster<'a> {
             Some(self.run_for(policy, probe))
         });
         let ran = panic::catch_unwind(run);
-        let ran =
-            ran.map(|ran| ran.unwrap_or_else(|| pending("the policy is not among the input")));
+        let ran = ran.map(|ran| ran.unwrap_or_else(|| pending("the policy is not in the input")));
         ran.unwrap_or_else(|_| {
-            pending("the evaluation broke off on an error of kubectl-vap; please report it")
+            pending("the evaluation failed with an internal error in kubectl-vap; please report it")
         })
     }
 
-    /// The policy `name`, as it is written and compiled, where a probe of it was run.
+    /// Returns the policy `name` and its compiled form, if one of its probes was run.
     pub(super) fn policy(
         &self,
         name: &str,
@@ -190,12 +189,12 @@ impl<'a> FileCluster<'a> {
         Some((policy.object, &policy.compiled.get()?.0))
     }
 
-    /// The definition that a probe is about, as it is written.
+    /// Returns the definition that a probe targets.
     pub(super) fn definition(&self, name: &str) -> Option<&Object<Crd>> {
         Some(&self.definitions.get(name)?.object)
     }
 
-    /// Why the API server refuses what a probe is about, if it does.
+    /// Returns the reason why the API server rejects the target of a probe, if it does.
     pub(super) fn refusal(&self, name: &str) -> Option<&str> {
         match self.definitions.get(name) {
             Some(definition) => definition.definition.refusal.as_deref(),
@@ -206,8 +205,9 @@ impl<'a> FileCluster<'a> {
         }
     }
 
-    /// How many of the cases of a probe pass with another policy in the place of its own, until one does not.
-    pub(super) fn n_passed_with(
+    /// Returns the number of cases that pass with `admission` in place of the policy, before the first one that does
+    /// not pass.
+    pub(super) fn n_passed_before_failure(
         &self,
         probe: &PolicyProbeSpec,
         requests: &[CaseRequest],
@@ -216,8 +216,8 @@ impl<'a> FileCluster<'a> {
         let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
             return 0;
         };
-        let setting = self.setting(policy, admission, None, false);
-        let runner = run::Runner::new(probe, &setting, None);
+        let context = self.context(policy, admission, None, false);
+        let runner = run::Runner::new(probe, &context, None);
         let cases = probe.cases.iter().zip(requests);
         let passes = |(case, request): &(&Case, &CaseRequest)| {
             let result = self.run_in_time(&runner, case, request);
@@ -226,7 +226,7 @@ impl<'a> FileCluster<'a> {
         cases.take_while(passes).count()
     }
 
-    /// Runs a case, which is pending if that takes too long.
+    /// Runs a case. It is pending if it exceeds the time limit.
     fn run_in_time(
         &self,
         runner: &run::Runner<'_>,
@@ -246,10 +246,10 @@ impl<'a> FileCluster<'a> {
                 kinds: &self.kinds,
                 schemas: self.known,
             }),
-            Ready::Deciding(_) => None,
+            PreparedAdmission::Validating(_) => None,
         };
-        let setting = self.setting(policy, ready.admission(), mutating, true);
-        let runner = run::Runner::new(probe, &setting, None);
+        let context = self.context(policy, prepared.admission(), mutating, true);
+        let runner = run::Runner::new(probe, &context, None);
         let ran = probe.cases.iter().map(|case| {
             let request = runner.request(case);
             (self.run_in_time(&runner, case, &request), request)
@@ -258,7 +258,7 @@ impl<'a> FileCluster<'a> {
         Run { results, requests }
     }
 
-    fn setting<'b>(
+    fn context<'b>(
         &'b self,
         policy: &'b Policy<'_>,
         admission: &'b Admission,
@@ -275,8 +275,8 @@ impl<'a> FileCluster<'a> {
             },
             namespaces: &self.namespaces,
             authorizer: Err(
-                "without a cluster nobody answers `authorizer: FromCluster`; leave it out, and list \
-                 the answers in `request.authorizer`"
+                "`authorizer: FromCluster` requires a cluster; remove it, and list the responses in \
+                 `request.authorizer`"
                     .to_owned(),
             ),
             mapper: &self.known.mapper,
@@ -290,56 +290,58 @@ impl<'a> FileCluster<'a> {
 }
 
 impl Policy<'_> {
-    fn compiled(&self) -> &(CompiledPolicy, Ready) {
+    fn compiled(&self) -> &(CompiledPolicy, PreparedAdmission) {
         self.compiled.get_or_init(|| {
             let Some(policy) = self.mutating else {
                 let compiled = CompiledPolicy::new(&self.object.value);
                 let admission = Admission::from_compiled(&compiled);
-                return (compiled, Ready::Deciding(admission));
+                return (compiled, PreparedAdmission::Validating(admission));
             };
-            let (compiled, ready) = ready(policy);
-            (compiled, Ready::Mutating(ready))
+            let (compiled, admission) = prepare_mutating(policy);
+            (compiled, PreparedAdmission::Mutating(admission))
         })
     }
 }
 
-/// A mutating policy, compiled and ready.
-pub(in crate::cli) fn ready(policy: &MutatingPolicy) -> (CompiledPolicy, MutatingAdmission) {
+/// Compiles a mutating policy, and prepares it for evaluation.
+pub(in crate::cli) fn prepare_mutating(
+    policy: &MutatingPolicy,
+) -> (CompiledPolicy, MutatingAdmission) {
     let mutations = policy.mutations.as_slice();
     let compiled = CompiledPolicy::of_parts(&policy.shared.value, Some(mutations));
     let reinvocation = policy.reinvocation.as_deref();
-    let ready = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
-    (compiled, ready)
+    let admission = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
+    (compiled, admission)
 }
 
-/// The name in probes of the mutating policy `name`.
+/// Returns the key of the mutating policy `name` in probes.
 pub(in crate::cli) fn mutating_key(name: &str) -> String {
     format!("MutatingAdmissionPolicy/{name}")
 }
 
-/// The bindings of a policy by name; of several of one name the last, as `kubectl apply` has it.
+/// Returns the bindings of a policy. If several have the same name, the last one wins, as with `kubectl apply`.
 fn bindings(
     given: &[Object<ValidatingAdmissionPolicyBinding>],
     policy: &str,
 ) -> Result<Vec<Binding>, String> {
-    let of_policy =
+    let is_of_policy =
         |binding: &&ValidatingAdmissionPolicyBinding| binding.spec.policy_name == policy;
     let named = given
         .iter()
         .map(|object| &object.value)
-        .filter(of_policy)
+        .filter(is_of_policy)
         .map(|binding| (binding.metadata.name.as_deref(), Binding::new(binding)));
     let named: BTreeMap<_, _> = named.collect();
     if named.is_empty() {
         return Err(format!(
-            "no binding of the policy `{policy}` is among the input; name its file, or write \
-             `bindings: Implied` for one that matches all"
+            "the input has no binding of the policy `{policy}`; add its file, or write \
+             `bindings: Implied` for a binding that matches everything"
         ));
     }
     Ok(named.into_values().collect())
 }
 
-/// The params of a kind by namespace and name; of several of one name the last.
+/// Returns the params of a kind. If several have the same namespace and name, the last one wins.
 pub(in crate::cli) fn params(
     input: &Input,
     known: &Known,
@@ -350,7 +352,7 @@ pub(in crate::cli) fn params(
     };
     let Some(served) = known.mapper.resources_of_kind(kind).next() else {
         return Err(format!(
-            "nothing is known of paramKind {} {}; name its CustomResourceDefinition with --crds",
+            "paramKind {} {} is unknown; name its CustomResourceDefinition with --crds",
             kind.api_version(),
             kind.kind
         ));

@@ -1,5 +1,5 @@
-//! How much of the policies the cases of a run have evaluated: expressions both ways, terms of `&&` and `||`,
-//! conditions of `?:`, tests of macros, binding actions, operations and resources of the rules.
+//! Coverage of policies by test cases: both results of expressions, operands of `&&` and `||`, conditions of `?:`,
+//! tests of macros, actions of bindings, operations and resources of rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -23,15 +23,15 @@ pub struct Coverage {
     pub policy: String,
     /// The file.
     pub file: String,
-    /// How many items there are.
+    /// The number of items.
     pub total: usize,
-    /// How many of them were met.
+    /// The number of covered items.
     pub covered: usize,
     /// The items, in the order of the policy.
     pub items: Vec<Item>,
 }
 
-/// Something that a request may meet or not.
+/// A coverage item.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
@@ -41,23 +41,23 @@ pub struct Item {
     pub field_ref: String,
     /// The line.
     pub line: usize,
-    /// Condition to be met, in words.
+    /// The condition in words.
     pub what: String,
-    /// How often it was.
+    /// The number of hits.
     pub hits: u64,
 }
 
-/// Conditions that the cases of a policy have met.
+/// The hits of all cases of a policy.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Met {
+pub(super) struct CoverageHits {
     recording: Recording,
     operations: BTreeSet<String>,
     resources: BTreeSet<(String, String)>,
     actions: BTreeMap<String, u64>,
 }
 
-impl Met {
-    /// Adds a request on which the policy was asked, and what was evaluated for it.
+impl CoverageHits {
+    /// Adds a request that the policy matches, and the recorded evaluation.
     pub(super) fn add(&mut self, request: &AdmissionRequest, recording: &Recording) {
         for (part, seen) in recording {
             self.recording.entry(*part).or_default().add(seen);
@@ -71,22 +71,22 @@ impl Met {
         self.resources.insert((request.gvr.group.clone(), resource));
     }
 
-    /// Adds the action of a binding that was taken.
+    /// Adds a binding action that was taken.
     pub(super) fn add_action(&mut self, action: &str) {
         let n = self.actions.entry(action.to_owned()).or_default();
         *n = n.saturating_add(1);
     }
 }
 
-/// The coverage of `policy`, of whose bindings `actions` are those.
-pub(super) fn of_policy(
+/// Returns the coverage of `policy`, whose bindings have the given actions.
+pub(super) fn policy_coverage(
     policy: &Object<ValidatingAdmissionPolicy>,
     compiled: &CompiledPolicy,
-    met: &Met,
+    hits: &CoverageHits,
     actions: &BTreeSet<String>,
 ) -> Coverage {
     let mut items = Vec::new();
-    of_rules(policy, met, &mut items);
+    add_rule_items(policy, hits, &mut items);
     for (index, expression) in compiled.expressions().iter().enumerate() {
         let kind = match expression.role {
             Role::MatchCondition => "matchCondition",
@@ -110,17 +110,22 @@ pub(super) fn of_policy(
             if !is_whole && !is_branch {
                 continue;
             }
-            let seen = met.recording.get(&(index, part.id.index()));
+            let seen = hits.recording.get(&(index, part.id.index()));
             let offset = usize::try_from(ast.offset(part.id)).unwrap_or(0);
-            for wanted in [true, false] {
-                let is_met =
-                    seen.is_some_and(|seen| if wanted { seen.is_true } else { seen.is_false });
+            for expected in [true, false] {
+                let is_hit = seen.is_some_and(|seen| {
+                    if expected {
+                        seen.is_true
+                    } else {
+                        seen.is_false
+                    }
+                });
                 items.push(Item {
                     kind: if is_whole { kind } else { "branch" },
                     field_ref: expression.field_ref.clone(),
                     line: places.of(offset).line,
-                    what: format!("`{}` is {wanted}", part.text),
-                    hits: if is_met {
+                    what: format!("`{}` is {expected}", part.text),
+                    hits: if is_hit {
                         seen.map_or(0, |seen| seen.n)
                     } else {
                         0
@@ -135,7 +140,7 @@ pub(super) fn of_policy(
             field_ref: "spec.validationActions".to_owned(),
             line: policy.place().line,
             what: format!("the action {action} of a binding is taken"),
-            hits: met.actions.get(action).copied().unwrap_or(0),
+            hits: hits.actions.get(action).copied().unwrap_or(0),
         });
     }
     Coverage {
@@ -147,8 +152,12 @@ pub(super) fn of_policy(
     }
 }
 
-/// The operations and resources that the rules name.
-fn of_rules(policy: &Object<ValidatingAdmissionPolicy>, met: &Met, items: &mut Vec<Item>) {
+/// Adds the operations and resources of the rules.
+fn add_rule_items(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    hits: &CoverageHits,
+    items: &mut Vec<Item>,
+) {
     let spec = policy.value.spec.as_ref();
     let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
     let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
@@ -156,22 +165,22 @@ fn of_rules(policy: &Object<ValidatingAdmissionPolicy>, met: &Met, items: &mut V
         let field = format!("spec.matchConstraints.resourceRules[{n}]");
         let line = |field: &str| policy.place_of_field(field).line;
         for operation in rule.operations.iter().flatten() {
-            let is_met = operation == "*" && !met.operations.is_empty()
-                || met.operations.contains(operation);
+            let is_hit = operation == "*" && !hits.operations.is_empty()
+                || hits.operations.contains(operation);
             let field = format!("{field}.operations");
             items.push(Item {
                 kind: "operation",
                 line: line(&field),
                 field_ref: field,
                 what: format!("a request has the operation {operation}"),
-                hits: u64::from(is_met),
+                hits: u64::from(is_hit),
             });
         }
         for resource in rule.resources.iter().flatten() {
-            let is_met = met.resources.iter().any(|(group, found)| {
+            let is_hit = hits.resources.iter().any(|(group, resource_name)| {
                 let groups = rule.api_groups.iter().flatten();
                 let is_group = groups.into_iter().any(|it| it == "*" || it == group);
-                is_group && (resource == found || resource.contains('*'))
+                is_group && (resource == resource_name || resource.contains('*'))
             });
             let field = format!("{field}.resources");
             items.push(Item {
@@ -179,13 +188,13 @@ fn of_rules(policy: &Object<ValidatingAdmissionPolicy>, met: &Met, items: &mut V
                 line: line(&field),
                 field_ref: field,
                 what: format!("a request is for {resource}"),
-                hits: u64::from(is_met),
+                hits: u64::from(is_hit),
             });
         }
     }
 }
 
-/// The share that is covered, in percent, rounded down.
+/// Returns the coverage in percent, rounded down.
 #[must_use]
 pub fn percent(coverage: &[Coverage]) -> usize {
     let total: usize = coverage.iter().map(|it| it.total).sum();
@@ -193,28 +202,31 @@ pub fn percent(coverage: &[Coverage]) -> usize {
     (covered * 100).checked_div(total).unwrap_or(100)
 }
 
-/// The coverage as text: what was not met, by policy.
+/// Renders the uncovered items as text, by policy.
 #[must_use]
 pub fn text(coverage: &[Coverage]) -> String {
     let mut out = String::new();
-    if coverage.iter().all(|of_policy| of_policy.total == 0) {
-        return "coverage: not known, as there is nothing to measure\n".to_owned();
+    if coverage
+        .iter()
+        .all(|policy_coverage| policy_coverage.total == 0)
+    {
+        return "coverage: unknown, because there is nothing to measure\n".to_owned();
     }
-    for of_policy in coverage {
+    for policy_coverage in coverage {
         let _ = writeln!(
             out,
             "coverage of {}: {} of {}",
-            clean(&of_policy.policy),
-            of_policy.covered,
-            of_policy.total
+            clean(&policy_coverage.policy),
+            policy_coverage.covered,
+            policy_coverage.total
         );
-        for item in of_policy.items.iter().filter(|item| item.hits == 0) {
+        for item in policy_coverage.items.iter().filter(|item| item.hits == 0) {
             let _ = writeln!(
                 out,
-                "  never: {} ({}, {}:{})",
+                "  not covered: {} ({}, {}:{})",
                 clean(&item.what),
                 item.field_ref,
-                clean(&of_policy.file),
+                clean(&policy_coverage.file),
                 item.line
             );
         }
@@ -223,21 +235,25 @@ pub fn text(coverage: &[Coverage]) -> String {
     out
 }
 
-/// The coverage in the format of lcov.
+/// Renders the coverage in the format of lcov.
 ///
 /// Source: the manual page of `geninfo`, "FILES".
 #[must_use]
 pub fn lcov(coverage: &[Coverage]) -> String {
     let mut out = String::new();
-    for of_policy in coverage {
-        let _ = writeln!(out, "TN:\nSF:{}", clean(&of_policy.file));
+    for policy_coverage in coverage {
+        let _ = writeln!(out, "TN:\nSF:{}", clean(&policy_coverage.file));
         let mut lines: BTreeMap<usize, u64> = BTreeMap::new();
-        for (n, item) in of_policy.items.iter().enumerate() {
+        for (n, item) in policy_coverage.items.iter().enumerate() {
             let hits = lines.entry(item.line).or_default();
             *hits = (*hits).max(item.hits);
             let _ = writeln!(out, "BRDA:{},0,{n},{}", item.line, item.hits);
         }
-        let _ = writeln!(out, "BRF:{}\nBRH:{}", of_policy.total, of_policy.covered);
+        let _ = writeln!(
+            out,
+            "BRF:{}\nBRH:{}",
+            policy_coverage.total, policy_coverage.covered
+        );
         for (line, hits) in &lines {
             let _ = writeln!(out, "DA:{line},{hits}");
         }

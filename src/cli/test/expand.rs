@@ -1,8 +1,7 @@
-//! Forms of cases that only files have, written out in the form of the CRD: objects of other files, `AdmissionReview`s,
-//! patches, tables, several policies, and the old object of an UPDATE.
+//! Expands the notations that only probes in files have to those of the CRD: objects of other files,
+//! `AdmissionReview`s, patches, tables, several policies, and the old object of an UPDATE.
 //!
-//! Takes a probe as it is written, gives probes as the cluster takes them, each with the place where its cases come
-//! from. What is wrong in the form of the CRD is not found here.
+//! Returns probes in the form of the CRD, with the origin of each case. Violations of the CRD are not reported here.
 
 use std::path::{Path, PathBuf};
 
@@ -15,22 +14,22 @@ use crate::probe::validation::Violation;
 /// The fields of a row of a table.
 const ROW: [&str; 4] = ["name", "request", "patch", "expect"];
 
-/// The most cases that a probe is written out to.
+/// The maximum number of cases of an expanded probe.
 const MAX_CASES: usize = 2_000;
 
-/// How deep a patch may nest.
+/// The maximum depth of a patch.
 const MAX_DEPTH: usize = 128;
 
 /// A probe in the form of the CRD.
 #[derive(Clone, Debug)]
-pub(super) struct Expanded {
-    /// The probe. It may have more cases than one in a cluster.
+pub(super) struct ExpandedProbe {
+    /// The probe. It may have more cases than a probe in a cluster.
     pub(super) probe: Json,
-    /// For each case where it comes from.
+    /// The origin of each case.
     pub(super) origins: Vec<Origin>,
 }
 
-/// The place of a case among those that are written: a case, or a row of its table.
+/// The location of a case in the file: a case, or a row of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Origin {
     /// The index of the case.
@@ -40,12 +39,12 @@ pub(in crate::cli) struct Origin {
 }
 
 impl Origin {
-    /// The field of the case.
+    /// Returns the field of the case.
     pub(in crate::cli) fn case_field(self) -> String {
         format!("spec.cases[{}]", self.case)
     }
 
-    /// The field of the row, or of the case where it has no table.
+    /// Returns the field of the row, or of the case if it has no table.
     pub(in crate::cli) fn field(self) -> String {
         match self.row {
             Some(row) => format!("{}.rows[{row}]", self.case_field()),
@@ -54,82 +53,82 @@ impl Origin {
     }
 }
 
-/// Writes out a probe of the file `file`.
+/// Expands a probe of `file`.
 ///
 /// # Errors
-/// What cannot be written out, by its field.
-pub(super) fn expand(probe: &Json, file: &str) -> Result<Vec<Expanded>, Vec<Violation>> {
+/// Returns the fields that cannot be expanded.
+pub(super) fn expand(probe: &Json, file: &str) -> Result<Vec<ExpandedProbe>, Vec<Violation>> {
     let mut expander = Expander {
         folder: Path::new(file).parent().map(Path::to_owned),
-        found: Vec::new(),
+        violations: Vec::new(),
     };
     let expanded = expander.probe(probe);
-    if expander.found.is_empty() {
+    if expander.violations.is_empty() {
         Ok(expanded)
     } else {
-        Err(expander.found)
+        Err(expander.violations)
     }
 }
 
 struct Expander {
     folder: Option<PathBuf>,
-    found: Vec<Violation>,
+    violations: Vec<Violation>,
 }
 
 impl Expander {
-    fn fault(&mut self, field: &str, message: impl Into<String>) {
-        self.found.push(Violation {
+    fn add_violation(&mut self, field: &str, message: impl Into<String>) {
+        self.violations.push(Violation {
             field_ref: field.to_owned(),
             message: message.into(),
         });
     }
 
-    fn probe(&mut self, probe: &Json) -> Vec<Expanded> {
+    fn probe(&mut self, probe: &Json) -> Vec<ExpandedProbe> {
         let mut probe = probe.clone();
         let mut origins = Vec::new();
         let spec = probe.get_mut("spec").and_then(Json::as_object_mut);
         let Some(spec) = spec else {
-            return vec![Expanded { probe, origins }];
+            return vec![ExpandedProbe { probe, origins }];
         };
         if let Some(Json::Array(cases)) = spec.get("cases") {
-            let mut written = Vec::new();
+            let mut expanded = Vec::new();
             for (n, case) in cases.clone().iter().enumerate() {
                 for (case, row) in self.case(case, &format!("spec.cases[{n}]")) {
-                    written.push(case);
+                    expanded.push(case);
                     origins.push(Origin { case: n, row });
                 }
-                if written.len() > MAX_CASES {
-                    let message = format!("makes more than {MAX_CASES} cases");
-                    self.fault("spec.cases", message);
+                if expanded.len() > MAX_CASES {
+                    let message = format!("has more than {MAX_CASES} cases");
+                    self.add_violation("spec.cases", message);
                     return Vec::new();
                 }
             }
-            spec.insert("cases".to_owned(), Json::Array(written));
+            spec.insert("cases".to_owned(), Json::Array(expanded));
         }
         let Some(names) = spec.remove("policyNames") else {
-            return vec![Expanded { probe, origins }];
+            return vec![ExpandedProbe { probe, origins }];
         };
         let names: Option<Vec<String>> = serde_json::from_value(names).ok();
         let names = names.filter(|names| !names.is_empty());
         let Some(names) = names.filter(|_| !spec.contains_key("policyName")) else {
-            let message = "must be a list of names, in the place of `policyName`";
-            self.fault("spec.policyNames", message);
+            let message = "must be a list of names, and replaces `policyName`";
+            self.add_violation("spec.policyNames", message);
             return Vec::new();
         };
-        let of_policy = |name: String| {
+        let for_policy = |name: String| {
             let mut probe = probe.clone();
             if let Some(spec) = probe.get_mut("spec").and_then(Json::as_object_mut) {
                 spec.insert("policyName".to_owned(), json!(name));
             }
-            Expanded {
+            ExpandedProbe {
                 probe,
                 origins: origins.clone(),
             }
         };
-        names.into_iter().map(of_policy).collect()
+        names.into_iter().map(for_policy).collect()
     }
 
-    /// A case, or the rows of its table with their indices.
+    /// Expands a case. Returns one case, or one for each row of its table, with its index.
     fn case(&mut self, case: &Json, path: &str) -> Vec<(Json, Option<usize>)> {
         let mut case = case.clone();
         let Some(fields) = case.as_object_mut() else {
@@ -137,12 +136,12 @@ impl Expander {
         };
         let rows = match fields.remove("rows") {
             None => {
-                self.request_of(fields, path);
+                self.expand_request(fields, path);
                 return vec![(case, None)];
             }
             Some(Json::Array(rows)) if !rows.is_empty() => rows,
             Some(_) => {
-                self.fault(&format!("{path}.rows"), "must be a list of rows");
+                self.add_violation(&format!("{path}.rows"), "must be a list of rows");
                 return Vec::new();
             }
         };
@@ -151,44 +150,44 @@ impl Expander {
             .and_then(Json::as_str)
             .unwrap_or_default();
         let name = name.to_owned();
-        let mut written = Vec::new();
+        let mut expanded = Vec::new();
         for (n, row) in rows.iter().enumerate() {
             let path_of_row = format!("{path}.rows[{n}]");
             let Some(row) = row.as_object() else {
-                self.fault(&path_of_row, "must be an object");
+                self.add_violation(&path_of_row, "must be an object");
                 continue;
             };
             let unknown = row.keys().find(|key| !ROW.contains(&key.as_str()));
             if let Some(unknown) = unknown {
                 let message = validation::unknown(unknown, ROW.into_iter());
-                self.fault(&format!("{path_of_row}.{unknown}"), &message);
+                self.add_violation(&format!("{path_of_row}.{unknown}"), &message);
                 continue;
             }
-            let mut of_row = fields.clone();
+            let mut row_case = fields.clone();
             let row_name = row.get("name").and_then(Json::as_str);
             let row_name = row_name.map_or_else(|| (n + 1).to_string(), str::to_owned);
-            of_row.insert("name".to_owned(), json!(format!("{name}: {row_name}")));
+            row_case.insert("name".to_owned(), json!(format!("{name}: {row_name}")));
             for part in ["request", "expect"] {
                 if let Some(change) = row.get(part) {
-                    let whole = of_row.entry(part).or_insert_with(|| json!({}));
+                    let whole = row_case.entry(part).or_insert_with(|| json!({}));
                     merge(whole, change, 0);
                 }
             }
             if let Some(patch) = row.get("patch") {
-                let request = of_row.entry("request").or_insert_with(|| json!({}));
+                let request = row_case.entry("request").or_insert_with(|| json!({}));
                 if let Some(request) = request.as_object_mut() {
                     let whole = request.entry("patch").or_insert_with(|| json!({}));
-                    // A null is one of the patch, and is to stay.
-                    join(whole, patch, 0);
+                    // A null in the patch must remain.
+                    merge_patches(whole, patch, 0);
                 }
             }
-            self.request_of(&mut of_row, path);
-            written.push((Json::Object(of_row), Some(n)));
+            self.expand_request(&mut row_case, path);
+            expanded.push((Json::Object(row_case), Some(n)));
         }
-        written
+        expanded
     }
 
-    fn request_of(&mut self, case: &mut Map<String, Json>, path: &str) {
+    fn expand_request(&mut self, case: &mut Map<String, Json>, path: &str) {
         if let Some(request) = case.get_mut("request").and_then(Json::as_object_mut) {
             self.request(request, &format!("{path}.request"));
         }
@@ -211,8 +210,8 @@ impl Expander {
         if let Some(review) = request.remove("admissionReview") {
             let path = format!("{path}.admissionReview");
             match review.get("request").and_then(Json::as_object) {
-                Some(reviewed) => of_review(request, reviewed),
-                None => self.fault(&path, "has no `request`"),
+                Some(reviewed) => fill_from_review(request, reviewed),
+                None => self.add_violation(&path, "has no `request`"),
             }
         }
         let is_update = request.get("operation").is_some_and(|it| it == "UPDATE");
@@ -228,17 +227,17 @@ impl Expander {
             };
             let path = format!("{path}.{name}");
             if !patch.is_object() {
-                self.fault(&path, "must be an object: a merge patch");
+                self.add_violation(&path, "must be an object: a merge patch");
                 continue;
             }
             match request.get_mut(of) {
                 Some(object) => merge(object, &patch, 0),
-                None => self.fault(&path, format!("there is no `{of}` to patch")),
+                None => self.add_violation(&path, format!("the request has no `{of}` to patch")),
             }
         }
     }
 
-    /// The object of a file: `{file, name, kind, namespace}`.
+    /// Returns the object that `{file, name, kind, namespace}` refers to.
     fn object(&mut self, reference: &Json, path: &str) -> Option<Json> {
         const FIELDS: [&str; 4] = ["file", "name", "kind", "namespace"];
         let text = |name: &str| reference.get(name).and_then(Json::as_str);
@@ -249,11 +248,11 @@ impl Expander {
             .find(|key| !FIELDS.contains(&key.as_str()));
         if let Some(unknown) = unknown {
             let message = validation::unknown(unknown, FIELDS.into_iter());
-            self.fault(&format!("{path}.{unknown}"), &message);
+            self.add_violation(&format!("{path}.{unknown}"), &message);
             return None;
         }
         let Some(file) = text("file").filter(|file| !file.is_empty() && *file != "-") else {
-            self.fault(&format!("{path}.file"), "is required");
+            self.add_violation(&format!("{path}.file"), "is required");
             return None;
         };
         let file = match &self.folder {
@@ -267,7 +266,7 @@ impl Expander {
         );
         let shown = file.display();
         if let Some(problem) = input.problems.first() {
-            self.fault(&format!("{path}.file"), problem.message.clone());
+            self.add_violation(&format!("{path}.file"), problem.message.clone());
             return None;
         }
         let objects = input.others.iter().chain(&input.namespaces);
@@ -281,21 +280,25 @@ impl Expander {
         match (fitting.next(), fitting.next()) {
             (Some(object), None) => Some(object.value.clone()),
             (None, _) => {
-                self.fault(path, format!("{shown} has no such object"));
+                self.add_violation(path, format!("{shown} has no such object"));
                 None
             }
             (Some(_), Some(_)) => {
-                let message = format!("{shown} has several such objects: name one by name or kind");
-                self.fault(path, message);
+                let message =
+                    format!("{shown} has several such objects: add `name`, `kind` or `namespace`");
+                self.add_violation(path, message);
                 None
             }
         }
     }
 }
 
-/// Fills a request with what an `AdmissionReview` says, but for what it says itself.
-pub(in crate::cli) fn of_review(request: &mut Map<String, Json>, reviewed: &Map<String, Json>) {
-    // The resource that the client named, and not the one that the webhook asked for.
+/// Sets the fields of a request that are missing from those of an `AdmissionReview`.
+pub(in crate::cli) fn fill_from_review(
+    request: &mut Map<String, Json>,
+    reviewed: &Map<String, Json>,
+) {
+    // The resource of the client's request is preferred to the one that the webhook matched.
     const FIELDS: [(&str, &[&str]); 10] = [
         ("operation", &["operation"]),
         ("resource", &["requestResource", "resource"]),
@@ -340,12 +343,12 @@ fn merge(value: &mut Json, patch: &Json, depth: usize) {
     }
 }
 
-/// One patch after another as one.
-fn join(value: &mut Json, patch: &Json, depth: usize) {
+/// Combines two patches into one.
+fn merge_patches(value: &mut Json, patch: &Json, depth: usize) {
     match (value, patch) {
         (Json::Object(fields), Json::Object(changes)) if depth <= MAX_DEPTH => {
             for (name, change) in changes {
-                join(fields.entry(name).or_insert(Json::Null), change, depth + 1);
+                merge_patches(fields.entry(name).or_insert(Json::Null), change, depth + 1);
             }
         }
         (value, patch) => *value = patch.clone(),
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_a_case_for_each_row() {
+    fn expand_table_makes_case_per_row() {
         let found = cases(&json!({
             "name": "replicas",
             "request": {"operation": "UPDATE", "object": {"spec": {"replicas": 1, "paused": true}}},
@@ -395,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_is_a_request() {
+    fn expand_review_fills_request() {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": "DELETE", "object": null, "oldObject": {"kind": "Pod"}, "subResource": "",
             "resource": {"group": "", "version": "v1", "resource": "pods"}, "userInfo": {"username": "ann"},
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn one_probe_is_of_several_policies() {
+    fn expand_policy_names_makes_probe_per_policy() {
         let probe = json!({"spec": {"policyNames": ["a", "b"], "cases": [{"name": "c"}]}});
         let expanded = expand(&probe, "probe.yaml").unwrap();
         let names = expanded
@@ -427,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_out_is_told() {
+    fn expand_invalid_case_fails() {
         for (case, field) in [
             (
                 json!({"request": {"patch": {}}}),

@@ -1,20 +1,20 @@
-//! Results of cases as annotations of GitHub Actions: what did not pass, at its place.
+//! Renders cases that did not pass as annotations of GitHub Actions.
 //!
 //! Source: GitHub's documentation, "Workflow commands for GitHub Actions", `error` and `warning`.
 
 use std::fmt::Write as _;
 
 use super::report::{CaseReport, ProbeReport, TestReport};
-use super::trace::and_more;
+use super::trace::not_shown_line;
 use crate::cli::check::annotations::MAX_ANNOTATIONS;
 use crate::cli::check::finding::Severity;
 use crate::cli::text::clean;
 use crate::probe::api::CaseOutcome;
 
-/// An annotation for each error of the input and each case that did not pass, and the counts.
+/// Renders an annotation for each error of the input and each case that did not pass, and the counts.
 ///
-/// GitHub shows a few of a step. Where there are more, the last one says how many are left out, and these are lines of
-/// the log.
+/// GitHub shows a limited number of annotations per step. If there are more, the last annotation contains the number of
+/// the remaining ones, and these are written to the log.
 #[must_use]
 pub fn annotations(report: &TestReport) -> String {
     let mut all = Vec::new();
@@ -39,7 +39,7 @@ pub fn annotations(report: &TestReport) -> String {
             .cases
             .iter()
             .filter(|case| case.outcome != CaseOutcome::Passed);
-        all.extend(failed.map(|case| of_case(probe, case)));
+        all.extend(failed.map(|case| case_annotation(probe, case)));
     }
     let n_shown = if all.len() > MAX_ANNOTATIONS {
         MAX_ANNOTATIONS - 1
@@ -55,7 +55,7 @@ pub fn annotations(report: &TestReport) -> String {
         let n = left_out.len();
         let _ = writeln!(
             out,
-            "::error title=kubectl vap::{n} more errors than GitHub shows of a step; the log has them"
+            "::error title=kubectl vap::{n} more errors, which GitHub does not show; see the log"
         );
     }
     for annotation in left_out {
@@ -78,7 +78,7 @@ struct Annotation<'a> {
     text: String,
 }
 
-fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
+fn case_annotation<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
     let mut text = case.difference.clone().unwrap_or_default();
     if let Some(diff) = &case.diff {
         let _ = write!(text, "\n{}", diff.trim_end());
@@ -96,7 +96,7 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
             let _ = write!(text, "\n{}", changes.shown());
         }
     }
-    if let Some(more) = and_more(&case.not_traced) {
+    if let Some(more) = not_shown_line(&case.not_traced) {
         let _ = write!(text, "\n{more}");
     }
     let invalid = case.invalid.first();
@@ -112,9 +112,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
 }
 
 impl Annotation<'_> {
-    /// The workflow command.
+    /// Writes the workflow command.
     fn command(&self, out: &mut String) {
-        let at = self
+        let place = self
             .place
             .map(|(line, column)| format!(",line={line},col={column}"));
         let lines: Vec<String> = self.text.lines().map(|line| data(&clean(line))).collect();
@@ -122,34 +122,34 @@ impl Annotation<'_> {
             out,
             "::error file={}{},title={}::{}",
             property(self.file),
-            at.unwrap_or_default(),
+            place.unwrap_or_default(),
             property(&self.title),
             lines.join("%0A")
         );
     }
 
-    /// A line of the log, which is no command whatever it says.
+    /// Writes a line of the log that is never a workflow command.
     fn line(&self, out: &mut String) {
-        let at = self.place.map(|(line, column)| format!(":{line}:{column}"));
+        let place = self.place.map(|(line, column)| format!(":{line}:{column}"));
         let first = self.text.lines().next().unwrap_or_default();
         let line = format!(
             "{}{}: {}: {first}",
             self.file,
-            at.unwrap_or_default(),
+            place.unwrap_or_default(),
             self.title
         );
         let _ = writeln!(out, "  {}", clean(&line));
     }
 }
 
-/// A message, with what ends it escaped.
+/// Escapes a message.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// A property, with what ends it escaped.
+/// Escapes a property.
 fn property(text: &str) -> String {
     data(&clean(text)).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,7 +1,6 @@
-//! `kubectl vap test init`: probes for policies, with a request that each validation allows and one that it denies.
+//! `kubectl vap test init`: writes probes for policies, with an allowed and a denied request for each validation.
 //!
-//! Takes policies, gives probes. The requests are those of the search for examples, each run as a case of a probe
-//! before it is written.
+//! The search for examples generates the requests. Each one is run as a case of a probe before it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -26,33 +25,33 @@ use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
 use crate::probe::run::{self, CaseResult, Setting};
 use crate::probe::validation::API_VERSION;
 
-/// The longest part of a message in the name of a case.
+/// The maximum length of a message in the name of a case.
 const MAX_NAME: usize = 80;
 
-/// The probes that were made.
+/// The generated probes.
 #[derive(Clone, Debug, Default)]
 pub struct InitReport {
     /// The probes.
     pub probes: Vec<Json>,
-    /// Outcome for each policy.
+    /// The results by policy.
     pub policies: Vec<PolicyExamples>,
-    /// Input that could not be read.
+    /// Errors of the input.
     pub problems: Vec<String>,
-    /// The mutating policies, for which no requests are searched.
+    /// The mutating policies, for which no requests are generated.
     pub mutating: Vec<String>,
 }
 
-/// A probe as it is written.
+/// A probe in the order of fields in which it is written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct ProbeDocument {
     api_version: &'static str,
     kind: &'static str,
     metadata: Json,
     spec: PolicyProbeSpec,
 }
 
-/// Outcome for a policy.
+/// The result for a policy.
 #[derive(Clone, Debug)]
 pub struct PolicyExamples {
     /// The name.
@@ -60,32 +59,32 @@ pub struct PolicyExamples {
     /// The file.
     pub file: String,
     /// The validations, in order.
-    pub validations: Vec<Found>,
+    pub validations: Vec<ValidationExamples>,
 }
 
-/// Which requests a validation got.
+/// The requests that were found for a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Its dependencies.
+pub struct ValidationExamples {
+    /// The input data that the validation depends on.
     pub dependence: Dependence,
     /// True if there is a request for which it is true.
     pub allowed: bool,
-    /// True if there is one for which it is false.
+    /// True if there is a request for which it is false.
     pub denied: bool,
 }
 
 impl InitReport {
-    /// The probes as documents of YAML.
+    /// Returns the probes as YAML documents.
     ///
     /// # Errors
-    /// If they cannot be written as YAML, which does not depend on any input.
+    /// Returns an error if they cannot be written as YAML, which does not depend on the input.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
         probes_yaml(&self.probes)
     }
 
-    /// Input that could not be read, and the validations without a request, a line each.
+    /// Returns the errors of the input, and the validations without a request, one per line.
     #[must_use]
-    pub fn complaints(&self) -> Vec<String> {
+    pub fn diagnostics(&self) -> Vec<String> {
         let problems = self.problems.iter().map(|text| format!("error: {text}"));
         let mut lines: Vec<String> = problems.collect();
         for policy in &self.policies {
@@ -105,17 +104,17 @@ impl InitReport {
         for name in &self.mutating {
             let name = clean(name);
             lines.push(format!(
-                "warning: {name}: no probe is made for a MutatingAdmissionPolicy; write one with `target: {{kind: \
+                "warning: {name}: probes for MutatingAdmissionPolicies are not generated; write one with `target: {{kind: \
                  MutatingAdmissionPolicy, name: {name}}}`"
             ));
         }
         if self.policies.is_empty() && self.problems.is_empty() {
-            lines.push("error: no ValidatingAdmissionPolicy among the input".to_owned());
+            lines.push("error: the input has no ValidatingAdmissionPolicy".to_owned());
         }
         lines
     }
 
-    /// 0 where each validation has an allowed and a denied request, 1 where one lacks some.
+    /// Returns 0 if each validation has an allowed and a denied request, and 1 if one is missing.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if !self.problems.is_empty() || self.policies.is_empty() {
@@ -130,7 +129,7 @@ impl InitReport {
     }
 }
 
-/// Probes as documents of YAML, each in the order in which people write it.
+/// Writes probes as YAML documents, with the fields in the usual order.
 pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error> {
     let mut out = String::new();
     for probe in probes {
@@ -139,25 +138,25 @@ pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error
         }
         let spec = probe.get("spec").cloned().unwrap_or_default();
         let Ok(spec) = serde_json::from_value(spec) else {
-            // One that the API server refuses is written all the same: `test` says what is wrong with it.
+            // An invalid probe is written too. `test` reports its errors.
             out.push_str(&yaml_text::to_string(probe)?);
             continue;
         };
-        let written = Written {
+        let document = ProbeDocument {
             api_version: API_VERSION,
             kind: "PolicyProbe",
             metadata: probe.get("metadata").cloned().unwrap_or_default(),
             spec,
         };
-        out.push_str(&yaml_text::to_string(&written)?);
+        out.push_str(&yaml_text::to_string(&document)?);
     }
     Ok(out)
 }
 
-/// Makes probes for all policies of the input.
+/// Generates probes for all policies of the input.
 ///
 /// # Errors
-/// If this build is broken.
+/// Returns an error if the data built into this program cannot be used.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken> {
     let mut input = Input::load(&options.paths, KindFilter::Policies, stdin);
     let crds = Input::load(&options.crds, KindFilter::Crds, stdin);
@@ -179,12 +178,12 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     };
     let mut names = BTreeSet::new();
     for policy in &input.policies {
-        let made = panic::catch_unwind(AssertUnwindSafe(|| of_policy(policy, &known)));
-        let Ok((probes, found)) = made else {
+        let result = panic::catch_unwind(AssertUnwindSafe(|| policy_probes(policy, &known)));
+        let Ok((probes, found)) = result else {
             let name = clean(policy.name().unwrap_or_default());
-            report
-                .problems
-                .push(format!("{name}: the search broke off; please report it"));
+            report.problems.push(format!(
+                "{name}: the search failed with an internal error; please report it"
+            ));
             continue;
         };
         for mut probe in probes {
@@ -203,7 +202,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     Ok(report)
 }
 
-/// `name`, or it with a number where it is taken.
+/// Returns `name`, with a number appended if it is already used.
 pub(super) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|n: usize| format!("{name}-{n}"));
     let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
@@ -211,8 +210,11 @@ pub(super) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
     free.unwrap_or_default()
 }
 
-/// The probes of a policy, one for each set of params, and what became of its validations.
-fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<Json>, Vec<Found>) {
+/// Returns the probes of a policy, one for each set of params, and the results for its validations.
+fn policy_probes(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
+) -> (Vec<Json>, Vec<ValidationExamples>) {
     let compiled = CompiledPolicy::new(&policy.value);
 
     let context = Context {
@@ -224,7 +226,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         never_has_params: false,
         object_cache: &known.object_cache,
     };
-    let bench = Bench {
+    let runner = CaseRunner {
         policy: &policy.value,
         admission: Admission::from_compiled(&compiled),
         known,
@@ -234,7 +236,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
     let mut requests = BTreeSet::new();
     for examples in runtime_errors::examples(&compiled, &context) {
         let n = examples.validation;
-        let mut of_it = Found {
+        let mut examples_found = ValidationExamples {
             dependence: runtime_errors::dependence(&compiled, examples.index),
             allowed: false,
             denied: false,
@@ -242,17 +244,17 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         for (witness, is_denied) in [(examples.allowed, false), (examples.denied, true)] {
             let case = witness
                 .as_ref()
-                .and_then(|witness| Some((bench.case(n, witness, is_denied)?, witness)));
+                .and_then(|witness| Some((runner.case(n, witness, is_denied)?, witness)));
             let Some((case, witness)) = case else {
                 continue;
             };
             if is_denied {
-                of_it.denied = true;
+                examples_found.denied = true;
             } else {
-                of_it.allowed = true;
+                examples_found.allowed = true;
             }
             let request = case.get("request").map(Json::to_string);
-            // One allowed request may do for several validations.
+            // Several validations may have the same allowed request.
             let key = (request, witness.params.as_ref().map(Json::to_string));
             if is_denied || requests.insert(key) {
                 let key = witness.params.as_ref().map(Json::to_string);
@@ -261,21 +263,21 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
                 group.or_insert((params, Vec::new())).1.push(case);
             }
         }
-        found.push(of_it);
+        found.push(examples_found);
     }
     let groups = by_params.into_values();
-    let probes = groups.map(|(params, cases)| bench.probe(params.as_ref(), &cases));
+    let probes = groups.map(|(params, cases)| runner.probe(params.as_ref(), &cases));
     (probes.collect(), found)
 }
 
-/// Where the cases of one policy are tried.
-struct Bench<'a> {
+/// Runs the cases of one policy.
+struct CaseRunner<'a> {
     policy: &'a ValidatingAdmissionPolicy,
     admission: Admission,
     known: &'a Known,
 }
 
-impl Bench<'_> {
+impl CaseRunner<'_> {
     fn probe(&self, params: Option<&Json>, cases: &[Json]) -> Json {
         let mut spec = json!({
             "policyName": self.policy.metadata.name,
@@ -308,7 +310,7 @@ impl Bench<'_> {
             bindings: Ok(&[]),
             params: Ok(&none),
             namespaces: &namespaces,
-            authorizer: Err("nobody is asked".to_owned()),
+            authorizer: Err("authorization checks are not available without a cluster".to_owned()),
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: None,
@@ -319,7 +321,7 @@ impl Bench<'_> {
         run::run(&spec, &setting).pop()
     }
 
-    /// The case that `witness` makes of the validation at `n`, in the shortest form that the evaluator confirms.
+    /// Converts `witness` to a case for the validation at `n`, in the shortest form that the evaluator confirms.
     fn case(&self, n: usize, witness: &Witness, is_denied: bool) -> Option<Json> {
         [true, false].into_iter().find_map(|is_short| {
             let request = request(witness, is_short)?;
@@ -331,8 +333,8 @@ impl Bench<'_> {
             let params = witness.params.as_ref();
             let tried = self.run(params, &case)?;
             let outcome = tried.outcome?;
-            let mut said = outcome.evaluations.iter().flat_map(|it| &it.decisions);
-            let decision = said.nth(n);
+            let mut decisions = outcome.evaluations.iter().flat_map(|it| &it.decisions);
+            let decision = decisions.nth(n);
             let expect = if is_denied {
                 let decision = decision.filter(|it| it.evaluation == EvaluationResult::Deny)?;
                 let mut expect = json!({"decision": "Deny", "message": decision.message});
@@ -346,8 +348,8 @@ impl Bench<'_> {
             } else {
                 json!({"decision": "Allow"})
             };
-            let said = expect.get("message").and_then(Json::as_str);
-            let name = match said {
+            let message = expect.get("message").and_then(Json::as_str);
+            let name = match message {
                 Some(message) => {
                     let short: String = message.chars().take(MAX_NAME).collect();
                     let short = clean(&short);
@@ -364,11 +366,11 @@ impl Bench<'_> {
     }
 }
 
-/// Takes from a Job the selector and the labels that the API server makes itself, and refuses of a client.
+/// Removes from a Job the selector and labels that the API server generates, and rejects in requests of clients.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go` (`generateSelector`).
 fn without_controller(object: &mut Json) {
-    const MADE: [&str; 2] = [
+    const GENERATED: [&str; 2] = [
         "batch.kubernetes.io/controller-uid",
         "batch.kubernetes.io/job-name",
     ];
@@ -381,15 +383,16 @@ fn without_controller(object: &mut Json) {
     let metadata = object.pointer_mut("/spec/template/metadata");
     if let Some(metadata) = metadata.and_then(Json::as_object_mut) {
         if let Some(labels) = metadata.get_mut("labels").and_then(Json::as_object_mut) {
-            labels.retain(|label, _| !MADE.contains(&label.as_str()));
+            labels.retain(|label, _| !GENERATED.contains(&label.as_str()));
         }
         metadata.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
     }
 }
 
-/// The request of a case, if it is short without what the API server sets and what is as by default.
+/// Returns the request of a case. With `is_short`, fields that the API server sets and those with default values are
+/// omitted.
 fn request(witness: &Witness, is_short: bool) -> Option<Json> {
-    const SET: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
+    const SERVER_FIELDS: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
     let given = witness.request.as_object()?;
     let mut request = Map::new();
     let operation = given.get("operation")?;
@@ -413,7 +416,7 @@ fn request(witness: &Witness, is_short: bool) -> Option<Json> {
         let mut object = object.clone();
         let metadata = object.get_mut("metadata").and_then(Json::as_object_mut);
         if let Some(metadata) = metadata.filter(|_| is_short) {
-            metadata.retain(|field, _| !SET.contains(&field.as_str()));
+            metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
         }
         if operation == "CREATE" && is_short {
             without_controller(&mut object);

@@ -1,4 +1,4 @@
-//! Results of cases in the JUnit format that CI systems read.
+//! Renders results in the JUnit format, which CI systems read.
 //!
 //! Source: the schema of Jenkins' xUnit plugin, `junit-10.xsd`.
 
@@ -9,13 +9,12 @@ use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::text::clean;
 use crate::probe::api::CaseOutcome;
 
-/// The name of the suite that tells what is wrong with the input.
+/// The name of the suite with the problems of the input.
 const INPUT: &str = "input";
 
-/// The cases as JUnit's XML: a suite for each probe, and one for what is wrong with the input.
+/// Renders a suite for each probe, and one for the problems of the input.
 ///
-/// A case that could not be evaluated is an error. There is no time in it, so that the same input gives
-/// the same text.
+/// A case that could not be evaluated is an error. The output has no times, so that it depends only on the input.
 #[must_use]
 pub fn xml(report: &TestReport) -> String {
     let summary = &report.summary;
@@ -107,8 +106,8 @@ fn finding(out: &mut String, found: &Finding) {
     let location = &found.location;
     let place = location.place;
     let line = place.map(|place| format!(" line=\"{}\"", place.line));
-    let at = place.map(|place| format!(":{}:{}", place.line, place.column));
-    let name = format!("{}{}", location.file, at.unwrap_or_default());
+    let position = place.map(|place| format!(":{}:{}", place.line, place.column));
+    let name = format!("{}{}", location.file, position.unwrap_or_default());
     let _ = write!(
         out,
         "    <testcase classname=\"{INPUT}\" name=\"{}\" file=\"{}\"{}",
@@ -134,7 +133,7 @@ fn problem(out: &mut String, element: &str, type_: &str, message: &str, text: &s
     );
 }
 
-/// `text` in one line, with nothing in it that XML would take for its own or does not allow.
+/// Returns `text` as one line, with characters escaped or replaced that XML interprets or forbids.
 ///
 /// Source: W3C, "Extensible Markup Language (XML) 1.0", productions `Char`, `AttValue`.
 fn escaped(text: &str) -> String {
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xml_would_obey_is_escaped() {
+    fn escaped_replaces_markup_and_control_characters() {
         assert_eq!(
             escaped("a<b> & \"c\" 'd' ]]>\u{0}\u{1b}[m\n\u{ffff}"),
             "a&lt;b&gt; &amp; &quot;c&quot; &apos;d&apos; ]]&gt;␀␛[m \u{fffd}"

@@ -1,12 +1,12 @@
-//! `kubectl vap test`: the cases of `PolicyProbe`s in files, without a cluster.
+//! `kubectl vap test`: runs the cases of `PolicyProbe`s in files, without a cluster.
 //!
-//! Takes manifests, gives what each case came to. The evaluator is that of the controller; what exists is
-//! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
+//! The evaluator is that of the controller. The cluster state consists of the objects in the files. The served APIs are
+//! those of Kubernetes and the CRDs of the input.
 
-mod alike;
 pub(super) mod cluster;
 pub mod convert;
 pub mod coverage;
+mod equivalence;
 pub(super) mod expand;
 pub mod github;
 pub mod init;
@@ -14,7 +14,7 @@ pub mod junit;
 mod measure;
 pub mod mutants;
 pub(super) mod probes;
-pub(super) mod refusal;
+pub(super) mod rejection;
 pub mod render;
 pub mod report;
 mod target;
@@ -34,8 +34,8 @@ use super::parallel;
 use super::time_limit::TimeLimit;
 use crate::policy;
 use cluster::{FileCluster, mutating_key};
-use measure::Ran;
-use report::{About, TestReport};
+use measure::ProbeRun;
+use report::{ProbeSubject, TestReport};
 
 /// Options of a test run.
 #[derive(Clone, Debug, Default)]
@@ -44,18 +44,18 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
-    /// True to say how much of the policies the cases evaluate.
+    /// True to measure the coverage of the policies.
     pub coverage: bool,
-    /// True to say which small changes of the policies no case notices.
+    /// True to run mutation tests.
     pub mutants: bool,
-    /// The time that one evaluation may take.
+    /// The time limit of one evaluation.
     pub limit: TimeLimit,
 }
 
 /// Runs all probes of the input.
 ///
 /// # Errors
-/// If this build is broken.
+/// Returns an error if the data built into this program cannot be used.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
     let mut input = Input::load(&options.paths, KindFilter::All, stdin);
     let mut crds = Input::load(&options.crds, KindFilter::Crds, stdin);
@@ -69,9 +69,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
     for invalid in input.invalid.iter().chain(&crds.invalid) {
-        let found = shape::invalid(invalid).into_iter();
-        // Whether it is good style is the affair of `check`.
-        findings.extend(found.filter(|found| found.severity == Severity::Error));
+        let problems = shape::invalid(invalid).into_iter();
+        // Warnings are reported by `check`.
+        findings.extend(problems.filter(|problem| problem.severity == Severity::Error));
     }
     let names = input.policies.iter();
     let names = names.map(|policy| policy.name().unwrap_or_default().to_owned());
@@ -97,42 +97,43 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         .iter()
         .map(|probe| probe.spec.policy_name.as_str())
         .collect();
-    let mut refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
-    refusal::of_mutating_policies(&input, &known, &probed, &mut findings, &mut refusals);
-    refusal::of_webhooks(&webhooks, &known, &probed, &mut findings, &mut refusals);
-    let definitions = refusal::of_definitions(crds_of_probes.named, &probed, &mut findings);
-    let of_policies = input.policies.iter();
-    let of_policies =
-        of_policies.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
+    let mut rejections = rejection::check_policies(&input, &known, &probed, &mut findings);
+    rejection::check_mutating_policies(&input, &known, &probed, &mut findings, &mut rejections);
+    rejection::check_webhooks(&webhooks, &known, &probed, &mut findings, &mut rejections);
+    let definitions = rejection::check_definitions(crds_of_probes.named, &probed, &mut findings);
+    let validating = input.policies.iter();
+    let validating = validating.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
     let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
     let mutating = mutating
         .filter(|policy| probed.contains(mutating_key(policy.name().unwrap_or_default()).as_str()));
-    let of_both = of_policies.chain(mutating);
-    let param_kinds = of_both.filter_map(|policy| policy::param_kind(&policy.value));
-    refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
+    let all_policies = validating.chain(mutating);
+    let param_kinds = all_policies.filter_map(|policy| policy::param_kind(&policy.value));
+    rejection::check_objects(&input, &known, &param_kinds.collect(), &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &refusals);
+    let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &rejections);
     cluster.limit = options.limit;
     let cluster = cluster;
     let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
-    let ran = probes.iter().zip(&runs);
-    let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();
-    for Ran { probe, run } in &ran {
+    let probe_runs = probes.iter().zip(&runs);
+    let probe_runs: Vec<ProbeRun<'_>> = probe_runs
+        .map(|(probe, run)| ProbeRun { probe, run })
+        .collect();
+    for ProbeRun { probe, run } in &probe_runs {
         let name = &probe.spec.policy_name;
-        let about = About {
+        let subject = ProbeSubject {
             policy: cluster.policy(name),
             webhook: webhooks.get(name).map(|webhook| webhook.n),
             definition: cluster.definition(name),
             refusal: cluster.refusal(name),
         };
-        report.add(probe, &run.results, about);
+        report.add(probe, &run.results, subject);
     }
     if options.coverage {
-        report.coverage = Some(measure::coverage(&input, &known, &cluster, &ran));
+        report.coverage = Some(measure::coverage(&input, &known, &cluster, &probe_runs));
     }
     if options.mutants {
-        report.mutants = Some(measure::mutants(&cluster, &ran));
+        report.mutants = Some(measure::mutants(&cluster, &probe_runs));
     }
     if options.coverage || options.mutants {
         let targets = probes.iter().filter_map(|probe| probe.target.as_ref());
@@ -143,7 +144,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     Ok(report)
 }
 
-/// This build is broken.
+/// The data built into this program cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(pub(super) String);

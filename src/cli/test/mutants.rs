@@ -1,8 +1,8 @@
-//! Mutants: policies that are changed in small ways, to see whether a case notices.
+//! Mutation testing: makes small changes to policies, and checks that a test case detects them.
 //!
-//! A change of an expression replaces a part of its text. A changed policy that does not compile is no mutant, and one that
-//! provably decides alike (`alike`) is left out. Each changed policy is compiled when its cases are evaluated, and dropped
-//! afterwards: all of them together need memory in the square of the policy's length.
+//! A change of an expression replaces a part of its source. A changed policy that does not compile is discarded. A
+//! change that is provably equivalent is excluded (see `equivalence`). Each changed policy is compiled when its cases
+//! are evaluated, and dropped afterwards: the memory for all of them would be quadratic in the length of the policy.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::alike::{self, Alike};
+use super::equivalence::{self, EquivalenceChecker};
 use super::trace::is_zero;
 use crate::cel::ast::{Expr, Literal};
 use crate::cli::text::clean;
@@ -20,84 +20,85 @@ use crate::policy::admission::Admission;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 
-/// The most changes of one policy that are tried.
+/// The maximum number of changes of one policy.
 const MAX_CHANGES: usize = 300;
 
-/// The fewest changes that are tried, however long the policy is.
+/// The number of changes that are always tested, even for a long policy.
 const MIN_CHANGES: usize = 20;
 
-/// Bytes of expressions that are compiled for the changes of one policy: each change compiles the whole policy.
+/// The maximum number of bytes of expressions that are compiled for the changes of one policy. Each change compiles the
+/// whole policy.
 const MAX_COMPILED_BYTES: usize = 8 << 20;
 
 /// A change of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// The field that is changed.
+    /// The changed field.
     pub(super) field_ref: String,
-    /// Where in the text of the field, in code points.
+    /// The offset in the source of the field, in code points.
     pub(super) offset: usize,
     /// The change, in words.
-    pub(super) words: String,
+    pub(super) description: String,
     edit: Edit,
 }
 
 /// An edit of a policy.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// A validation without effect. The others keep their places.
+    /// Disables a validation. The indices of the others do not change.
     RemoveValidation(usize),
-    /// A match condition without effect.
+    /// Disables a match condition.
     RemoveCondition(usize),
-    /// A rule without one of its operations.
+    /// Removes an operation from a rule.
     RemoveOperation { rule: usize, operation: usize },
-    /// Another text in place of the `len` code points at the offset of the change.
+    /// Replaces `len` code points at the offset of the change with `text`.
     Replace { len: usize, text: String },
 }
 
-/// The changes of a policy that are tried.
+/// The changes of a policy.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) tried: Vec<Change>,
-    /// The number of changes that are not tried, since there are too many.
+    /// The number of changes that are not tested because there are too many.
     pub(super) n_untried: usize,
 }
 
 /// The result of a change.
-pub(super) enum Judged<T> {
+pub(super) enum MutantOutcome<T> {
     /// The changed policy does not compile.
-    Broken,
-    /// The changed policy provably decides alike.
-    Alike,
-    /// The changed policy may decide otherwise.
+    Invalid,
+    /// The change is provably equivalent.
+    Equivalent,
+    /// A mutant: decisions may differ.
     Mutant(T),
 }
 
-/// Outcome of the mutants of a run.
+/// The results of mutation testing.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MutantReport {
-    /// How many there were, without those that provably decide alike.
+    /// The number of mutants, without equivalent changes.
     pub total: usize,
-    /// How many were left out, since they provably decide alike.
+    /// The number of equivalent changes, which are excluded.
     pub alike: usize,
-    /// How many a case noticed.
+    /// The number of mutants that a case detects.
     pub caught: usize,
-    /// How many cases were evaluated for that.
+    /// The number of evaluated cases.
     pub evaluations: usize,
-    /// The number of changes that were not tried, since the policies have too many or are too long.
+    /// The number of changes that were not tested because the policies have too many or are too long.
     #[serde(skip_serializing_if = "is_zero")]
     pub untried: usize,
-    /// Those that no case noticed.
-    pub missed: Vec<Missed>,
-    /// The policies that were left out, since one of their cases does not pass.
+    /// The mutants that no case detects.
+    pub missed: Vec<SurvivingMutant>,
+    /// The policies that were skipped because one of their cases does not pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
 }
 
-/// A mutant that no case noticed.
+/// A mutant that no case detects.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Missed {
+pub struct SurvivingMutant {
     /// The name of the policy.
     pub policy: String,
     /// The file.
@@ -106,17 +107,17 @@ pub struct Missed {
     pub line: usize,
     /// The column.
     pub column: usize,
-    /// The field that is changed.
+    /// The changed field.
     pub field_ref: String,
     /// The change, in words.
     pub change: String,
 }
 
 impl Changes {
-    /// Returns the changes of a policy. If there are too many, those that are tried are spread evenly over the policy.
+    /// Returns the changes of a policy. If there are too many, the selected ones are spread evenly over the policy.
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
         let mut all = Vec::new();
-        removals(compiled.policy(), &mut all);
+        add_removals(compiled.policy(), &mut all);
         let mut n_bytes = 0_usize;
         for (n, expression) in compiled.expressions().iter().enumerate() {
             n_bytes = n_bytes.saturating_add(expression.text.len());
@@ -125,12 +126,12 @@ impl Changes {
                 Role::Validation | Role::MatchCondition | Role::Variable
             );
             if is_decisive && compiled.program(n).is_some() {
-                replacements(expression, &mut all);
+                add_replacements(expression, &mut all);
             }
         }
         let max = (MAX_COMPILED_BYTES / n_bytes.max(1)).clamp(MIN_CHANGES, MAX_CHANGES);
         let n_all = all.len();
-        // All changes, if there are at most `max`.
+        // True for all changes if there are at most `max`.
         let is_tried = |n: usize| n * max / n_all != (n + 1) * max / n_all;
         let all = all.into_iter().enumerate();
         let tried: Vec<Change> = all
@@ -143,48 +144,50 @@ impl Changes {
     }
 }
 
-/// Decides on the changes of one policy.
-pub(super) struct Judge<'a> {
+/// Compiles the changes of one policy.
+pub(super) struct MutantCompiler<'a> {
     compiled: &'a CompiledPolicy,
-    known: Alike<'a>,
+    equivalence: EquivalenceChecker<'a>,
     /// The number of expressions that do not compile before a change.
-    n_broken: usize,
+    n_invalid: usize,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> MutantCompiler<'a> {
     pub(super) fn new(compiled: &'a CompiledPolicy) -> Self {
         Self {
             compiled,
-            known: Alike::new(compiled),
-            n_broken: n_broken(compiled),
+            equivalence: EquivalenceChecker::new(compiled),
+            n_invalid: n_invalid(compiled),
         }
     }
 
     /// Compiles the changed policy.
-    pub(super) fn judge(&self, change: &Change) -> Judged<Admission> {
+    pub(super) fn compile(&self, change: &Change) -> MutantOutcome<Admission> {
         let policy = self.compiled.policy();
         let Some(changed) = change.apply(policy) else {
-            return Judged::Broken;
+            return MutantOutcome::Invalid;
         };
         let changed = CompiledPolicy::new(&changed);
-        if n_broken(&changed) > self.n_broken {
-            return Judged::Broken;
+        if n_invalid(&changed) > self.n_invalid {
+            return MutantOutcome::Invalid;
         }
-        let is_alike = match change.edit {
-            Edit::RemoveOperation { rule, operation } => alike::operation(policy, rule, operation),
-            Edit::RemoveValidation(_) | Edit::RemoveCondition(_) | Edit::Replace { .. } => {
-                self.known.expression(&changed, &change.field_ref)
+        let is_equivalent = match change.edit {
+            Edit::RemoveOperation { rule, operation } => {
+                equivalence::is_operation_redundant(policy, rule, operation)
             }
+            Edit::RemoveValidation(_) | Edit::RemoveCondition(_) | Edit::Replace { .. } => self
+                .equivalence
+                .is_expression_equivalent(&changed, &change.field_ref),
         };
-        if is_alike {
-            return Judged::Alike;
+        if is_equivalent {
+            return MutantOutcome::Equivalent;
         }
-        Judged::Mutant(Admission::from_compiled(&changed))
+        MutantOutcome::Mutant(Admission::from_compiled(&changed))
     }
 }
 
-/// How many expressions do not compile.
-fn n_broken(compiled: &CompiledPolicy) -> usize {
+/// Returns the number of expressions that do not compile.
+fn n_invalid(compiled: &CompiledPolicy) -> usize {
     let all = 0..compiled.expressions().len();
     all.filter(|n| compiled.program(*n).is_none()).count()
 }
@@ -239,26 +242,26 @@ fn expression_mut<'a>(
     })
 }
 
-/// Changes that remove a validation, a match condition or an operation.
-fn removals(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
+/// Adds the changes that remove a validation, a match condition or an operation.
+fn add_removals(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
     let Some(spec) = &policy.spec else { return };
-    let mut add = |field_ref: String, words: String, edit| {
+    let mut add = |field_ref: String, description: String, edit| {
         found.push(Change {
             field_ref,
             offset: 0,
-            words,
+            description,
             edit,
         });
     };
     for n in 0..spec.validations.as_deref().unwrap_or_default().len() {
         let field_ref = format!("spec.validations[{n}].expression");
-        let words = "the validation is left out".to_owned();
-        add(field_ref, words, Edit::RemoveValidation(n));
+        let description = "the validation is removed".to_owned();
+        add(field_ref, description, Edit::RemoveValidation(n));
     }
     for n in 0..spec.match_conditions.as_deref().unwrap_or_default().len() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
-        let words = "the match condition is left out".to_owned();
-        add(field_ref, words, Edit::RemoveCondition(n));
+        let description = "the match condition is removed".to_owned();
+        add(field_ref, description, Edit::RemoveCondition(n));
     }
     let constraints = spec.match_constraints.as_ref();
     let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
@@ -267,28 +270,32 @@ fn removals(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
         for (operation, name) in operations.iter().enumerate() {
             let field_ref =
                 format!("spec.matchConstraints.resourceRules[{rule}].operations[{operation}]");
-            let words = format!("the operation {name} is left out");
-            add(field_ref, words, Edit::RemoveOperation { rule, operation });
+            let description = format!("the operation {name} is removed");
+            add(
+                field_ref,
+                description,
+                Edit::RemoveOperation { rule, operation },
+            );
         }
     }
 }
 
-/// Changes of the text of one expression.
-fn replacements(expression: &PolicyExpression, found: &mut Vec<Change>) {
+/// Adds the changes of one expression.
+fn add_replacements(expression: &PolicyExpression, found: &mut Vec<Change>) {
     let Ok(ast) = expression.parsed() else { return };
     let text: Vec<char> = expression.text.chars().collect();
     for (id, expr) in ast.iter() {
         let offset = usize::try_from(ast.offset(id)).unwrap_or(usize::MAX);
         for (from, to) in changes(expr) {
             let chars: Vec<char> = from.chars().collect();
-            let is_there = text
+            let is_match = text
                 .get(offset..)
                 .is_some_and(|rest| rest.starts_with(&chars));
-            if is_there {
+            if is_match {
                 found.push(Change {
                     field_ref: expression.field_ref.clone(),
                     offset,
-                    words: format!("`{from}` is `{to}`"),
+                    description: format!("`{from}` is replaced with `{to}`"),
                     edit: Edit::Replace {
                         len: chars.len(),
                         text: to,
@@ -299,23 +306,23 @@ fn replacements(expression: &PolicyExpression, found: &mut Vec<Change>) {
     }
 }
 
-/// The changes of a part: the text at its place, and what stands there instead.
+/// Returns the changes of a node: the source at its location, and the replacement.
 fn changes(expr: &Expr) -> Vec<(String, String)> {
-    let of = |from: &str, to: &[&str]| {
+    let replace_with = |from: &str, to: &[&str]| {
         let pairs = to.iter().map(|to| (from.to_owned(), (*to).to_owned()));
         pairs.collect::<Vec<_>>()
     };
     match expr {
         Expr::Call { function, args, .. } => match (&**function, args.len()) {
-            ("_==_", 2) => of("==", &["!="]),
-            ("_!=_", 2) => of("!=", &["=="]),
-            ("_<_", 2) => of("<", &["<=", ">="]),
-            ("_<=_", 2) => of("<=", &["<", ">"]),
-            ("_>_", 2) => of(">", &[">=", "<="]),
-            ("_>=_", 2) => of(">=", &[">", "<"]),
-            ("_&&_", _) => of("&&", &["||"]),
-            ("_||_", _) => of("||", &["&&"]),
-            ("!_", 1) => of("!", &[""]),
+            ("_==_", 2) => replace_with("==", &["!="]),
+            ("_!=_", 2) => replace_with("!=", &["=="]),
+            ("_<_", 2) => replace_with("<", &["<=", ">="]),
+            ("_<=_", 2) => replace_with("<=", &["<", ">"]),
+            ("_>_", 2) => replace_with(">", &[">=", "<="]),
+            ("_>=_", 2) => replace_with(">=", &[">", "<"]),
+            ("_&&_", _) => replace_with("&&", &["||"]),
+            ("_||_", _) => replace_with("||", &["&&"]),
+            ("!_", 1) => replace_with("!", &[""]),
             _ => Vec::new(),
         },
         Expr::Literal(Literal::Int(value)) if *value >= 0 => {
@@ -324,20 +331,20 @@ fn changes(expr: &Expr) -> Vec<(String, String)> {
             vec![(text, next)]
         }
         Expr::Literal(Literal::Bool(value)) => {
-            of(&value.to_string(), &[if *value { "false" } else { "true" }])
+            replace_with(&value.to_string(), &[if *value { "false" } else { "true" }])
         }
         _ => Vec::new(),
     }
 }
 
-/// The mutants as text: how many are noticed, and those that are not.
+/// Renders the surviving mutants and the counts as text.
 #[must_use]
 pub fn text(report: &MutantReport) -> String {
     let mut out = String::new();
     for missed in &report.missed {
         let _ = writeln!(
             out,
-            "not noticed: {} ({}, {}:{}:{})",
+            "not detected: {} ({}, {}:{}:{})",
             clean(&missed.change),
             missed.field_ref,
             clean(&missed.file),
@@ -347,19 +354,22 @@ pub fn text(report: &MutantReport) -> String {
     }
     for name in &report.skipped {
         let name = clean(name);
-        let _ = writeln!(out, "not changed: {name}, of whose cases one does not pass");
+        let _ = writeln!(
+            out,
+            "skipped: {name}, because one of its cases does not pass"
+        );
     }
     let left_out = match report.alike {
         0 => String::new(),
-        n => format!(", {n} left out that decide alike"),
+        n => format!(", {n} equivalent changes excluded"),
     };
     let untried = match report.untried {
         0 => String::new(),
-        n => format!(", {n} not tried (too many, or policies too long)"),
+        n => format!(", {n} changes not tested (too many, or policies too long)"),
     };
     let _ = writeln!(
         out,
-        "mutants: {} of {} noticed{left_out}{untried}",
+        "mutants: {} of {} detected{left_out}{untried}",
         report.caught, report.total
     );
     out
@@ -373,50 +383,50 @@ mod tests {
 
     use super::*;
 
-    /// The changes of a policy in words, and how many were left out.
+    /// Returns the descriptions of the mutants of a policy, and the number of equivalent changes.
     fn changes_of(spec: &serde_json::Value) -> (BTreeSet<String>, usize) {
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let compiled = CompiledPolicy::new(&policy);
-        let judge = Judge::new(&compiled);
-        let (mut words, mut n_alike) = (BTreeSet::new(), 0);
+        let compiler = MutantCompiler::new(&compiled);
+        let (mut description, mut n_equivalent) = (BTreeSet::new(), 0);
         for change in Changes::new(&compiled).tried {
-            match judge.judge(&change) {
-                Judged::Broken => {}
-                Judged::Alike => n_alike += 1,
-                Judged::Mutant(_) => {
-                    words.insert(format!("{} {}", change.field_ref, change.words));
+            match compiler.compile(&change) {
+                MutantOutcome::Invalid => {}
+                MutantOutcome::Equivalent => n_equivalent += 1,
+                MutantOutcome::Mutant(_) => {
+                    description.insert(format!("{} {}", change.field_ref, change.description));
                 }
             }
         }
-        (words, n_alike)
+        (description, n_equivalent)
     }
 
     #[test]
-    fn what_provably_decides_alike_is_left_out() {
-        let (found, n_alike) = changes_of(&json!({
+    fn equivalent_changes_are_not_mutants() {
+        let (found, n_equivalent) = changes_of(&json!({
             "validations": [
-                // Each of the changes within the dead operand, and of the constants, decides alike.
+                // Changes of the unused operand and of the constants are equivalent.
                 {"expression": "1 < 2 || object.a == 3"},
                 {"expression": "false ? object.b == 1 : object.c == 2"},
             ],
         }));
         let expected = [
-            "spec.validations[0].expression `1` is `2`",
-            "spec.validations[0].expression `<` is `>=`",
-            "spec.validations[0].expression `||` is `&&`",
-            "spec.validations[1].expression `2` is `3`",
-            "spec.validations[1].expression `==` is `!=`",
-            "spec.validations[1].expression `false` is `true`",
-            "spec.validations[1].expression the validation is left out",
+            "spec.validations[0].expression `1` is replaced with `2`",
+            "spec.validations[0].expression `<` is replaced with `>=`",
+            "spec.validations[0].expression `||` is replaced with `&&`",
+            "spec.validations[1].expression `2` is replaced with `3`",
+            "spec.validations[1].expression `==` is replaced with `!=`",
+            "spec.validations[1].expression `false` is replaced with `true`",
+            "spec.validations[1].expression the validation is removed",
         ];
         assert_eq!(found, expected.map(str::to_owned).into());
-        assert_eq!(n_alike, 7);
+        assert_eq!(n_equivalent, 7);
     }
 
     #[test]
-    fn a_variable_that_nothing_reads_is_not_changed() {
-        let of = |validation: &str| {
+    fn changes_of_unused_variable_are_equivalent() {
+        let changes = |validation: &str| {
             changes_of(&json!({
                 "variables": [
                     {"name": "a", "expression": "object.x > 1"},
@@ -425,10 +435,10 @@ mod tests {
                 "validations": [{"expression": validation}],
             }))
         };
-        let (found, n_alike) = of("object.z == 'q'");
-        assert_eq!((found.len(), n_alike), (2, 4), "{found:?}");
-        let (found, n_alike) = of("variables.b");
-        assert_eq!((found.len(), n_alike), (5, 0), "{found:?}");
+        let (found, n_equivalent) = changes("object.z == 'q'");
+        assert_eq!((found.len(), n_equivalent), (2, 4), "{found:?}");
+        let (found, n_equivalent) = changes("variables.b");
+        assert_eq!((found.len(), n_equivalent), (5, 0), "{found:?}");
     }
 
     #[test]
@@ -443,31 +453,32 @@ mod tests {
             "dyn(variables)[object.key]",
             "has(.variables.limit) ? 1 : 2",
         ] {
-            let (found, n_alike) = changes_of(&json!({
+            let (found, n_equivalent) = changes_of(&json!({
                 "variables": [{"name": "limit", "expression": "object.x ? 7 : 8"}],
                 "validations": [{"expression": format!("object.z < ({read})")}],
             }));
-            let is_of_variable = |words: &&String| words.starts_with("spec.variables[0]");
+            let is_of_variable =
+                |description: &&String| description.starts_with("spec.variables[0]");
             assert_eq!(
                 found.iter().filter(is_of_variable).count(),
                 2,
                 "{read}: {found:?}"
             );
-            assert_eq!(n_alike, 0, "{read}");
+            assert_eq!(n_equivalent, 0, "{read}");
         }
     }
 
     #[test]
     fn changes_beyond_limit_are_spread_and_counted() {
-        let of = |n: usize, expression: &str| {
+        let changes_of_copies = |n: usize, expression: &str| {
             let validations = vec![json!({"expression": expression}); n];
             let policy = json!({"metadata": {"name": "p"}, "spec": {"validations": validations}});
             let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
             Changes::new(&CompiledPolicy::new(&policy))
         };
-        let changes = of(150, "object.a == 'q'");
+        let changes = changes_of_copies(150, "object.a == 'q'");
         assert_eq!((changes.tried.len(), changes.n_untried), (300, 0));
-        let changes = of(600, "object.a == 'q'");
+        let changes = changes_of_copies(600, "object.a == 'q'");
         assert_eq!((changes.tried.len(), changes.n_untried), (300, 900));
         let is_of = |n: usize| {
             let field_ref = format!("spec.validations[{n}].expression");
@@ -478,30 +489,33 @@ mod tests {
         };
         assert!((0..600).step_by(8).all(|n| (n..n + 8).any(is_of)));
         let long = format!("object.a == '{}'", "q".repeat(10_000));
-        let changes = of(90, &long);
+        let changes = changes_of_copies(90, &long);
         assert_eq!((changes.tried.len(), changes.n_untried), (MIN_CHANGES, 160));
     }
 
     #[test]
-    fn an_operation_that_is_there_twice_is_not_left_out() {
+    fn removal_of_redundant_operation_is_equivalent() {
         let rule = |operations: &[&str], resources: &[&str]| {
             json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": operations,
                 "resources": resources})
         };
-        let of = |rules: &[serde_json::Value]| {
-            let (found, n_alike) = changes_of(&json!({
+        let changes = |rules: &[serde_json::Value]| {
+            let (found, n_equivalent) = changes_of(&json!({
                 "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "object.a == 'q'"}],
             }));
-            (found.len() - 2, n_alike)
+            (found.len() - 2, n_equivalent)
         };
-        assert_eq!(of(&[rule(&["CREATE", "UPDATE"], &["pods"])]), (2, 0));
-        assert_eq!(of(&[rule(&["CREATE", "*"], &["pods"])]), (1, 1));
-        assert_eq!(of(&[rule(&["CREATE", "CONNECT"], &["pods"])]), (1, 1));
-        assert_eq!(of(&[rule(&["CREATE", "CONNECT"], &["pods/exec"])]), (2, 0));
+        assert_eq!(changes(&[rule(&["CREATE", "UPDATE"], &["pods"])]), (2, 0));
+        assert_eq!(changes(&[rule(&["CREATE", "*"], &["pods"])]), (1, 1));
+        assert_eq!(changes(&[rule(&["CREATE", "CONNECT"], &["pods"])]), (1, 1));
+        assert_eq!(
+            changes(&[rule(&["CREATE", "CONNECT"], &["pods/exec"])]),
+            (2, 0)
+        );
         let both = [
             rule(&["CREATE", "UPDATE"], &["pods"]),
             rule(&["*"], &["pods"]),
         ];
-        assert_eq!(of(&both), (1, 2));
+        assert_eq!(changes(&both), (1, 2));
     }
 }

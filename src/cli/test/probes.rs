@@ -1,4 +1,4 @@
-//! The probes of the input: read by the rules of their CRD, and held against the policies there are.
+//! Reads the probes of the input: validates them against the CRD and resolves their policies.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,76 +15,76 @@ use crate::policy::subject::SubjectKind;
 use crate::probe::api::{PolicyProbeSpec, Target};
 use crate::probe::validation::{Validator, Violation};
 
-use super::expand::{self, Expanded, Origin};
+use super::expand::{self, ExpandedProbe, Origin};
 use super::target;
 
-/// A probe that can be run.
+/// A valid probe.
 #[derive(Debug)]
 pub(in crate::cli) struct Probe {
-    /// As it is written.
+    /// The object that was read.
     pub(in crate::cli) object: Arc<Object<Value>>,
-    /// For each case where it is written.
+    /// The origin of each case.
     pub(in crate::cli) origins: Vec<Origin>,
-    /// Spec of the probe; the policy is one that stands for the target, where it has one.
+    /// The spec. Its policy name is the key of the target if the probe has one.
     pub(in crate::cli) spec: PolicyProbeSpec,
-    /// The object that it is about, if that is no validating policy.
+    /// The target, if it is not a validating policy.
     pub(in crate::cli) target: Option<Target>,
 }
 
 impl Probe {
-    /// The name.
+    /// Returns the name.
     pub(in crate::cli) fn name(&self) -> &str {
         self.object.name().unwrap_or_default()
     }
 
     /// Returns the kind of the subject.
     pub(in crate::cli) fn kind(&self) -> SubjectKind {
-        let of_target = self.target.as_ref().and_then(target::kind_of);
-        of_target.unwrap_or_default()
+        let target_kind = self.target.as_ref().and_then(target::kind_of);
+        target_kind.unwrap_or_default()
     }
 
-    /// Where the name of a case is written, or of its row where it is one of a table.
+    /// Returns the location of the name of a case, or of its row.
     pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
-        let field = origin_of(&self.origins, n).field();
+        let field = case_origin(&self.origins, n).field();
         self.object.place_of_field(&format!("{field}.name"))
     }
 
-    /// The field of a fault in the case at `n`, and where it is written.
+    /// Returns the field of a violation in the case at `n`, and its location.
     pub(in crate::cli) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
         if field.starts_with("spec.") {
             return (field.to_owned(), self.object.place_of_field(field));
         }
-        written_field(&self.object, origin_of(&self.origins, n), field)
+        written_field(&self.object, case_origin(&self.origins, n), field)
     }
 }
 
-/// The origin of a case of a probe that has `origins`.
-fn origin_of(origins: &[Origin], n: usize) -> Origin {
+/// Returns the origin of a case of a probe with these `origins`.
+fn case_origin(origins: &[Origin], n: usize) -> Origin {
     let itself = Origin { case: n, row: None };
     origins.get(n).copied().unwrap_or(itself)
 }
 
-/// The field as which `field` of a case is written, and its place: in a row of a table, or else in the case; the row
-/// where neither has it.
+/// Returns the field in the file for `field` of a case, and its location: in the row of a table, otherwise in the case.
+/// If neither has the field, the location is that of the row.
 fn written_field(object: &Object<Value>, origin: Origin, field: &str) -> (String, Place) {
-    let of_case = format!("{}.{field}", origin.case_field());
+    let case_field = format!("{}.{field}", origin.case_field());
     if origin.row.is_none() {
-        let place = object.place_of_field(&of_case);
-        return (of_case, place);
+        let place = object.place_of_field(&case_field);
+        return (case_field, place);
     }
     let row = origin.field();
-    let of_row = match field.strip_prefix("request.object.") {
+    let row_field = match field.strip_prefix("request.object.") {
         Some(rest) => format!("{row}.patch.{rest}"),
         None => format!("{row}.{field}"),
     };
     let other = format!("{row}.{field}");
-    let mut written = [&of_row, &other, &of_case].into_iter();
+    let mut written = [&row_field, &other, &case_field].into_iter();
     let written = written.find(|field| has_field(&object.value, field));
     let place = object.place_of_field(written.unwrap_or(&row));
-    (written.unwrap_or(&of_case).clone(), place)
+    (written.unwrap_or(&case_field).clone(), place)
 }
 
-/// Reports whether a value has a field, whose names have no dots.
+/// Returns true if a value has the field. Field names must not contain dots.
 fn has_field(value: &Value, field: &str) -> bool {
     let mut steps = field
         .split(['.', '['])
@@ -96,11 +96,11 @@ fn has_field(value: &Value, field: &str) -> bool {
     found.is_some()
 }
 
-/// The probes that can be run; what is wrong with the others goes to `findings`. Those of targets are left out where
-/// `targets`, the keys of what is among the input, are not given.
+/// Returns the valid probes. Errors in the others are added to `findings`. Probes with targets are skipped if
+/// `targets`, the keys of the targets in the input, is `None`.
 ///
 /// # Errors
-/// If the CRD of this build is broken.
+/// Returns an error if the CRD built into this program cannot be used.
 pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
     policies: &[String],
@@ -114,7 +114,7 @@ pub(in crate::cli) fn read(
     let mut names = HashSet::new();
     let mut probes = Vec::new();
     for object in objects {
-        let taken = target::take(&object.value);
+        let taken = target::parse(&object.value);
         if matches!(taken, Ok(Some(_))) && targets.is_none() {
             continue;
         }
@@ -126,12 +126,16 @@ pub(in crate::cli) fn read(
         let (expanded, target) = match expanded {
             Ok(expanded) => expanded,
             Err(violations) => {
-                findings.extend(violations.into_iter().map(|it| invalid(&object, &[], it)));
+                findings.extend(
+                    violations
+                        .into_iter()
+                        .map(|it| violation_finding(&object, &[], it)),
+                );
                 continue;
             }
         };
         let mut read = Vec::new();
-        for Expanded { probe, origins } in expanded {
+        for ExpandedProbe { probe, origins } in expanded {
             let checked = validator.read(&probe).and_then(|mut spec| {
                 if let Some(target) = &target {
                     let unfit = target::disallowed_expectations(&spec, target);
@@ -146,7 +150,7 @@ pub(in crate::cli) fn read(
                 Ok(spec) => read.push((spec, origins)),
                 Err(violations) => {
                     let found = violations.into_iter();
-                    findings.extend(found.map(|it| invalid(&object, &origins, it)));
+                    findings.extend(found.map(|it| violation_finding(&object, &origins, it)));
                     read.clear();
                     break;
                 }
@@ -158,7 +162,7 @@ pub(in crate::cli) fn read(
         let object = Arc::new(object);
         let name = object.name().unwrap_or_default();
         if !names.insert(name.to_owned()) {
-            let message = format!("the probe `{name}` is given twice");
+            let message = format!("the probe `{name}` is defined twice");
             findings.push(error(
                 &object,
                 Rule::DuplicateName,
@@ -189,8 +193,8 @@ pub(in crate::cli) fn read(
     Ok(probes)
 }
 
-/// The fault of a field, of a case as it is written.
-fn invalid(object: &Object<Value>, origins: &[Origin], violation: Violation) -> Finding {
+/// Returns the finding for a violation.
+fn violation_finding(object: &Object<Value>, origins: &[Origin], violation: Violation) -> Finding {
     let Violation { field_ref, message } = violation;
     let origin = || {
         let rest = field_ref.strip_prefix("spec.cases[")?;
@@ -212,25 +216,25 @@ fn invalid(object: &Object<Value>, origins: &[Origin], violation: Violation) -> 
     found
 }
 
-/// Fault of a probe whose policy is not there.
+/// Returns a finding if the policy of a probe is not in the input.
 fn unknown_policy(
     object: &Object<Value>,
     spec: &PolicyProbeSpec,
     (policies, targets): (&[String], &[String]),
 ) -> Option<Finding> {
     if !policies.contains(&spec.policy_name) {
-        let message = format!("the policy `{}` is not among the input", spec.policy_name);
+        let message = format!("the policy `{}` is not in the input", spec.policy_name);
         let place = object.place_of_field("spec.policyName");
         let mut found = error(object, Rule::UnknownPolicy, &message, place);
-        let meant = nearest(&spec.policy_name, policies.iter().map(String::as_str));
+        let suggestion = nearest(&spec.policy_name, policies.iter().map(String::as_str));
         let mut keys = targets.iter().filter_map(|key| key.split_once('/'));
         let target = keys.find(|(_, name)| *name == spec.policy_name);
-        found.help = Some(match (target, meant) {
+        found.help = Some(match (target, suggestion) {
             (Some((kind, name)), _) => format!(
-                "it is a {kind}: write `target: {{kind: {kind}, name: {name}}}` in the place of policyName"
+                "it is a {kind}: replace policyName with `target: {{kind: {kind}, name: {name}}}`"
             ),
-            (None, Some(meant)) => format!("did you mean `{meant}`?"),
-            (None, None) => "name the file that it is in as well".to_owned(),
+            (None, Some(suggestion)) => format!("did you mean `{suggestion}`?"),
+            (None, None) => "add the file that contains it".to_owned(),
         });
         found.field_ref = Some("spec.policyName".to_owned());
         return Some(found);
@@ -238,26 +242,25 @@ fn unknown_policy(
     None
 }
 
-/// Fault of a probe whose target is not there.
+/// Returns a finding if the target of a probe is not in the input.
 fn unknown_target(object: &Object<Value>, target: &Target, targets: &[String]) -> Option<Finding> {
     let key = target.key();
     if targets.contains(&key) {
         return None;
     }
     let place = object.place_of_field("spec.target");
-    let message = format!("the {target} is not among the input");
+    let message = format!("the {target} is not in the input");
     let mut found = error(object, Rule::UnknownPolicy, &message, place);
-    let meant = nearest(&key, targets.iter().map(String::as_str));
-    found.help = Some(match meant {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => "name the file that it is in as well".to_owned(),
+    let suggestion = nearest(&key, targets.iter().map(String::as_str));
+    found.help = Some(match suggestion {
+        Some(suggestion) => format!("did you mean `{suggestion}`?"),
+        None => "add the file that contains it".to_owned(),
     });
     found.field_ref = Some("spec.target".to_owned());
     Some(found)
 }
 
-/// Policies of one name, one of which a probe would have to be about; `key` makes of a name that of the policy in
-/// probes.
+/// Adds findings for probed policies with duplicate names. `key` converts the name of a policy to its key in probes.
 pub(in crate::cli) fn duplicate_policies<'a>(
     probes: &[Probe],
     policies: impl Iterator<Item = &'a Object<ValidatingAdmissionPolicy>>,
@@ -272,9 +275,9 @@ pub(in crate::cli) fn duplicate_policies<'a>(
     for policy in policies {
         let name = policy.name().unwrap_or_default();
         if !names.insert(name) && probed.contains(key(name).as_str()) {
-            let message = format!("the policy `{name}` is given twice, and a probe is about it");
+            let message = format!("the policy `{name}` is defined twice, and has a probe");
             let mut found = error(policy, Rule::DuplicateName, &message, policy.place());
-            found.help = Some("name the files of one of them".to_owned());
+            found.help = Some("remove one of the definitions from the input".to_owned());
             findings.push(found);
         }
     }

@@ -1,11 +1,11 @@
-//! Results of cases as text for people.
+//! Renders the results of cases as text.
 
 use std::fmt::Write as _;
 
 use super::coverage;
 use super::mutants;
 use super::report::{CaseReport, ProbeReport, TestReport};
-use super::trace::{Trace, and_more};
+use super::trace::{Trace, not_shown_line};
 use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, painted, write_finding};
 use crate::cli::terminal::Terminal;
@@ -16,11 +16,11 @@ use crate::probe::run::invalid_message;
 
 pub(in crate::cli) const GREEN: &str = "1;32";
 
-/// The column at which the names of cases begin, and all that is said of them.
+/// The indentation of the names of cases, and of their details.
 const INDENT: &str = "           ";
 
-/// Renders the problems with the input, the cases by probe, and the summary; `is_verbose` adds the
-/// decision and the cost of each case.
+/// Renders the problems with the input, the cases by probe, and the summary. `is_verbose` adds the decision and the
+/// cost of each case.
 #[must_use]
 pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
@@ -40,7 +40,7 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
     for target in &report.not_measured {
         let _ = writeln!(
             out,
-            "not measured: {}, as it is no validating policy",
+            "not measured: {}, because it is not a validating policy",
             clean(target)
         );
     }
@@ -62,17 +62,17 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
 fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
     let name = painted(&clean(&probe.name), BOLD, terminal);
     let file = clean(&probe.file);
-    let about = match &probe.target {
+    let subject = match &probe.target {
         None => format!("policy {}", clean(&probe.policy)),
         Some(target) => clean(&target.to_string()),
     };
-    let _ = writeln!(out, "{name} ({about}, {file}:{})", probe.line);
+    let _ = writeln!(out, "{name} ({subject}, {file}:{})", probe.line);
     if let Some(why) = &probe.refusal {
-        let what = probe
+        let kind = probe
             .target
             .as_ref()
             .map_or("policy", |target| &target.kind);
-        let text = format!("the API server refuses the {what}: {why}");
+        let text = format!("the API server rejects the {kind}: {why}");
         let room = terminal
             .width
             .unwrap_or(usize::MAX)
@@ -99,13 +99,13 @@ fn render(
     let padding = " ".repeat(INDENT.len().saturating_sub(word.len() + 2));
     let word = painted(word, color, terminal);
     let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
-    let mut said: Vec<String> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
         if probe.refusal.is_some() {
-            // It is said of all cases at once.
+            // The reason has been printed for the whole probe.
         } else if case.invalid.is_empty() {
             let difference = case.difference.iter();
-            said.extend(difference.flat_map(|it| it.lines()).map(str::to_owned));
+            lines.extend(difference.flat_map(|it| it.lines()).map(str::to_owned));
         } else {
             let fields = case.invalid.iter().map(|invalid| &*invalid.field);
             said.push(invalid_message(fields).to_owned());
@@ -113,23 +113,23 @@ fn render(
     }
     if is_verbose {
         match (case.decision, &case.explanation) {
-            (Some(decision), Some(why)) => said.push(format!("decided: {decision}: {why}")),
-            (None, Some(why)) => said.push(why.clone()),
+            (Some(decision), Some(why)) => lines.push(format!("decided: {decision}: {why}")),
+            (None, Some(why)) => lines.push(why.clone()),
             (_, None) => {}
         }
-        said.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
+        lines.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
         let errors = case.errors.iter();
         let errors = errors.filter(|error| case.explanation.as_ref() != Some(error));
-        said.extend(errors.map(|error| format!("error: {error}")));
+        lines.extend(errors.map(|error| format!("error: {error}")));
         let warnings = case.warnings.iter();
-        said.extend(warnings.map(|warning| format!("warning: {warning}")));
+        lines.extend(warnings.map(|warning| format!("warning: {warning}")));
         let annotations = case.audit_annotations.iter();
-        said.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
-        said.extend(case.cost_used.map(|cost| format!("cost: {cost}")));
+        lines.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
+        lines.extend(case.cost_used.map(|cost| format!("cost: {cost}")));
     }
     let max = terminal.width.unwrap_or(usize::MAX);
     let room = max.saturating_sub(INDENT.len()).max(20);
-    for text in said {
+    for text in lines {
         for line in wrap(&clean(&text), room, usize::MAX, "  ") {
             let _ = writeln!(out, "{INDENT}{line}");
         }
@@ -156,7 +156,7 @@ fn render(
         for trace in &case.trace {
             render_trace(out, trace, INDENT, room);
         }
-        for line in and_more(&case.not_traced)
+        for line in not_shown_line(&case.not_traced)
             .iter()
             .flat_map(|more| wrap(more, room, usize::MAX, "  "))
         {
@@ -170,7 +170,7 @@ fn render(
     }
 }
 
-/// A unified diff, in the colors of one.
+/// Renders a unified diff with colors.
 pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal: Terminal) {
     for line in diff.lines() {
         let line = clean(line);
@@ -183,7 +183,7 @@ pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal:
     }
 }
 
-/// An expression with its parts, each with its value.
+/// Renders an expression and its subexpressions, with their values.
 pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str, room: usize) {
     for line in wrap(&clean(&trace.head()), room, usize::MAX, "  ") {
         let _ = writeln!(out, "{margin}{line}");
@@ -215,7 +215,7 @@ pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str
     }
 }
 
-/// The last line: how much was tested, and what came of it.
+/// Renders the last line: the number of cases, and the results.
 fn summary(report: &TestReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let counts: Vec<String> = [
@@ -232,13 +232,13 @@ fn summary(report: &TestReport, terminal: Terminal) -> String {
     .filter(|(n, ..)| *n > 0)
     .map(|(_, text, color)| painted(&text, color, terminal))
     .collect();
-    let came_to = if counts.is_empty() {
+    let result = if counts.is_empty() {
         "nothing tested".to_owned()
     } else {
         counts.join(", ")
     };
     format!(
-        "{} of {} in {} tested for Kubernetes {}: {came_to}",
+        "{} of {} in {} tested for Kubernetes {}: {result}",
         count(summary.cases, "case"),
         count(summary.probes, "probe"),
         count(summary.files, "file"),

@@ -1,4 +1,4 @@
-//! Results of all cases, and the documented shape of `-o json`.
+//! The results of all cases, and the documented format of `-o json`.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ use crate::schema::Crd;
 
 /// Output of `kubectl vap test -o json`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while
-/// `apiVersion` stays.
+/// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
+/// the same.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestReport {
@@ -35,27 +35,27 @@ pub struct TestReport {
     pub api_version: &'static str,
     /// Always `TestReport`.
     pub kind: &'static str,
-    /// The version of Kubernetes whose APIs are served and whose answers are given, `1.36`.
+    /// The Kubernetes version that is emulated, such as `1.36`.
     pub kubernetes: String,
-    /// How much there was, and what it came to.
+    /// The counts.
     pub summary: Summary,
-    /// Problems with the input, sorted by file and place. A probe that is not valid, or whose policy is
-    /// not there, is not among `probes`.
+    /// Problems with the input, sorted by file and location. A probe that is invalid or whose policy is missing is not
+    /// part of `probes`.
     pub findings: Vec<Finding>,
     /// The probes, in the order of the input.
     pub probes: Vec<ProbeReport>,
-    /// How much of each policy was evaluated, where that was asked for.
+    /// The coverage of each policy, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Vec<Coverage>>,
-    /// Which changes of the policies no case notices, where that was asked for.
+    /// The results of mutation testing, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutants: Option<MutantReport>,
-    /// The targets of probes, of which neither is measured, where one was asked for.
+    /// The targets of probes for which coverage and mutants are not measured, if one of these is requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<String>,
 }
 
-/// How much there was, and what it came to.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -63,11 +63,11 @@ pub struct Summary {
     pub files: usize,
     /// Probes run.
     pub probes: usize,
-    /// Their cases.
+    /// Cases run.
     pub cases: usize,
     /// Cases that passed.
     pub passed: usize,
-    /// Cases in which something else was decided than expected.
+    /// Cases with another decision than the expected one.
     pub failed: usize,
     /// Cases that could not be evaluated.
     pub pending: usize,
@@ -75,53 +75,53 @@ pub struct Summary {
     pub errors: usize,
 }
 
-/// Results of the cases of a probe.
+/// The results of the cases of a probe.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ProbeReport {
     /// `metadata.name`.
     pub name: String,
-    /// The name of the policy; absent where the probe has a target.
+    /// The name of the policy; absent if the probe has a target.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// The object that it is about, if that is no validating policy.
+    /// The target, if it is not a validating policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// The name of the file.
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// Why the API server refuses what it is about, if it does: then all cases fail.
+    /// The reason why the API server rejects the policy or target. All cases fail then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// The cases, in the order of the spec.
     pub cases: Vec<CaseReport>,
 }
 
-/// Result of a case.
+/// The result of a case.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseReport {
     /// The name.
     pub name: String,
-    /// `Passed`, `Failed`, or `Pending` where it could not be evaluated.
+    /// `Passed`, `Failed`, or `Pending` if the case could not be evaluated.
     #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
-    /// The line of its name, or of its row where it is one of a table.
+    /// The line of its name, or of its row in a table.
     pub line: usize,
-    /// The column there.
+    /// The column.
     pub column: usize,
-    /// `Allow` or `Deny`; absent where it could not be evaluated, as is all that follows but
-    /// `difference`.
+    /// `Allow` or `Deny`; absent if the case could not be evaluated. Then all following fields except `difference` are
+    /// absent too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
-    /// Why it was decided so: the message of the policy, or a sentence.
+    /// The reason for the decision: the message of the policy, or a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// How that differs from what was expected, or why it could not be evaluated.
+    /// The difference from the expected result, or the reason why the case could not be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
-    /// The reason of a denial, as `expect.reason` is held against it; of the errors of a custom resource each
-    /// reason once, with commas between them.
+    /// The reason of a denial, which `expect.reason` is compared with. For errors of a custom resource, the distinct
+    /// reasons, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The warnings to the client.
@@ -133,53 +133,53 @@ pub struct CaseReport {
     /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_used: Option<i64>,
-    /// The errors of the policy, those too that failurePolicy `Ignore` passes over.
+    /// The errors of the policy, including those that failurePolicy `Ignore` ignores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// The object after the mutations of a mutating policy; absent where the request is denied.
+    /// The object after the mutations of a mutating policy; absent if the request is denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// The JSON patch from the object that a mutating policy gets to the one after its mutations.
+    /// The JSON patch from the object that a mutating policy receives to the mutated one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Vec<Value>>,
-    /// The same as a unified diff of YAML.
+    /// The change as a unified diff of YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// Where another object was expected, the unified diff from that to the one after the mutations.
+    /// The unified diff from the expected object to the mutated one, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The faults of sample objects, with their places.
+    /// The violations of sample objects, with their locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<InvalidField>,
-    /// The expressions that decided, with the values of their parts; where none did, the validations, which were
-    /// true.
+    /// The expressions that determined the decision, with the values of their subexpressions. If there are none, the
+    /// validations, which were true.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<Trace>,
-    /// The other expressions that decided, which are not in `trace`.
+    /// The other expressions that determined the decision and are not part of `trace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_traced: Vec<String>,
 }
 
-/// The object that a probe is about.
+/// The subject of a probe.
 #[derive(Clone, Copy)]
-pub(super) struct About<'a> {
-    /// The policy, or one that stands for a webhook.
+pub(super) struct ProbeSubject<'a> {
+    /// The policy, or the one that represents a webhook.
     pub(super) policy: Option<(&'a Object<ValidatingAdmissionPolicy>, &'a CompiledPolicy)>,
-    /// The place of the webhook in its configuration.
+    /// The index of the webhook in its configuration.
     pub(super) webhook: Option<usize>,
     /// The CustomResourceDefinition.
     pub(super) definition: Option<&'a Object<Crd>>,
-    /// Why the API server refuses it, if it does.
+    /// The reason why the API server rejects the subject, if it does.
     pub(super) refusal: Option<&'a str>,
 }
 
-/// A fault of a sample object.
+/// A violation of a sample object.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InvalidField {
-    /// The field, `spec.cases[0].request.object.spec`.
+    /// The field, such as `spec.cases[0].request.object.spec`.
     pub field: String,
-    /// The fault.
+    /// The message.
     pub message: String,
     /// The line.
     pub line: usize,
@@ -188,13 +188,13 @@ pub struct InvalidField {
 }
 
 impl CaseReport {
-    fn new(result: &CaseResult, probe: &Probe, n: usize, about: About<'_>) -> Self {
+    fn new(result: &CaseResult, probe: &Probe, n: usize, subject: ProbeSubject<'_>) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
         let place = probe.place_of_case(n);
         let mutated = result.mutated.as_deref();
         let after = mutated.and_then(|mutated| Some((mutated, mutated.after.as_ref()?)));
-        let traces = match (about.policy, about.definition) {
+        let traces = match (subject.policy, subject.definition) {
             (Some((object, compiled)), _) => {
                 let expect = probe.spec.cases.get(n).map(|case| &case.expect);
                 let policy = object.name().unwrap_or_default();
@@ -202,9 +202,9 @@ impl CaseReport {
                     .zip(expect)
                     .map(|(outcome, expect)| failing_annotations(expect, policy, outcome));
                 let annotations = annotations.unwrap_or_default();
-                trace::of_case(result, &annotations, compiled, object)
+                trace::case_traces(result, &annotations, compiled, object)
             }
-            (None, Some(definition)) => trace::of_rules(result, definition),
+            (None, Some(definition)) => trace::rule_traces(result, definition),
             (None, None) => Traces::default(),
         };
         Self {
@@ -266,7 +266,7 @@ impl CaseReport {
 }
 
 impl TestReport {
-    /// A report with what is wrong with the input.
+    /// Creates a report with the problems of the input.
     pub(super) fn new(kubernetes: &str, n_files: usize, findings: Vec<Finding>) -> Self {
         Self {
             api_version: "cli.vap-status.dev/v1alpha1",
@@ -284,11 +284,11 @@ impl TestReport {
         }
     }
 
-    /// Adds a probe, with the object that it is about.
-    pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult], about: About<'_>) {
+    /// Adds a probe and its subject.
+    pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult], subject: ProbeSubject<'_>) {
         let cases = results.iter().enumerate().map(|(n, result)| {
-            let mut case = CaseReport::new(result, probe, n, about);
-            if let Some(webhook) = about.webhook {
+            let mut case = CaseReport::new(result, probe, n, subject);
+            if let Some(webhook) = subject.webhook {
                 for trace in &mut case.trace {
                     trace.field_ref = of_field(webhook, &trace.field_ref);
                 }
@@ -305,12 +305,12 @@ impl TestReport {
             target: probe.target.clone(),
             file: probe.object.source.name.clone(),
             line: probe.object.place().line,
-            refusal: about.refusal.map(str::to_owned),
+            refusal: subject.refusal.map(str::to_owned),
             cases: cases.collect(),
         });
     }
 
-    /// Sorts the findings, and counts.
+    /// Sorts the findings, and computes the counts.
     pub(super) fn finish(&mut self) {
         self.findings.sort_by(|a, b| {
             let key = |found: &Finding| (found.location.place, found.severity, found.rule);
@@ -330,8 +330,8 @@ impl TestReport {
         };
     }
 
-    /// Returns the exit code of the report. To test nothing is wrong use: whoever asks for a test and
-    /// gets none must not take it for one that passed.
+    /// Returns the exit status of the report. A run without cases is a failure, so that it is not mistaken for a
+    /// successful one.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.summary.errors > 0 || self.summary.cases == 0 {

@@ -1,6 +1,6 @@
-//! Probes of what is no validating policy: `target` in the place of `policyName`.
+//! Probes of objects other than validating policies, which have a `target` in place of `policyName`.
 //!
-//! Takes a probe as it is written, gives its target, and what of the probe does not go with it (`probe::target`).
+//! Parses the target of a probe, and finds fields of the probe that are incompatible with it (see `probe::target`).
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ use crate::schema::Crd;
 
 pub(super) use crate::probe::target::{disallowed_expectations, kind_of};
 
-/// The target of a probe, with the probe in the form that is read; `None` for a probe of validating policies.
+/// Returns the target of a probe, and the probe with the implied bindings; `None` for a probe of a validating policy.
 ///
 /// # Errors
-/// What of the probe does not go with its target, by its field.
-pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation>> {
+/// Returns the fields of the probe that are incompatible with its target.
+pub(super) fn parse(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation>> {
     let Some(target) = probe.pointer("/spec/target") else {
         return Ok(None);
     };
@@ -35,8 +35,8 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
     let found = target::violations(&target, |field| {
         spec.is_some_and(|spec| spec.get(field).is_some())
     });
-    if !found.is_empty() {
-        return Err(found);
+    if !violations.is_empty() {
+        return Err(violations);
     }
     let mut probe = probe.clone();
     if let Some(bindings) = kind_of(&target).and_then(target::implied_bindings)
@@ -47,19 +47,19 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
     Ok(Some((probe, target)))
 }
 
-/// A webhook among the input.
+/// A webhook of the input.
 pub(super) struct Webhook<'a> {
-    /// Its configuration.
+    /// The configuration of the webhook.
     pub(super) configuration: &'a Object<Json>,
-    /// Its place in it.
+    /// The index in the configuration.
     pub(super) n: usize,
-    /// The policy that stands for it.
+    /// The policy that represents the webhook.
     pub(super) policy: Object<ValidatingAdmissionPolicy>,
-    /// The kind of its configuration.
+    /// The kind of the configuration.
     pub(super) kind: SubjectKind,
 }
 
-/// The webhooks of the input, by the names of the policies that stand for them.
+/// Returns the webhooks of the input, by the names of the policies that represent them.
 pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webhook<'_>> {
     let mut found = HashMap::new();
     for configuration in configurations {
@@ -93,15 +93,15 @@ const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 /// The CustomResourceDefinitions of the input.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// The names that they have in probes.
+    /// Their keys in probes.
     pub(super) keys: Vec<String>,
-    /// Those that a probe names; of several of one name the last, as `kubectl apply` has it.
+    /// The definitions that a probe targets. If several have the same name, the last one wins, as with `kubectl apply`.
     pub(super) named: HashMap<String, Object<Crd>>,
-    /// The custom kinds of all of them.
+    /// All definitions.
     pub(super) crds: Vec<Crd>,
 }
 
-/// Sorts `crds` by what `probes` name.
+/// Separates the `crds` that `probes` target from the others.
 pub(super) fn definitions(
     probes: &[Object<Json>],
     crds: impl Iterator<Item = Object<Crd>>,

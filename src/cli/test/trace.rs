@@ -1,5 +1,5 @@
-//! How a decision came about: the expressions that decided, each at its place in the policy, with the values of its
-//! parts.
+//! Explains decisions: the expressions that determined them, with their locations and the values of their
+//! subexpressions.
 
 use std::fmt::Write as _;
 
@@ -23,23 +23,23 @@ use crate::probe::run::{CaseResult, EvaluatedRule};
 use crate::schema::Crd;
 use crate::validation_rules::PathStep;
 
-/// The most expressions that are shown of one case.
+/// The maximum number of expressions of a case.
 const MAX_EXPRESSIONS: usize = 4;
 
-/// The path to an object as a whole.
+/// The path of the object itself.
 const ROOT: &str = "<nil>";
 
-/// The most others that are named.
+/// The maximum number of listed fields of other expressions.
 const MAX_FIELDS: usize = 8;
 
-/// The most parts that are shown of one expression.
+/// The maximum number of subexpressions of an expression.
 const MAX_PARTS: usize = 24;
 
-/// An expression that was evaluated, with its parts.
+/// An evaluated expression, with its subexpressions.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The field of the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The file of the policy.
     pub file: String,
@@ -47,74 +47,75 @@ pub struct Trace {
     pub line: usize,
     /// The column.
     pub column: usize,
-    /// The value that a rule of a CustomResourceDefinition is about, by its field in the object; `<nil>` for the object
-    /// as a whole, as the API server writes it.
+    /// The field of the object that a rule of a CustomResourceDefinition validates; `<nil>` for the object itself, as
+    /// in messages of the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_at: Option<String>,
-    /// True if the decision is due to it.
+    /// True if the expression determined the decision.
     pub decides: bool,
-    /// The parts that were evaluated, the whole first; of many those nearest to what decided.
+    /// The evaluated subexpressions, beginning with the whole expression. If there are many, those closest to the cause
+    /// of the decision.
     pub parts: Vec<TracePart>,
-    /// How many more parts were evaluated.
+    /// The number of evaluated subexpressions that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_parts: usize,
-    /// The changes that would give it the other value.
+    /// The changes that would flip the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
 }
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the form that serde asks for"
+    reason = "the signature that serde requires"
 )]
 pub(super) const fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// The expressions of a case that are shown.
+/// The expressions of a case.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Traces {
-    /// With their parts.
+    /// The listed expressions, with their subexpressions.
     pub(in crate::cli) shown: Vec<Trace>,
-    /// The fields of the others that decided.
+    /// The fields of the other expressions that determined the decision.
     pub(in crate::cli) left_out: Vec<String>,
 }
 
-/// Changes that would give an expression the other value.
+/// Changes that would flip the result of an expression.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changes {
-    /// The other value.
+    /// The result after one of the changes.
     pub value: bool,
-    /// The ways to it, of which each is terms that must hold together.
+    /// The alternatives. All terms of an alternative must hold together.
     pub ways: Vec<Vec<String>>,
-    /// How many more ways there are.
+    /// The number of alternatives that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
 }
 
-/// A part of an expression.
+/// A subexpression.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePart {
-    /// The text.
+    /// The source.
     pub text: String,
-    /// How deep it is in the expression.
+    /// The depth in the expression.
     pub depth: usize,
-    /// The first of its values: within a macro it has one for each element.
+    /// The first values. Within a macro, there is one for each element.
     pub values: Vec<String>,
-    /// How often it was evaluated.
+    /// The number of evaluations.
     pub times: u64,
-    /// The cost of it and its parts, in cost units.
+    /// The cost including its subexpressions, in cost units.
     pub cost: u64,
-    /// The element because of which `all` is false or `exists` true.
+    /// The element that makes `all` false or `exists` true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<String>,
 }
 
-/// The expressions that decided on a case, or else those of the audit annotations that are not as the case expects;
-/// where there are none, the validations that were true.
-pub(in crate::cli) fn of_case(
+/// Returns the expressions that determined the decision of a case. If there are none, returns the audit annotations
+/// that differ from the expected ones, or else the validations, which were true.
+pub(in crate::cli) fn case_traces(
     result: &CaseResult,
     annotations: &[&str],
     compiled: &CompiledPolicy,
@@ -125,10 +126,10 @@ pub(in crate::cli) fn of_case(
     };
     let mut deciding = deciding(outcome, compiled, &result.recording);
     if deciding.is_empty() || !annotations.is_empty() {
-        deciding.extend(of_annotations(annotations, compiled));
+        deciding.extend(annotations_with_keys(annotations, compiled));
     }
     let all = if deciding.is_empty() {
-        let mut all = of_role(compiled, Role::Validation);
+        let mut all = with_role(compiled, Role::Validation);
         all.extend(mutations(compiled));
         all
     } else {
@@ -138,7 +139,7 @@ pub(in crate::cli) fn of_case(
     for index in all {
         let decides = deciding.contains(&index);
         if traces.shown.len() < MAX_EXPRESSIONS {
-            let Some(mut trace) = of_expression(result, compiled, policy, index) else {
+            let Some(mut trace) = expression_trace(result, compiled, policy, index) else {
                 continue;
             };
             trace.decides = decides;
@@ -153,11 +154,12 @@ pub(in crate::cli) fn of_case(
     traces
 }
 
-/// The rules of a CustomResourceDefinition that decided on a case; where none did, the first that were true.
-pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) -> Traces {
+/// Returns the rules of a CustomResourceDefinition that determined the decision of a case, or the first rules if all
+/// were true.
+pub(in crate::cli) fn rule_traces(result: &CaseResult, definition: &Object<Crd>) -> Traces {
     let shown = result.rules.iter().filter_map(|rule| {
         let (ast, _) = syntax::parse(&rule.expression);
-        let (shown, mut changes) = of_ast(&ast?, 0, &rule.recording, &[])?;
+        let (shown, mut changes) = ast_trace(&ast?, 0, &rule.recording, &[])?;
         let decides = rule.error.is_some();
         if !decides && result.status.outcome != CaseOutcome::Failed {
             changes = None;
@@ -170,7 +172,7 @@ pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) ->
             file: definition.source.name.clone(),
             line: place.line,
             column: place.column,
-            value_at: Some(match written(&rule.place) {
+            value_at: Some(match path_text(&rule.place) {
                 path if path.is_empty() => ROOT.to_owned(),
                 path => path,
             }),
@@ -187,7 +189,7 @@ pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) ->
     }
 }
 
-/// The field of a rule of a definition, and the steps to it.
+/// Returns the field of a rule of a definition, and its path.
 fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec<PathStep>) {
     let field = |name: &str| PathStep::Field(name.to_owned());
     let root = &definition.document.node;
@@ -218,11 +220,11 @@ fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec
     steps.push(field("x-kubernetes-validations"));
     steps.push(PathStep::Index(rule.n));
     steps.push(field("rule"));
-    (written(&steps), steps)
+    (path_text(&steps), steps)
 }
 
-/// A path as the API server writes it.
-fn written(steps: &[PathStep]) -> String {
+/// Formats a path as the API server does.
+fn path_text(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for step in steps {
         let _ = match step {
@@ -235,17 +237,17 @@ fn written(steps: &[PathStep]) -> String {
     text
 }
 
-/// The indices of the expressions of a role.
-fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
+/// Returns the indices of the expressions with a role.
+fn with_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
     let all = compiled.expressions().iter().enumerate();
     all.filter(|(_, expression)| expression.role == role)
         .map(|(n, _)| n)
         .collect()
 }
 
-/// The indices of the audit annotations with these keys.
-fn of_annotations(keys: &[&str], compiled: &CompiledPolicy) -> Vec<usize> {
-    let mut all = of_role(compiled, Role::AuditAnnotation);
+/// Returns the indices of the audit annotations with these keys.
+fn annotations_with_keys(keys: &[&str], compiled: &CompiledPolicy) -> Vec<usize> {
+    let mut all = with_role(compiled, Role::AuditAnnotation);
     all.retain(|index| {
         let expression = compiled.expressions().get(*index);
         let key = expression.and_then(|expression| expression.name.as_deref());
@@ -254,49 +256,50 @@ fn of_annotations(keys: &[&str], compiled: &CompiledPolicy) -> Vec<usize> {
     all
 }
 
-/// The indices of the mutations.
+/// Returns the indices of the mutations.
 fn mutations(compiled: &CompiledPolicy) -> Vec<usize> {
     let roles = [Role::ApplyConfiguration, Role::JsonPatch];
     let mut all: Vec<usize> = (roles.iter())
-        .flat_map(|role| of_role(compiled, *role))
+        .flat_map(|role| with_role(compiled, *role))
         .collect();
     all.sort_unstable();
     all
 }
 
-/// The expressions that the outcome is due to.
+/// Returns the indices of the expressions that determined the outcome.
 fn deciding(
     outcome: &ReviewOutcome,
     compiled: &CompiledPolicy,
     recording: &Recording,
 ) -> Vec<usize> {
-    let validations = of_role(compiled, Role::Validation);
+    let validations = with_role(compiled, Role::Validation);
     let mut found = Vec::new();
     for evaluation in &outcome.evaluations {
         let costs = &evaluation.costs;
-        let is_over = |cost: &Option<StageCost>| cost.as_ref().is_some_and(|it| it.used.is_err());
-        // Where a stage failed as a whole, there is one decision for all.
+        let exceeds_budget =
+            |cost: &Option<StageCost>| cost.as_ref().is_some_and(|it| it.used.is_err());
+        // If a stage failed as a whole, there is one decision for all its expressions.
         if let Some(conditions) = evaluation.match_conditions.as_ref()
             && !conditions.matches
         {
-            let conditions_of = of_role(compiled, Role::MatchCondition);
+            let conditions_of = with_role(compiled, Role::MatchCondition);
             if let Some(name) = &conditions.failed_condition {
                 let is_it = |index: &usize| {
                     let expression = compiled.expressions().get(*index);
                     expression.and_then(|it| it.name.as_deref()) == Some(name.as_str())
                 };
                 found.extend(conditions_of.into_iter().find(is_it));
-            } else if is_over(&costs.match_conditions) {
+            } else if exceeds_budget(&costs.match_conditions) {
                 found.extend(last_evaluated(&conditions_of, compiled, recording));
             } else {
                 let whole = |index: &usize| whole(*index, compiled, recording);
                 let fails = |index: &usize| whole(index).is_some_and(|it| it.is_error);
                 found.extend(conditions_of.into_iter().filter(fails));
             }
-        } else if is_over(&costs.validations) {
+        } else if exceeds_budget(&costs.validations) {
             found.extend(last_evaluated(&validations, compiled, recording));
-        } else if is_over(&costs.audit_annotations) {
-            let annotations = of_role(compiled, Role::AuditAnnotation);
+        } else if exceeds_budget(&costs.audit_annotations) {
+            let annotations = with_role(compiled, Role::AuditAnnotation);
             found.extend(last_evaluated(&annotations, compiled, recording));
         } else {
             for (index, decision) in validations.iter().zip(&evaluation.decisions) {
@@ -305,7 +308,7 @@ fn deciding(
                     found.push(*index);
                 }
             }
-            let annotations = of_role(compiled, Role::AuditAnnotation);
+            let annotations = with_role(compiled, Role::AuditAnnotation);
             for (index, annotation) in annotations.iter().zip(&evaluation.audit_annotations) {
                 if !annotation.error.is_empty() {
                     found.push(*index);
@@ -323,7 +326,7 @@ fn deciding(
     found
 }
 
-/// The last expression of a stage that was evaluated: with that the stage ran out of its budget.
+/// Returns the last evaluated expression of a stage, which exceeded the budget.
 fn last_evaluated(
     stage: &[usize],
     compiled: &CompiledPolicy,
@@ -333,7 +336,7 @@ fn last_evaluated(
     all.find(|index| whole(*index, compiled, recording).is_some())
 }
 
-/// The record of an expression as a whole.
+/// Returns the recorded values of an expression as a whole.
 fn whole<'a>(
     index: usize,
     compiled: &CompiledPolicy,
@@ -343,8 +346,8 @@ fn whole<'a>(
     recording.get(&(index, ast.root().index()))
 }
 
-/// One expression with its parts, where it was evaluated.
-pub(in crate::cli) fn of_expression(
+/// Returns the trace of an expression, or `None` if it was not evaluated.
+pub(in crate::cli) fn expression_trace(
     result: &CaseResult,
     compiled: &CompiledPolicy,
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -352,7 +355,7 @@ pub(in crate::cli) fn of_expression(
 ) -> Option<Trace> {
     let expression = compiled.expressions().get(index)?;
     let ast = expression.parsed().ok()?;
-    let (shown, changes) = of_ast(ast, index, &result.recording, &compiled.variables())?;
+    let (shown, changes) = ast_trace(ast, index, &result.recording, &compiled.variables())?;
     let place = policy.places_in_field(&expression.field_ref).start();
     Some(Trace {
         field_ref: expression.field_ref.clone(),
@@ -367,15 +370,15 @@ pub(in crate::cli) fn of_expression(
     })
 }
 
-/// The parts of an expression that are shown.
+/// The listed subexpressions of an expression.
 struct ShownParts {
     parts: Vec<TracePart>,
     n_more: usize,
 }
 
-/// The parts of the expression with the index `index`, and the changes that would give it the other value; `None` where
-/// it was not evaluated.
-fn of_ast(
+/// Returns the subexpressions of the expression at `index`, and the changes that would flip its result; `None` if it
+/// was not evaluated.
+fn ast_trace(
     ast: &Ast,
     index: usize,
     recording: &Recording,
@@ -420,18 +423,18 @@ fn of_ast(
 }
 
 impl Trace {
-    /// How many parts are not shown, in one line; `None` where all are.
+    /// Returns a line with the number of subexpressions that are not listed, or `None` if all are.
     pub(in crate::cli) fn more(&self) -> Option<String> {
         match self.more_parts {
             0 => None,
-            1 => Some("and 1 more part, which is not shown".to_owned()),
-            n => Some(format!("and {n} more parts, which are not shown")),
+            1 => Some("and 1 more subexpression".to_owned()),
+            n => Some(format!("and {n} more subexpressions")),
         }
     }
 
-    /// The place and the reason why it is shown, in one line.
+    /// Returns a line with the field, its location, and its role in the decision.
     pub(in crate::cli) fn head(&self) -> String {
-        let what = if self.decides {
+        let verb = if self.decides {
             "decided by"
         } else {
             "evaluated"
@@ -442,21 +445,21 @@ impl Trace {
             Some(path) => format!("a rule of {path}"),
         };
         format!(
-            "{what} {field}, {}:{}:{}",
+            "{verb} {field}, {}:{}:{}",
             self.file, self.line, self.column
         )
     }
 }
 
-/// The expressions that decided and are not shown, in one line; `None` where there are none.
-pub(in crate::cli) fn and_more(left_out: &[String]) -> Option<String> {
+/// Returns a line with the expressions that determined the decision but are not listed, or `None` if there are none.
+pub(in crate::cli) fn not_shown_line(left_out: &[String]) -> Option<String> {
     let fields = left_out.iter().filter(|field| !field.is_empty());
     let fields: Vec<&str> = fields.take(MAX_FIELDS).map(String::as_str).collect();
     let n = left_out.len();
     let s = if n == 1 { "" } else { "s" };
     match (n, fields.is_empty()) {
         (0, _) => None,
-        (_, true) => Some(format!("and by {n} more, which are not shown")),
+        (_, true) => Some(format!("and by {n} more")),
         (_, false) => {
             let rest = if fields.len() < n { ", …" } else { "" };
             let fields = fields.join(", ");
@@ -466,20 +469,20 @@ pub(in crate::cli) fn and_more(left_out: &[String]) -> Option<String> {
 }
 
 impl Changes {
-    /// The changes in one line.
+    /// Returns the changes as one line.
     pub(in crate::cli) fn shown(&self) -> String {
         let ways: Vec<String> = self.ways.iter().map(|way| way.join(" and ")).collect();
         let ways = ways.join(", or with ");
         match self.more {
             0 => format!("would be {} with {ways}", self.value),
-            1 => format!("would be {} with {ways}, and in 1 more way", self.value),
-            n => format!("would be {} with {ways}, and in {n} more ways", self.value),
+            1 => format!("would be {} with {ways}, or in 1 other way", self.value),
+            n => format!("would be {} with {ways}, or in {n} other ways", self.value),
         }
     }
 }
 
 impl TracePart {
-    /// The values in one line.
+    /// Returns the values as one line.
     pub(in crate::cli) fn shown(&self) -> String {
         let values = self.values.join(", ");
         let n_known = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
@@ -489,7 +492,7 @@ impl TracePart {
             values
         };
         match &self.element {
-            Some(element) => format!("{shown}, because of {element}"),
+            Some(element) => format!("{shown}, because of the element {element}"),
             None => shown,
         }
     }
@@ -509,7 +512,7 @@ mod tests {
     use crate::probe::run::implied_binding;
     use crate::schema::Gvr;
 
-    /// The fields of the expressions that a decision is due to, where the evaluations have a budget.
+    /// Returns the fields of the expressions that determine the decision, with an optional budget.
     fn decides(spec: &Value, budget: Option<u64>) -> Vec<String> {
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
@@ -542,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_condition_that_fails_decides_alone() {
+    fn failing_match_condition_decides_alone() {
         let condition = ["spec.matchConditions[1].expression"];
         for validations in [&["object.a.size() == 3"][..], &["true", "false"]] {
             for failure_policy in ["Fail", "Ignore"] {
@@ -555,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_decides_where_the_match_conditions_are_met() {
+    fn validation_decides_if_match_conditions_are_true() {
         let found = decides(&spec("Fail", "true", &["object.b == 1"]), None);
         assert_eq!(found, ["spec.validations[0].expression"]);
         let found = decides(&spec("Fail", "true", &["true", "false"]), None);
@@ -564,9 +567,9 @@ mod tests {
     }
 
     #[test]
-    fn the_expression_that_exceeds_the_budget_decides() {
-        let of_three = ["true", "object.a.all(x, x > 0)", "true"];
-        let found = decides(&spec("Fail", "true", &of_three), Some(4));
+    fn expression_that_exceeds_budget_decides() {
+        let validations = ["true", "object.a.all(x, x > 0)", "true"];
+        let found = decides(&spec("Fail", "true", &validations), Some(4));
         assert_eq!(found, ["spec.validations[1].expression"]);
         let mut annotated = spec("Fail", "true", &["true"]);
         annotated["auditAnnotations"] =

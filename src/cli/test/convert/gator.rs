@@ -1,5 +1,5 @@
-//! Suites of gator, as far as their templates have the engine `K8sNativeValidation`: the template becomes the policy
-//! that Gatekeeper makes of it, the constraint its binding and its params.
+//! Suites of gator whose templates have the engine `K8sNativeValidation`. The template becomes the policy that
+//! Gatekeeper generates from it, the constraint becomes the binding and its params.
 //!
 //! Source: gatekeeper `pkg/gator/verify/suite.go`, `pkg/gator/verify/assertion.go`,
 //! `pkg/drivers/k8scel/transform/make_vap_objects.go` (`TemplateToPolicyDefinition`, `ConstraintToBinding`),
@@ -7,8 +7,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::expand::of_review;
-use super::source::{self, Found, Source, items, str_of};
+use super::super::expand::fill_from_review;
+use super::source::{self, Source, SuiteObject, items, text_field};
 use super::{Bindings, Case, Suite};
 
 const ENGINE: &str = "K8sNativeValidation";
@@ -16,7 +16,7 @@ const ENGINE: &str = "K8sNativeValidation";
 /// The apiVersion of constraints.
 const CONSTRAINTS: &str = "constraints.gatekeeper.sh/v1beta1";
 
-/// The conditions by which a constraint chooses what it is about: of kinds, namespaces, names.
+/// The match conditions for the kinds, namespaces and names of a constraint.
 const MATCHERS: [(&str, &str); 4] = [
     (
         "kinds",
@@ -58,16 +58,16 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
             continue;
         }
         if test.get("invalid") == Some(&json!(true)) {
-            let text = "that a constraint is not valid is no question of a request";
+            let text = "a probe cannot test that a constraint is invalid";
             suite.missing(place("invalid"), text);
             continue;
         }
-        if !str_of(test, "expansion").is_empty() {
-            let text = "Gatekeeper's expansion of workloads is not known to the API server";
+        if !text_field(test, "expansion").is_empty() {
+            let text = "the API server does not support Gatekeeper's expansion of workloads";
             suite.missing(place("expansion"), text);
             continue;
         }
-        let template = Source::read(&source.path(str_of(test, "template")))?;
+        let template = Source::read(&source.path(text_field(test, "template")))?;
         let policy = match policy(&template.json) {
             Ok(policy) => policy,
             Err(why) => {
@@ -75,7 +75,7 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
                 continue;
             }
         };
-        let constraint = Source::read(&source.path(str_of(test, "constraint")))?;
+        let constraint = Source::read(&source.path(text_field(test, "constraint")))?;
         let binding = binding(&constraint, suite);
         let name = policy.pointer("/metadata/name").and_then(Json::as_str);
         let name = name.unwrap_or_default().to_owned();
@@ -99,17 +99,17 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     Ok(())
 }
 
-/// The policy of a template.
+/// Returns the policy of a template.
 fn policy(template: &Json) -> Result<Json, String> {
     let targets = template.pointer("/spec/targets").and_then(Json::as_array);
     let [target] = targets.map(Vec::as_slice).unwrap_or_default() else {
-        return Err("the template has not one target".to_owned());
+        return Err("the template must have exactly one target".to_owned());
     };
     let mut codes = items(target, "code").map(|(_, code)| code);
-    let code = codes.find(|code| str_of(code, "engine") == ENGINE);
+    let code = codes.find(|code| text_field(code, "engine") == ENGINE);
     let Some(code) = code.and_then(|code| code.get("source")) else {
         return Err(
-            "the template is written in Rego, which no policy of the API server is".to_owned(),
+            "the template is written in Rego, which the API server does not support".to_owned(),
         );
     };
     let kind = template.pointer("/spec/crd/spec/names/kind");
@@ -132,7 +132,7 @@ fn policy(template: &Json) -> Result<Json, String> {
     if operations.is_empty() {
         operations = vec![json!("CREATE"), json!("UPDATE")];
     }
-    let failure_policy = match str_of(code, "failurePolicy") {
+    let failure_policy = match text_field(code, "failurePolicy") {
         "" => "Fail",
         given => given,
     };
@@ -153,7 +153,7 @@ fn policy(template: &Json) -> Result<Json, String> {
     }))
 }
 
-/// The binding of a constraint.
+/// Returns the binding of a constraint.
 fn binding(constraint: &Source, suite: &mut Suite) -> Json {
     let action = constraint.json.pointer("/spec/enforcementAction");
     let action = match action.and_then(Json::as_str).unwrap_or("deny") {
@@ -161,37 +161,36 @@ fn binding(constraint: &Source, suite: &mut Suite) -> Json {
         "warn" => "Warn",
         "dryrun" => "Audit",
         other => {
-            let text = format!("the enforcement action `{other}` is taken to be `deny`");
+            let text = format!("the enforcement action `{other}` is treated as `deny`");
             suite.note(constraint.place("spec.enforcementAction"), text);
             "Deny"
         }
     };
-    // gator counts violations, whatever is done about them.
+    // gator counts violations regardless of the action.
     if action != "Deny" {
-        let text = format!("the binding denies, although the constraint is to {action}");
+        let text = format!(
+            "the binding has the action Deny, although the action of the constraint is {action}"
+        );
         suite.note(constraint.place("spec.enforcementAction"), text);
     }
     let empty = json!({});
-    let wanted = constraint.json.pointer("/spec/match").unwrap_or(&empty);
+    let selection = constraint.json.pointer("/spec/match").unwrap_or(&empty);
     let mut resources = Map::new();
     for (from, into) in [
         ("labelSelector", "objectSelector"),
         ("namespaceSelector", "namespaceSelector"),
     ] {
-        if let Some(selector) = wanted.get(from) {
+        if let Some(selector) = selection.get(from) {
             resources.insert(into.to_owned(), selector.clone());
         }
     }
     for field in ["scope", "source"] {
-        if wanted.get(field).is_some() {
+        if selection.get(field).is_some() {
             let place = constraint.place(&format!("spec.match.{field}"));
-            suite.note(
-                place,
-                format!("`{field}` is none of what a policy matches by"),
-            );
+            suite.note(place, format!("a policy cannot match by `{field}`"));
         }
     }
-    let name = str_of(constraint.json.get("metadata").unwrap_or(&empty), "name");
+    let name = text_field(constraint.json.get("metadata").unwrap_or(&empty), "name");
     let mut binding = json!({
         "validationActions": ["Deny"],
         "paramRef": {"name": name, "parameterNotFoundAction": "Allow"},
@@ -202,7 +201,7 @@ fn binding(constraint: &Source, suite: &mut Suite) -> Json {
     binding
 }
 
-/// The cases of one case: one for each assertion.
+/// Returns the cases for a case of gator, one for each assertion.
 fn cases(
     case: &Json,
     test: &Json,
@@ -214,27 +213,30 @@ fn cases(
         return Err("the case is skipped".to_owned());
     }
     if items(case, "inventory").next().is_some() {
-        return Err("other objects of the cluster are not seen by a policy".to_owned());
+        return Err("a policy cannot read other objects of the cluster".to_owned());
     }
-    let path = source.path(str_of(case, "object"));
+    let path = source.path(text_field(case, "object"));
     let (objects, problems) = source::objects(std::slice::from_ref(&path));
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
     let [object] = objects.as_slice() else {
-        return Err(format!("{} has not one object", path.display()));
+        return Err(format!(
+            "{} must contain exactly one object",
+            path.display()
+        ));
     };
     let request = request(object, place, suite)?;
-    let name = format!("{}: {}", str_of(test, "name"), str_of(case, "name"));
+    let name = format!("{}: {}", text_field(test, "name"), text_field(case, "name"));
     let none = json!({"violations": "no"});
     let mut assertions: Vec<&Json> = items(case, "assertions").map(|(_, it)| it).collect();
     if assertions.is_empty() {
         assertions.push(&none);
     }
-    let mut made = Vec::new();
+    let mut converted = Vec::new();
     for assertion in assertions {
         let (expect, may_not_apply) = expectation(assertion, place, suite)?;
-        made.push(Case {
+        converted.push(Case {
             name: name.clone(),
             request: request.clone(),
             expect,
@@ -242,10 +244,14 @@ fn cases(
             place: place.to_owned(),
         });
     }
-    Ok(made)
+    Ok(converted)
 }
 
-fn request(object: &Found, place: &str, suite: &mut Suite) -> Result<Map<String, Json>, String> {
+fn request(
+    object: &SuiteObject,
+    place: &str,
+    suite: &mut Suite,
+) -> Result<Map<String, Json>, String> {
     let mut request = Map::new();
     let (group, _) = object.group_version();
     if object.kind() != "AdmissionReview" || group != "admission.k8s.io" {
@@ -253,12 +259,12 @@ fn request(object: &Found, place: &str, suite: &mut Suite) -> Result<Map<String,
         return Ok(request);
     }
     let reviewed = object.value.get("request").and_then(Json::as_object);
-    of_review(
+    fill_from_review(
         &mut request,
         reviewed.ok_or("the AdmissionReview has no `request`")?,
     );
-    // Of a review that is cut down, the rest is told by its object.
-    let resource = request.get("resource").map(|it| str_of(it, "version"));
+    // If the resource of a review is incomplete, it is derived from the object.
+    let resource = request.get("resource").map(|it| text_field(it, "version"));
     if resource.is_some_and(str::is_empty) {
         request.remove("resource");
     }
@@ -269,27 +275,27 @@ fn request(object: &Found, place: &str, suite: &mut Suite) -> Result<Map<String,
         }
         suite.note(
             place.to_owned(),
-            "an UPDATE without oldObject, which is taken to be the object",
+            "the UPDATE has no oldObject; the object is used for it",
         );
     }
     Ok(request)
 }
 
-/// The expectation of an assertion, and whether a policy that does not apply may do.
+/// Returns the expectation of an assertion, and true if a policy that does not apply meets it.
 fn expectation(assertion: &Json, place: &str, suite: &mut Suite) -> Result<(Json, bool), String> {
     let message = assertion.get("message").and_then(Json::as_str);
     let violations = assertion.get("violations").cloned().unwrap_or_default();
     let count = violations.as_u64();
-    let wants = match (&violations, count) {
-        // YAML 1.1 has these words as booleans.
+    let is_denied = match (&violations, count) {
+        // In YAML 1.1, these words are booleans.
         (Json::Null | Json::Bool(true), _) => true,
         (Json::Bool(false), _) => false,
         (Json::String(word), _) if word == "yes" || word == "no" => word == "yes",
         (_, Some(count)) => count > 0,
-        (other, None) => return Err(format!("`violations: {other}` is not known")),
+        (other, None) => return Err(format!("`violations: {other}` is not supported")),
     };
     let mut expect = Map::new();
-    match (wants, message) {
+    match (is_denied, message) {
         (true, message) => {
             expect.insert("decision".to_owned(), json!("Deny"));
             if let Some(pattern) = message {
@@ -301,7 +307,7 @@ fn expectation(assertion: &Json, place: &str, suite: &mut Suite) -> Result<(Json
                 }
                 Some(count) if count > 1 => {
                     let text =
-                        format!("that {count} messages match is not said, only that one does");
+                        format!("the probe requires only one matching message instead of {count}");
                     suite.note(place.to_owned(), text);
                 }
                 _ => {}
@@ -313,6 +319,8 @@ fn expectation(assertion: &Json, place: &str, suite: &mut Suite) -> Result<(Json
             json!({"applies": true, "forbiddenMessages": [pattern]}),
             false,
         )),
-        (false, Some(_)) => Err("messages are forbidden by parts, not by patterns".to_owned()),
+        (false, Some(_)) => {
+            Err("a probe can forbid substrings of messages, but not patterns".to_owned())
+        }
     }
 }

@@ -1,19 +1,19 @@
-//! Suites of kaptest: objects by name, and what the expressions of a policy come to.
+//! Suites of kaptest: objects by name, and the expected results of a policy's expressions.
 //!
-//! kaptest evaluates expressions, and passes over match constraints and bindings; a probe asks as the API server
-//! does. A test whose policy does not match its object fails as a probe, and names the reason.
+//! kaptest evaluates expressions without match constraints and bindings, whereas a probe evaluates them like the API
+//! server. A test whose policy does not match its object fails as a probe, with the reason.
 
 use serde_json::{Map, Value as Json, json};
 
-use super::source::{Found, Source, items, objects, str_of, texts};
+use super::source::{Source, SuiteObject, items, objects, text_field, texts};
 use super::{Bindings, Case, Suite};
 use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
-/// The lists of tests of policies that validate, in the versions of the format.
+/// The lists of tests for validating policies, by version of the format.
 const SUITES: [&str; 2] = ["testSuites", "vapTestSuites"];
 
-/// Reports whether a document has the form of a suite.
+/// Returns true if a document is a suite of kaptest.
 pub(super) fn is_suite(document: &Json) -> bool {
     let has = |name: &&str| document.get(*name).is_some();
     SUITES.iter().any(has) || has(&"mapTestSuites")
@@ -37,18 +37,15 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     }
     for (n, _) in items(document, "mapTestSuites") {
         let place = source.place(&format!("mapTestSuites[{n}]"));
-        suite.missing(
-            place,
-            "probes are for policies that validate, not that mutate",
-        );
+        suite.missing(place, "probes of mutating policies cannot be converted");
     }
     for list in SUITES {
         for (n, of_policy) in items(document, list) {
-            let name = str_of(of_policy, "policy");
+            let name = text_field(of_policy, "policy");
             let place = |field: &str| source.place(&format!("{list}[{n}].{field}"));
             let policy = input.policies.iter().find(|it| it.name() == Some(name));
             let Some(policy) = policy else {
-                let text = format!("the policy `{name}` is not among the files of the suite");
+                let text = format!("the files of the suite do not contain the policy `{name}`");
                 suite.missing(place("policy"), text);
                 continue;
             };
@@ -65,14 +62,14 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     Ok(())
 }
 
-type Drafted = (Bindings, Option<Vec<Json>>, Case);
+type CaseDraft = (Bindings, Option<Vec<Json>>, Case);
 
 fn case(
     test: &Json,
     place: &str,
-    resources: &[Found],
+    resources: &[SuiteObject],
     has_params: bool,
-) -> Result<Drafted, String> {
+) -> Result<CaseDraft, String> {
     let mut request = Map::new();
     let mut names = Vec::new();
     for field in ["object", "oldObject"] {
@@ -110,34 +107,34 @@ fn case(
         Some(reference) => {
             let found = lookup(resources, reference)?;
             let mut param = found.value.clone();
-            let mut of_param = found.namespace().to_owned();
-            if of_param.is_empty() {
-                // Where `kubectl apply` puts it, and where the API server looks for it.
-                of_param.clone_from(&namespace);
-                if of_param.is_empty() {
-                    "default".clone_into(&mut of_param);
+            let mut param_namespace = found.namespace().to_owned();
+            if param_namespace.is_empty() {
+                // The namespace that `kubectl apply` uses, and where the API server looks for the param.
+                param_namespace.clone_from(&namespace);
+                if param_namespace.is_empty() {
+                    "default".clone_into(&mut param_namespace);
                 }
             }
             if let Some(metadata) = param.get_mut("metadata").and_then(Json::as_object_mut) {
-                metadata.insert("namespace".to_owned(), json!(of_param));
+                metadata.insert("namespace".to_owned(), json!(param_namespace));
             }
             let mut binding = binding;
             if let Some(fields) = binding.as_object_mut() {
                 let param_ref = json!({
-                    "name": found.name(), "namespace": of_param, "parameterNotFoundAction": "Deny",
+                    "name": found.name(), "namespace": param_namespace, "parameterNotFoundAction": "Deny",
                 });
                 fields.insert("paramRef".to_owned(), param_ref);
             }
             (Bindings::Inline(vec![binding]), Some(vec![param]))
         }
     };
-    let expected = str_of(test, "expect");
+    let expected = text_field(test, "expect");
     let expect = match expected {
         "admit" | "allow" => json!({"decision": "Allow"}),
         "deny" => json!({"decision": "Deny"}),
         "skip" => json!({"applies": false}),
         "error" => json!({"error": {"pattern": "(?s)."}}),
-        other => return Err(format!("an expectation `{other}` is not known")),
+        other => return Err(format!("the expectation `{other}` is not supported")),
     };
     let case = Case {
         name: format!("{operation} {}: {expected}", names.join(", ")),
@@ -149,9 +146,9 @@ fn case(
     Ok((bindings, params, case))
 }
 
-fn lookup<'a>(resources: &'a [Found], reference: &Json) -> Result<&'a Found, String> {
-    let text = |name: &str| str_of(reference, name);
-    let fits = |found: &&Found| {
+fn lookup<'a>(resources: &'a [SuiteObject], reference: &Json) -> Result<&'a SuiteObject, String> {
+    let text = |name: &str| text_field(reference, name);
+    let fits = |found: &&SuiteObject| {
         let (group, version) = found.group_version();
         let is = |wanted: &str, given: &str| wanted.is_empty() || wanted == given;
         found.name() == text("name")
@@ -159,7 +156,7 @@ fn lookup<'a>(resources: &'a [Found], reference: &Json) -> Result<&'a Found, Str
             && is(text("group"), group)
             && is(text("version"), version)
     };
-    let mut fitting: Vec<&Found> = resources.iter().filter(fits).collect();
+    let mut fitting: Vec<&SuiteObject> = resources.iter().filter(fits).collect();
     if fitting.iter().any(|it| it.namespace() == text("namespace")) {
         fitting.retain(|it| it.namespace() == text("namespace"));
     } else if !text("namespace").is_empty() {
@@ -172,7 +169,7 @@ fn lookup<'a>(resources: &'a [Found], reference: &Json) -> Result<&'a Found, Str
     })
 }
 
-/// A user; kaptest calls its name `name`.
+/// Converts a user. kaptest calls the username `name`.
 fn user_info(user: &Json) -> Json {
     let mut info = Map::new();
     for (from, into) in [

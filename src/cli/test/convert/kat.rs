@@ -1,4 +1,4 @@
-//! Suites of kat: a directory with a policy, and beside it `tests` with a file for each part of a test, named
+//! Suites of kat: a directory with a policy, and a directory `tests` with a file for each part of a test, named
 //! `POLICY.TEST.EXPECTATION.PART`.
 //!
 //! Source: kat `internal/loader/suite.go`, `internal/loader/request.go`.
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::source::{self, Source, str_of};
+use super::source::{self, Source, text_field};
 use super::{Bindings, Case, Suite};
 use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
-/// The endings of the files of a test.
+/// The suffixes of the files of a test.
 const PARTS: [&str; 9] = [
     ".object.yaml",
     ".oldObject.yaml",
@@ -27,10 +27,10 @@ const PARTS: [&str; 9] = [
     ".gold.yaml",
 ];
 
-/// The names of files with policies and bindings, which may have more before them.
+/// The names of files with policies and bindings, which may have a prefix.
 const KINDS: [&str; 4] = ["policy", "policies", "binding", "bindings"];
 
-/// Reads the suite of a directory, or of the `tests` in it.
+/// Reads the suite of a directory, or of its directory `tests`.
 pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
     let is_tests = path.file_name().is_some_and(|name| name == "tests");
     let folder = if is_tests {
@@ -62,7 +62,7 @@ pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
                 let base = name.strip_suffix(part).unwrap_or_default().to_owned();
                 by_name.entry(base).or_default().insert(part, file.clone());
             }
-            None => suite.note(file.display().to_string(), "is no part of a test"),
+            None => suite.note(file.display().to_string(), "is not part of a test"),
         }
     }
     let policies: Vec<&str> = input.policies.iter().filter_map(|it| it.name()).collect();
@@ -79,7 +79,7 @@ pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
             _ => None,
         });
         let Some(policy) = policy else {
-            let text = "there is no ValidatingAdmissionPolicy of the test";
+            let text = "the test has no ValidatingAdmissionPolicy";
             suite.missing(place, text);
             continue;
         };
@@ -116,7 +116,7 @@ pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
     Ok(())
 }
 
-/// The files of a directory, sorted.
+/// Returns the files of a directory, sorted.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let shown = folder.display();
     let entries = fs::read_dir(folder).map_err(|error| format!("cannot read {shown}: {error}"))?;
@@ -132,13 +132,13 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// The namespace of a request.
+/// Returns the namespace of a request.
 fn namespace(request: &Map<String, Json>) -> String {
     let given = request.get("namespace").and_then(Json::as_str);
     let object = request.get("object").or_else(|| request.get("oldObject"));
-    let of_object = object.and_then(|it| it.pointer("/metadata/namespace"));
-    let of_object = of_object.and_then(Json::as_str);
-    given.or(of_object).unwrap_or("default").to_owned()
+    let object_namespace = object.and_then(|it| it.pointer("/metadata/namespace"));
+    let object_namespace = object_namespace.and_then(Json::as_str);
+    given.or(object_namespace).unwrap_or("default").to_owned()
 }
 
 struct Test<'a> {
@@ -173,9 +173,7 @@ impl Test<'_> {
 
     fn case(&self, suite: &mut Suite) -> Result<Case, String> {
         if self.parts.contains_key(".gold.yaml") {
-            return Err(
-                "what a policy makes of an object is no question of one that validates".to_owned(),
-            );
+            return Err("tests of mutations cannot be converted".to_owned());
         }
         let mut request = self.request(suite)?;
         let denies = self.name.split('.').skip(1).any(|part| part == "deny");
@@ -191,7 +189,7 @@ impl Test<'_> {
             if has_object && !self.is_from_request() {
                 set("message", json!(message));
             } else {
-                let text = "kat does not read the message of a test that is a request alone";
+                let text = "the message is ignored, because kat does not read it for a test that has only a request";
                 suite.note(self.place.clone(), text);
             }
         }
@@ -204,7 +202,7 @@ impl Test<'_> {
         let annotations = self.document(".annotations.yaml")?;
         let acts = !warnings.is_empty() || annotations.is_some();
         if let Some(annotations) = annotations {
-            set("auditAnnotations", as_texts(&annotations));
+            set("auditAnnotations", to_strings(&annotations));
         }
         if let Some(answers) = self.document(".authorizer.yaml")? {
             request.insert("authorizer".to_owned(), authorizer(&answers)?);
@@ -218,7 +216,7 @@ impl Test<'_> {
         })
     }
 
-    /// Reports whether the objects of the test are those in its request.
+    /// Returns true if the objects of the test are those in its request.
     fn is_from_request(&self) -> bool {
         !self.parts.contains_key(".object.yaml") && !self.parts.contains_key(".oldObject.yaml")
     }
@@ -262,14 +260,14 @@ impl Test<'_> {
         if let Some(namespace) = namespace.cloned()
             && !request.contains_key("namespace")
         {
-            // kat takes the one for the other.
+            // kat derives the namespace from namespaceObject.
             request.insert("namespace".to_owned(), namespace);
         }
         self.connect(&mut request, suite);
         Ok(request)
     }
 
-    /// The object of a CONNECT as the API server has it: the options of the subresource are its object.
+    /// Sets the object of a CONNECT request as the API server does: the options of the subresource are its object.
     fn connect(&self, request: &mut Map<String, Json>, suite: &mut Suite) {
         let is_connect = request.get("operation") == Some(&json!("CONNECT"));
         if !is_connect || request.contains_key("object") {
@@ -286,7 +284,7 @@ impl Test<'_> {
         if let Some(fields) = object.as_object_mut() {
             fields.insert("apiVersion".to_owned(), json!("v1"));
             fields.insert("kind".to_owned(), json!(kind));
-            let text = "the options of a CONNECT are its object, as the API server has them";
+            let text = "the options of the CONNECT request are its object, as in the API server";
             suite.note(self.place.clone(), text);
         }
         request.insert("object".to_owned(), object);
@@ -295,8 +293,8 @@ impl Test<'_> {
     }
 }
 
-/// The values of an object as texts, as kat reads them.
-fn as_texts(values: &Json) -> Json {
+/// Converts the values of an object to strings, as kat does.
+fn to_strings(values: &Json) -> Json {
     let fields = values.as_object().into_iter().flatten();
     let texts = fields.map(|(name, value)| {
         let text = value
@@ -307,9 +305,9 @@ fn as_texts(values: &Json) -> Json {
     Json::Object(texts.collect())
 }
 
-/// The answers of an authorizer, as a case has them.
+/// Converts the responses of an authorizer to the form of a case.
 fn authorizer(answers: &Json) -> Result<Json, String> {
-    let answers = answers.as_array().ok_or("the authorizer is no list")?;
+    let answers = answers.as_array().ok_or("the authorizer is not a list")?;
     let answer = |answer: &Json| {
         let mut rule = Map::new();
         for (from, into) in [
@@ -326,7 +324,7 @@ fn authorizer(answers: &Json) -> Result<Json, String> {
                 rule.insert(into.to_owned(), value.clone());
             }
         }
-        let decision = match str_of(answer, "decision").to_lowercase().as_str() {
+        let decision = match text_field(answer, "decision").to_lowercase().as_str() {
             "allow" => "Allow",
             "deny" => "Deny",
             _ => "NoOpinion",

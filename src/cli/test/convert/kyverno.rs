@@ -1,15 +1,15 @@
-//! Tests of the Kyverno CLI, as far as they are about ValidatingAdmissionPolicies.
+//! Tests of the Kyverno CLI for ValidatingAdmissionPolicies.
 
 use std::path::PathBuf;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::source::{Found, Source, items, objects, str_of, texts};
+use super::source::{Source, SuiteObject, items, objects, text_field, texts};
 use super::{Bindings, Case, Suite};
 use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
-/// Fields of a test that are about policies of Kyverno's own.
+/// Fields of a test that only affect Kyverno's own policies.
 const FOREIGN: [&str; 5] = [
     "exceptions",
     "targetResources",
@@ -19,10 +19,10 @@ const FOREIGN: [&str; 5] = [
 ];
 
 struct Setup {
-    resources: Vec<Found>,
+    resources: Vec<SuiteObject>,
     params: Vec<Json>,
     user: Option<Json>,
-    /// Namespaces by name, with their labels.
+    /// The names and labels of namespaces.
     namespaces: Vec<(String, Json)>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
         for (n, path) in items(document, name) {
             if path.as_str().is_some_and(|path| path.contains("://")) {
                 let place = source.place(&format!("{name}[{n}]"));
-                suite.missing(place, "files of other machines are not read");
+                suite.missing(place, "remote files are not read");
             }
         }
     }
@@ -49,17 +49,17 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     suite.files = input.files.iter().map(PathBuf::from).collect();
     for field in FOREIGN {
         if document.get(field).is_some_and(|value| !value.is_null()) {
-            let text = format!("`{field}` is for policies of Kyverno's own");
+            let text = format!("`{field}` only affects Kyverno's own policies");
             suite.note(source.place(field), text);
         }
     }
     let setup = setup(source, &paths("resources"), &paths("paramResources"), suite)?;
     for (n, result) in items(document, "results") {
         let place = source.place(&format!("results[{n}]"));
-        let name = str_of(result, "policy");
+        let name = text_field(result, "policy");
         let policy = input.policies.iter().find(|it| it.name() == Some(name));
         let Some(policy) = policy else {
-            let text = format!("`{name}` is no ValidatingAdmissionPolicy among the policies");
+            let text = format!("the policies do not contain a ValidatingAdmissionPolicy `{name}`");
             suite.missing(place, text);
             continue;
         };
@@ -70,8 +70,8 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
             Bindings::Implied
         };
         let params = policy::param_kind(&policy.value).map(|_| setup.params.clone());
-        let expected = match str_of(result, "result") {
-            "" => str_of(result, "status"),
+        let expected = match text_field(result, "result") {
+            "" => text_field(result, "status"),
             result => result,
         };
         let expect = match expected {
@@ -80,11 +80,11 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
             "skip" => json!({"applies": false}),
             "error" => json!({"error": {"pattern": "(?s)."}}),
             other => {
-                suite.missing(place, format!("a result `{other}` is none of a probe"));
+                suite.missing(place, format!("the result `{other}` cannot be converted"));
                 continue;
             }
         };
-        for object in chosen(result, &setup.resources, &place, suite) {
+        for object in selected_objects(result, &setup.resources, &place, suite) {
             let case = case(&object, expected, &expect, &setup, &place);
             suite.add(name, bindings.clone(), params.clone(), case);
         }
@@ -107,7 +107,7 @@ fn setup(
     let params = params.into_iter().map(|param| {
         let mut value = param.value;
         if let Some(metadata) = value.get_mut("metadata").and_then(Json::as_object_mut) {
-            // Where `kubectl apply` puts it.
+            // The namespace that `kubectl apply` uses.
             metadata
                 .entry("namespace")
                 .or_insert_with(|| json!("default"));
@@ -115,31 +115,31 @@ fn setup(
         value
     });
     let mut user = None;
-    let name = str_of(document, "userinfo");
+    let name = text_field(document, "userinfo");
     if !name.is_empty() {
         let read = Source::read(&source.path(name))?.json;
         user = read.get("userInfo").cloned();
         for field in ["roles", "clusterRoles"] {
             if read.get(field).is_some() {
-                let text = format!("`{field}` of a user is for policies of Kyverno's own");
+                let text = format!("`{field}` of a user only affects Kyverno's own policies");
                 suite.note(source.place("userinfo"), text);
             }
         }
     }
     let mut values = document.get("values").cloned().unwrap_or_default();
-    let name = str_of(document, "variables");
+    let name = text_field(document, "variables");
     if !name.is_empty() {
         values = Source::read(&source.path(name))?.json;
     }
     for field in ["globalValues", "policies", "subresources"] {
         if values.get(field).is_some_and(|value| !value.is_null()) {
-            let text = format!("`{field}` of the values is for policies of Kyverno's own");
+            let text = format!("`{field}` of the values only affects Kyverno's own policies");
             suite.note(source.place("variables"), text);
         }
     }
     let namespaces = items(&values, "namespaceSelector").map(|(_, selector)| {
         let labels = selector.get("labels").cloned().unwrap_or_default();
-        (str_of(selector, "name").to_owned(), labels)
+        (text_field(selector, "name").to_owned(), labels)
     });
     Ok(Setup {
         resources,
@@ -149,17 +149,22 @@ fn setup(
     })
 }
 
-/// The objects that a result is about.
-fn chosen(result: &Json, resources: &[Found], place: &str, suite: &mut Suite) -> Vec<Found> {
-    let kind = str_of(result, "kind");
-    let is_of_kind = |found: &&Found| kind.is_empty() || found.kind() == kind;
+/// Returns the objects that a result refers to.
+fn selected_objects(
+    result: &Json,
+    resources: &[SuiteObject],
+    place: &str,
+    suite: &mut Suite,
+) -> Vec<SuiteObject> {
+    let kind = text_field(result, "kind");
+    let is_of_kind = |found: &&SuiteObject| kind.is_empty() || found.kind() == kind;
     let mut names = texts(result, "resources");
-    if names.is_empty() && !str_of(result, "resource").is_empty() {
-        names.push(str_of(result, "resource").to_owned());
+    if names.is_empty() && !text_field(result, "resource").is_empty() {
+        names.push(text_field(result, "resource").to_owned());
     }
     for (_, spec) in items(result, "resourceSpecs") {
-        let name = str_of(spec, "name");
-        match str_of(spec, "namespace") {
+        let name = text_field(spec, "name");
+        match text_field(spec, "namespace") {
             "" => names.push(name.to_owned()),
             namespace => names.push(format!("{namespace}/{name}")),
         }
@@ -171,8 +176,8 @@ fn chosen(result: &Json, resources: &[Found], place: &str, suite: &mut Suite) ->
     for full in names {
         let mut parts = full.rsplit('/');
         let name = parts.next().unwrap_or_default();
-        let namespace = parts.next().unwrap_or(str_of(result, "namespace"));
-        let fits = |found: &&Found| {
+        let namespace = parts.next().unwrap_or(text_field(result, "namespace"));
+        let fits = |found: &&SuiteObject| {
             is_of_kind(found)
                 && found.name() == name
                 && (namespace.is_empty() || found.namespace() == namespace)
@@ -181,14 +186,14 @@ fn chosen(result: &Json, resources: &[Found], place: &str, suite: &mut Suite) ->
             Some(object) => found.push(object.clone()),
             None => suite.missing(
                 place.to_owned(),
-                format!("the resources have no {kind} {full}"),
+                format!("the resources do not contain {kind} {full}"),
             ),
         }
     }
     found
 }
 
-fn case(object: &Found, expected: &str, expect: &Json, setup: &Setup, place: &str) -> Case {
+fn case(object: &SuiteObject, expected: &str, expect: &Json, setup: &Setup, place: &str) -> Case {
     let mut request = Map::new();
     request.insert("object".to_owned(), object.value.clone());
     if let Some(user) = &setup.user {
@@ -198,8 +203,8 @@ fn case(object: &Found, expected: &str, expect: &Json, setup: &Setup, place: &st
         "" => "default",
         namespace => namespace,
     };
-    let of_namespace = setup.namespaces.iter().find(|(name, _)| name == namespace);
-    if let Some((name, labels)) = of_namespace.filter(|_| object.kind() != "Namespace") {
+    let namespace_labels = setup.namespaces.iter().find(|(name, _)| name == namespace);
+    if let Some((name, labels)) = namespace_labels.filter(|_| object.kind() != "Namespace") {
         let mut labels = labels.as_object().cloned().unwrap_or_default();
         labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
         let namespace = json!({

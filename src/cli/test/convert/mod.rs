@@ -1,8 +1,8 @@
-//! `kubectl vap test convert`: suites of kaptest, kat, the Kyverno CLI and gator, as probes (ADR 26).
+//! `kubectl vap test convert`: converts suites of kaptest, kat, the Kyverno CLI and gator to probes (ADR 26).
 //!
-//! Takes the path of a suite, gives probes in the form of the CRD, the policies that a suite only describes, and a
-//! list, with places, of what probes cannot say. What the formats say is in a module for each; what a suite leaves
-//! open and a probe must say (whether the policy applies, whether samples are whole) is found by running the cases.
+//! A conversion has probes in the form of the CRD, the policies that a suite describes in another form, and a list of
+//! the parts that probes cannot express, with their locations. Each format has a module. Properties that a suite leaves
+//! open and a probe must have (`applies`, `samples`) are determined by running the cases.
 
 mod gator;
 mod kaptest;
@@ -32,47 +32,47 @@ use source::Source;
 /// Options of a conversion.
 #[derive(Clone, Debug, Default)]
 pub struct ConvertOptions {
-    /// The suite: a file, or for kat a directory.
+    /// The suite: a file, or a directory for kat.
     pub suite: PathBuf,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
-    /// True to write the files of policies and bindings too.
+    /// True to write the policies and bindings too.
     pub with_policies: bool,
 }
 
 /// A converted suite.
 #[derive(Clone, Debug, Default)]
-pub struct Converted {
+pub struct Conversion {
     /// The probes.
     pub probes: Vec<Json>,
     /// The policies that the suite describes in another form.
     pub policies: Vec<Json>,
-    /// The texts of the files with the policies and bindings of the suite, where they are asked for.
+    /// The contents of the files with the policies and bindings of the suite, if requested.
     pub texts: Vec<String>,
     /// The files with the policies and bindings of the suite.
     pub files: Vec<PathBuf>,
-    /// Statements that probes cannot make, each with its place.
+    /// The parts that probes cannot express, with their locations.
     pub left_out: Vec<Note>,
     /// The reason why the suite cannot be read.
     pub problem: Option<String>,
 }
 
-/// Something of a suite that its probes do not say.
+/// A part of a suite that its probes do not express.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
-    /// The file, and the line where it is known.
+    /// The file, with the line if known.
     pub place: String,
-    /// Description.
+    /// The description.
     pub text: String,
-    /// True where a case is missing, false where it only says less or more than the suite.
+    /// True if a case is missing, false if the case is less or more strict than in the suite.
     pub is_missing: bool,
 }
 
-impl Converted {
-    /// Everything as documents of YAML.
+impl Conversion {
+    /// Returns the policies and probes as YAML documents.
     ///
     /// # Errors
-    /// If they cannot be written as YAML, which does not depend on any input.
+    /// Returns an error if they cannot be written as YAML, which does not depend on the input.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
         let mut documents = Vec::new();
         for text in &self.texts {
@@ -87,9 +87,9 @@ impl Converted {
         Ok(documents.join("---\n"))
     }
 
-    /// The omissions, a line each.
+    /// Returns the omissions, one per line.
     #[must_use]
-    pub fn complaints(&self) -> Vec<String> {
+    pub fn diagnostics(&self) -> Vec<String> {
         let notes = self.left_out.iter().map(|note| {
             let level = if note.is_missing { "warning" } else { "note" };
             format!("{level}: {}: {}", clean(&note.place), clean(&note.text))
@@ -99,7 +99,7 @@ impl Converted {
         problem.chain(notes).collect()
     }
 
-    /// 0 where each case of the suite is among the probes, 1 where one is missing.
+    /// Returns 0 if all cases of the suite have been converted, and 1 if one is missing.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.problem.is_some() {
@@ -112,7 +112,7 @@ impl Converted {
     }
 }
 
-/// A suite as it is read.
+/// A suite that has been read.
 #[derive(Debug, Default)]
 struct Suite {
     drafts: Vec<Draft>,
@@ -121,12 +121,12 @@ struct Suite {
     notes: Vec<Note>,
 }
 
-/// A probe in the making.
+/// A draft of a probe.
 #[derive(Clone, Debug, Default)]
 struct Draft {
     policy: String,
     bindings: Bindings,
-    /// The params, where the suite names them.
+    /// The params, if the suite has them.
     params: Option<Vec<Json>>,
     cases: Vec<Case>,
     is_partial: bool,
@@ -135,22 +135,22 @@ struct Draft {
 /// The bindings of a draft.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Bindings {
-    /// Those of the files.
+    /// The bindings of the files.
     #[default]
     OfFiles,
-    /// One that denies and matches all.
+    /// A binding that matches everything, with the action Deny.
     Implied,
-    /// Their specs.
+    /// The specs of bindings.
     Inline(Vec<Json>),
 }
 
-/// A case in the making.
+/// A draft of a case.
 #[derive(Clone, Debug)]
 struct Case {
     name: String,
     request: Map<String, Json>,
     expect: Json,
-    /// True where the suite is content with a policy that does not apply.
+    /// True if the suite accepts a policy that does not apply.
     may_not_apply: bool,
     place: String,
 }
@@ -172,7 +172,7 @@ impl Suite {
         });
     }
 
-    /// Adds a case to the probe of its policy, bindings and params.
+    /// Adds a case to the probe with the same policy, bindings and params.
     fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
         let fits = |draft: &&mut Draft| {
             draft.policy == policy && draft.bindings == bindings && draft.params == params
@@ -192,7 +192,7 @@ impl Suite {
 
     fn probes(&self, adjust: impl Fn(&Case) -> Json) -> Vec<Json> {
         let mut names = BTreeSet::new();
-        let of_draft = |draft: &Draft| {
+        let draft_probe = |draft: &Draft| {
             let mut names_of_cases = BTreeSet::new();
             let cases = draft.cases.iter().map(|case| {
                 let short: String = case.name.chars().take(200).collect();
@@ -228,12 +228,12 @@ impl Suite {
                 "spec": spec,
             })
         };
-        self.drafts.iter().map(of_draft).collect()
+        self.drafts.iter().map(draft_probe).collect()
     }
 }
 
-/// Returns the text of a file. If it has characters that a terminal would obey, its documents are written anew, without
-/// comments and with escapes.
+/// Returns the text of a file. If it has characters that a terminal would interpret, its documents are serialized
+/// again, without comments and with escapes.
 fn printable(text: &str) -> Result<String, serde_norway::Error> {
     if !text.contains(is_unsafe) {
         return Ok(text.to_owned());
@@ -251,14 +251,14 @@ fn printable(text: &str) -> Result<String, serde_norway::Error> {
 /// Converts a suite.
 ///
 /// # Errors
-/// If this build is broken.
-pub fn run(options: &ConvertOptions) -> Result<Converted, Broken> {
+/// Returns an error if the data built into this program cannot be used.
+pub fn run(options: &ConvertOptions) -> Result<Conversion, Broken> {
     let mut suite = match read(&options.suite) {
         Ok(suite) => suite,
         Err(problem) => {
-            return Ok(Converted {
+            return Ok(Conversion {
                 problem: Some(problem),
-                ..Converted::default()
+                ..Conversion::default()
             });
         }
     };
@@ -276,7 +276,7 @@ pub fn run(options: &ConvertOptions) -> Result<Converted, Broken> {
     }
     suite.notes.sort();
     suite.notes.dedup();
-    Ok(Converted {
+    Ok(Conversion {
         probes: suite.probes(|case| case.expect.clone()),
         policies: suite.policies,
         texts,
@@ -286,7 +286,7 @@ pub fn run(options: &ConvertOptions) -> Result<Converted, Broken> {
     })
 }
 
-/// Reads a suite by its form.
+/// Detects the format of a suite, and reads it.
 fn read(path: &Path) -> Result<Suite, String> {
     let mut suite = Suite::default();
     if path.is_dir() {
@@ -300,7 +300,7 @@ fn read(path: &Path) -> Result<Suite, String> {
         Some("Suite") if api_version.starts_with("test.gatekeeper.sh/") => {
             gator::read(&source, &mut suite)?;
         }
-        // The Kyverno CLI does not look at the group; its own suites name either.
+        // The Kyverno CLI ignores the group, and its own suites use both.
         Some("Test")
             if matches!(
                 api_version.split_once('/'),
@@ -315,7 +315,7 @@ fn read(path: &Path) -> Result<Suite, String> {
         }
         _ => {
             return Err(format!(
-                "{} is no suite of kaptest, kat (name its directory), the Kyverno CLI or gator",
+                "{} is not a suite of kaptest, kat (name its directory), the Kyverno CLI or gator",
                 path.display()
             ));
         }
@@ -323,7 +323,7 @@ fn read(path: &Path) -> Result<Suite, String> {
     Ok(suite)
 }
 
-/// Names the resource of objects whose kind is not known, as upstream guesses it.
+/// Sets the resource of objects with an unknown kind, which is guessed as by upstream.
 fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());
     let given = Input::load(crds, KindFilter::Crds, &mut std::io::empty());
@@ -350,7 +350,7 @@ fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
         notes.push(Note {
             place: case.place.clone(),
             text: format!(
-                "nothing is known of {} {kind}, whose resource is taken to be {resource}; \
+                "{} {kind} is unknown, and its resource is assumed to be {resource}; \
                  name its CustomResourceDefinition with --crds",
                 text("apiVersion")
             ),
@@ -375,29 +375,36 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Says what suites leave open: whether samples are whole, and whether the policy applies to what is allowed.
+/// Sets the properties that suites leave open: whether samples are complete, and whether the policy applies to allowed
+/// requests.
 fn complete(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
-    let report = tried(suite, crds, |case| case.expect.clone())?;
-    let of_probe = by_probe(&report);
+    let report = run_probes(suite, crds, |case| case.expect.clone())?;
+    let results_by_probe = by_probe(&report);
     let names = names(suite);
     for (draft, name) in suite.drafts.iter_mut().zip(&names) {
-        let cases = of_probe.get(name.as_str()).copied().unwrap_or_default();
+        let cases = results_by_probe
+            .get(name.as_str())
+            .copied()
+            .unwrap_or_default();
         let faults = || cases.iter().flat_map(|case| &case.invalid);
         draft.is_partial =
             faults().next().is_some() && faults().any(|fault| fault.message == REQUIRED);
     }
     let does_not_apply = json!({"applies": false});
-    let report = tried(suite, crds, |case| {
+    let report = run_probes(suite, crds, |case| {
         if case.may_not_apply {
             does_not_apply.clone()
         } else {
             case.expect.clone()
         }
     })?;
-    let of_probe = by_probe(&report);
+    let results_by_probe = by_probe(&report);
     let mut notes = Vec::new();
     for (draft, name) in suite.drafts.iter_mut().zip(&names) {
-        let results = of_probe.get(name.as_str()).copied().unwrap_or_default();
+        let results = results_by_probe
+            .get(name.as_str())
+            .copied()
+            .unwrap_or_default();
         for (case, result) in draft.cases.iter_mut().zip(results) {
             if case.may_not_apply
                 && result.outcome == CaseOutcome::Passed
@@ -432,8 +439,8 @@ fn by_probe(report: &TestReport) -> BTreeMap<&str, &[CaseReport]> {
         .collect()
 }
 
-/// The report of the probes with what `adjust` expects.
-fn tried(
+/// Runs the probes with the expectations from `adjust`.
+fn run_probes(
     suite: &Suite,
     crds: &[PathBuf],
     adjust: impl Fn(&Case) -> Json,

@@ -1,4 +1,5 @@
-//! The files of a suite: the suite itself, with the places of what it says, and the objects of the files it names.
+//! The files of a suite: the suite itself, with the locations of its fields, and the objects of the files that it
+//! refers to.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,9 @@ use crate::cli::input::files::{self, ReadFile, ReadOptions};
 use crate::cli::input::{Input, KindFilter, SourceText};
 use crate::schema::GroupVersion;
 
-/// A file of one document.
+/// A file with one document.
 pub(super) struct Source {
-    /// As JSON.
+    /// The document as JSON.
     pub(super) json: Json,
     folder: PathBuf,
     text: SourceText,
@@ -34,20 +35,20 @@ impl Source {
         })
     }
 
-    /// The place of a field: the file and the line.
+    /// Returns the location of a field: the file and the line.
     pub(super) fn place(&self, field: &str) -> String {
         let node = self.node.nearest(field);
         let place = self.text.place(node.span.start);
         format!("{}:{}", self.text.name, place.line)
     }
 
-    /// A path as the suite means it.
+    /// Resolves a path relative to the suite.
     pub(super) fn path(&self, relative: &str) -> PathBuf {
         self.folder.join(relative)
     }
 }
 
-/// The text of a file.
+/// Returns the text of a file.
 pub(super) fn text(path: &Path) -> Result<String, String> {
     let mut found = Err(format!("cannot read {}: it is a directory", path.display()));
     if path.is_dir() {
@@ -69,14 +70,14 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
     found
 }
 
-/// An object of a file that a suite names.
+/// An object of a file that a suite refers to.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct SuiteObject {
     /// The object.
     pub(super) value: Json,
 }
 
-impl Found {
+impl SuiteObject {
     fn text(&self, pointer: &str) -> &str {
         let value = self.value.pointer(pointer).and_then(Json::as_str);
         value.unwrap_or_default()
@@ -105,24 +106,24 @@ pub(super) fn objects(paths: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
     let problems = input.problems.iter();
     let problems = problems.map(|problem| format!("{}: {}", problem.file, problem.message));
     let others = input.others.into_iter().chain(input.namespaces);
-    let found = others.map(|object| Found {
+    let found = others.map(|object| SuiteObject {
         value: object.value,
     });
     (found.collect(), problems.collect())
 }
 
-/// The text of a field.
-pub(super) fn str_of<'a>(value: &'a Json, name: &str) -> &'a str {
+/// Returns the string of a field, or an empty string.
+pub(super) fn text_field<'a>(value: &'a Json, name: &str) -> &'a str {
     value.get(name).and_then(Json::as_str).unwrap_or_default()
 }
 
-/// The items of a field, with their numbers.
+/// Returns the items of a field, with their indices.
 pub(super) fn items<'a>(value: &'a Json, name: &str) -> impl Iterator<Item = (usize, &'a Json)> {
     let items = value.get(name).and_then(Json::as_array);
     items.into_iter().flatten().enumerate()
 }
 
-/// The texts of a list.
+/// Returns the strings of a list.
 pub(super) fn texts(value: &Json, name: &str) -> Vec<String> {
     let texts = items(value, name).filter_map(|(_, text)| text.as_str());
     texts.map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Facts that admission would know and a stored object does not tell, for each policy that depends on it.
+//! Request data that a stored object lacks, for each policy that depends on it.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
@@ -8,63 +8,64 @@ use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::policy::admission::{Binding, Operation};
 use crate::policy::matching;
 
-/// A fact of a request that is assumed.
+/// A value that an audit assumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unknown {
-    /// Part that the policy reads or matches, `request.userInfo`.
+pub struct Assumption {
+    /// The data that the policy reads or matches, such as `request.userInfo`.
     pub what: String,
-    /// Value that it is taken for.
+    /// The assumed value.
     pub assumed: String,
 }
 
-/// The assumptions of an audit.
+/// The settings of an audit that determine the assumptions.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Assumptions<'a> {
+pub(in crate::cli) struct AuditContext<'a> {
     /// The name of the user.
     pub(in crate::cli) user: &'a str,
-    /// The operation that is asked for.
+    /// The operation of all requests, if it is set.
     pub(in crate::cli) operation: Option<Operation>,
-    /// True if all namespaces were read of a cluster.
+    /// True if all namespaces of a cluster were read.
     pub(in crate::cli) has_namespaces: bool,
 }
 
-/// Assumptions for `policy`.
-pub(in crate::cli) fn of_policy(
+/// Returns the assumptions for `policy`.
+pub(in crate::cli) fn for_policy(
     policy: &PreparedPolicy<'_>,
     policy_set: &PolicySet<'_>,
-    assumptions: Assumptions<'_>,
-) -> Vec<Unknown> {
-    let mut found = Vec::new();
+    context: AuditContext<'_>,
+) -> Vec<Assumption> {
+    let mut assumptions = Vec::new();
     let mut add = |what: &str, assumed: String| {
-        found.push(Unknown {
+        assumptions.push(Assumption {
             what: what.to_owned(),
             assumed,
         });
     };
-    let operation = match assumptions.operation {
+    let operation = match context.operation {
         Some(operation) => operation.as_str().to_owned(),
-        None => "CREATE, or UPDATE where the policy matches no CREATE".to_owned(),
+        None => "CREATE, or UPDATE if the policy does not match CREATE".to_owned(),
     };
     for read in &policy.reads {
         match read {
-            RequestFact::User => add(read.as_str(), assumptions.user.to_owned()),
+            RequestFact::User => add(read.as_str(), context.user.to_owned()),
             RequestFact::Operation => add(read.as_str(), operation.clone()),
             RequestFact::Options => add(read.as_str(), "none".to_owned()),
             RequestFact::OldObject => {
-                let assumed = "null for CREATE, else the object itself: no change is seen";
+                let assumed =
+                    "null for CREATE, otherwise the object itself, so there are no changes";
                 add(read.as_str(), assumed.to_owned());
             }
-            RequestFact::NamespaceObject if !assumptions.has_namespaces => {
+            RequestFact::NamespaceObject if !context.has_namespaces => {
                 let assumed = if policy_set.namespaces.is_empty() {
-                    "no namespace is among the input: each has its name, and no labels of its own"
+                    "the input has no namespaces: each namespace has its name, but no other labels"
                 } else {
-                    "a namespace that is not among the input has its name, and no labels of its own"
+                    "a namespace that is not in the input has its name, but no other labels"
                 };
                 add(read.as_str(), assumed.to_owned());
             }
             RequestFact::Params => match &policy.params {
                 Ok(_) if policy.n_params == 0 => add(read.as_str(), "there are none".to_owned()),
-                Err(why) => add(read.as_str(), format!("not known: {why}")),
+                Err(why) => add(read.as_str(), format!("unknown: {why}")),
                 Ok(_) => {}
             },
             RequestFact::Authorizer => add(read.as_str(), "nothing is allowed".to_owned()),
@@ -72,19 +73,15 @@ pub(in crate::cli) fn of_policy(
         }
     }
     let selects = has_namespace_selector(policy);
-    if selects
-        && !assumptions.has_namespaces
-        && !policy.reads.contains(&RequestFact::NamespaceObject)
-    {
-        let assumed =
-            "a namespace that is not among the input has its name, and no labels of its own";
+    if selects && !context.has_namespaces && !policy.reads.contains(&RequestFact::NamespaceObject) {
+        let assumed = "a namespace that is not in the input has its name, but no other labels";
         add("namespaceSelector", assumed.to_owned());
     }
     let rules = matching::rules(&policy.object.value);
-    let left_out: Vec<&str> = ["DELETE", "CONNECT"]
+    let not_audited: Vec<&str> = ["DELETE", "CONNECT"]
         .into_iter()
         .filter(|operation| {
-            assumptions
+            context
                 .operation
                 .is_none_or(|asked| asked.as_str() != *operation)
                 && rules
@@ -92,10 +89,10 @@ pub(in crate::cli) fn of_policy(
                     .any(|rule| has(rule.operations.as_ref(), operation))
         })
         .collect();
-    if !left_out.is_empty() {
+    if !not_audited.is_empty() {
         add(
             "operations",
-            format!("{} is not audited", left_out.join(" and ")),
+            format!("{} is not audited", not_audited.join(" and ")),
         );
     }
     let has_subresource = |rule: &NamedRuleWithOperations| {
@@ -107,13 +104,13 @@ pub(in crate::cli) fn of_policy(
     if rules.iter().any(has_subresource) {
         add(
             "subresources",
-            "nothing is stored of them: they are not audited".to_owned(),
+            "not stored, and therefore not audited".to_owned(),
         );
     }
-    found
+    assumptions
 }
 
-/// Reports whether the policy or one of its bindings selects namespaces by labels.
+/// Returns true if the policy or one of its bindings selects namespaces by labels.
 pub(in crate::cli) fn has_namespace_selector(policy: &PreparedPolicy<'_>) -> bool {
     let spec = policy.object.value.spec.as_ref();
     let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());

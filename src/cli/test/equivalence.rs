@@ -1,7 +1,7 @@
-//! Changes of a policy that provably decide alike, whatever the request: no case could notice them.
+//! Detects changes of a policy that cannot change a decision, so that no test case could detect them.
 //!
-//! Takes a policy and a changed one, and compares what is left of the changed expression once constants are folded.
-//! What is proved is exact in CEL, errors included; what is not proved counts as a change.
+//! Compares the original and the changed expression after constant folding. Folding is exact, including errors. A
+//! change that is not proved equivalent counts as a mutant.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,23 +15,23 @@ use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::Reads;
 
-/// The groups of Kubernetes' own in which only subresources are connected to.
+/// The built-in API groups in which only subresources accept CONNECT.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/registry/core/{pod,service,node}`: what implements `rest.Connecter`.
 const OWN_GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
 
-/// The most nodes of an expression that is folded.
+/// The maximum number of nodes of an expression that is folded.
 const MAX_NODES: usize = 10_000;
 
-/// Facts about a policy whose changes are asked about.
+/// Compares a policy with its changed versions.
 #[derive(Debug)]
-pub(super) struct Alike<'a> {
+pub(super) struct EquivalenceChecker<'a> {
     compiled: &'a CompiledPolicy,
-    /// The variables that some expression may evaluate.
+    /// The variables that may be evaluated.
     live: BTreeSet<String>,
 }
 
-impl<'a> Alike<'a> {
+impl<'a> EquivalenceChecker<'a> {
     pub(super) fn new(compiled: &'a CompiledPolicy) -> Self {
         Self {
             live: live_variables(compiled),
@@ -39,12 +39,16 @@ impl<'a> Alike<'a> {
         }
     }
 
-    /// Reports whether the policy provably decides alike with the expression at `field_ref` as it is in `changed`.
-    pub(super) fn expression(&self, changed: &CompiledPolicy, field_ref: &str) -> bool {
-        let at = |expressions: &'a [PolicyExpression]| {
+    /// Returns true if replacing the expression at `field_ref` with the one in `changed` provably changes no decision.
+    pub(super) fn is_expression_equivalent(
+        &self,
+        changed: &CompiledPolicy,
+        field_ref: &str,
+    ) -> bool {
+        let find = |expressions: &'a [PolicyExpression]| {
             expressions.iter().find(|it| it.field_ref == field_ref)
         };
-        let Some(before) = at(self.compiled.expressions()) else {
+        let Some(before) = find(self.compiled.expressions()) else {
             return false;
         };
         if before.role == Role::Variable && is_dead(before, &self.live) {
@@ -55,24 +59,24 @@ impl<'a> Alike<'a> {
         let (Ok(before), Some(Ok(after))) = (before.parsed(), after.map(|it| it.parsed())) else {
             return false;
         };
-        folded(before).is_some_and(|before| folded(after) == Some(before))
+        fold_constants(before).is_some_and(|before| fold_constants(after) == Some(before))
     }
 }
 
-/// The name of a variable.
+/// Returns the name of a variable.
 fn variable_name(expression: &PolicyExpression) -> Option<&str> {
     let name = expression.name.as_deref()?;
     (expression.role == Role::Variable).then_some(name)
 }
 
-/// Reports whether a variable is one that nothing evaluates.
+/// Returns true if the variable is never evaluated.
 fn is_dead(variable: &PolicyExpression, live: &BTreeSet<String>) -> bool {
     variable_name(variable).is_some_and(|name| !live.contains(name))
 }
 
 /// Returns the names of the variables that some expression other than a dead variable may read.
 fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
-    let all = || compiled.expressions().iter().filter_map(variable_name);
+    let all_names = || compiled.expressions().iter().filter_map(variable_name);
     let mut live: BTreeSet<&str> = BTreeSet::new();
     let mut reads = Vec::new();
     for expression in compiled.expressions() {
@@ -80,7 +84,7 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
             let found = Reads::new(ast).variables();
             let mut names = found.names;
             if found.may_read_all {
-                names.extend(all());
+                names.extend(all_names());
             }
             names
         });
@@ -107,18 +111,17 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
     }
 }
 
-/// The expression once its constants are folded, as a text that is equal for equal trees; `None` where it
-/// is too large.
-fn folded(ast: &Ast) -> Option<String> {
+/// Returns the folded expression as a string that is equal for equal trees, or `None` if it is too large.
+fn fold_constants(ast: &Ast) -> Option<String> {
     if ast.iter().count() > MAX_NODES {
         return None;
     }
     let mut out = String::new();
-    write_folded(ast, ast.root(), &mut out);
+    write_fold(ast, ast.root(), &mut out);
     Some(out)
 }
 
-/// The value that an expression always has.
+/// Returns the value of a constant expression.
 fn constant(ast: &Ast, id: ExprId) -> Option<Literal> {
     let (function, args) = match ast.expr(id) {
         Expr::Literal(literal) => return Some(literal.clone()),
@@ -134,7 +137,7 @@ fn constant(ast: &Ast, id: ExprId) -> Option<Literal> {
         _ => None,
     };
     let value = match (function, args) {
-        // Either side decides, whatever the other comes to.
+        // One operand determines the result, even if the other one fails.
         ("_&&_", [left, right]) => match (boolean(left), boolean(right)) {
             (Some(false), _) | (_, Some(false)) => false,
             (Some(true), Some(true)) => true,
@@ -180,43 +183,43 @@ fn constant(ast: &Ast, id: ExprId) -> Option<Literal> {
     Some(Literal::Bool(value))
 }
 
-fn write_folded(ast: &Ast, id: ExprId, out: &mut String) {
+fn write_fold(ast: &Ast, id: ExprId, out: &mut String) {
     if let Some(literal) = constant(ast, id) {
         let _ = write!(out, "{literal:?}");
         return;
     }
-    let mut all = |name: &str, parts: &[ExprId]| {
+    let mut write_node = |name: &str, parts: &[ExprId]| {
         let _ = write!(out, "({name:?}");
         for part in parts {
             out.push(' ');
-            write_folded(ast, *part, out);
+            write_fold(ast, *part, out);
         }
         out.push(')');
     };
     match ast.expr(id) {
-        Expr::Unspecified => all("unspecified", &[]),
+        Expr::Unspecified => write_node("unspecified", &[]),
         Expr::Literal(literal) => {
             let _ = write!(out, "{literal:?}");
         }
-        Expr::Ident(name) => all(&format!("name {name}"), &[]),
+        Expr::Ident(name) => write_node(&format!("name {name}"), &[]),
         Expr::Select {
             operand,
             field,
             test_only,
-        } => all(&format!("select {field} {test_only}"), &[*operand]),
+        } => write_node(&format!("select {field} {test_only}"), &[*operand]),
         Expr::Call {
             function,
             target: None,
             args,
         } if &**function == "_?_:_" => {
-            // A condition that never changes leaves one branch.
+            // A constant condition selects one branch.
             match args.first().and_then(|condition| constant(ast, *condition)) {
                 Some(Literal::Bool(value)) => {
                     if let Some(branch) = args.get(if value { 1 } else { 2 }) {
-                        write_folded(ast, *branch, out);
+                        write_fold(ast, *branch, out);
                     }
                 }
-                _ => all(function, args),
+                _ => write_node(function, args),
             }
         }
         Expr::Call {
@@ -225,28 +228,28 @@ fn write_folded(ast: &Ast, id: ExprId, out: &mut String) {
             args,
         } => {
             let parts: Vec<ExprId> = target.iter().chain(args).copied().collect();
-            all(&format!("call {function} {}", target.is_some()), &parts);
+            write_node(&format!("call {function} {}", target.is_some()), &parts);
         }
         Expr::List {
             elements,
             optional_indices,
-        } => all(&format!("list {optional_indices:?}"), elements),
+        } => write_node(&format!("list {optional_indices:?}"), elements),
         Expr::Map(entries) => {
             let parts: Vec<ExprId> = entries
                 .iter()
                 .flat_map(|entry| [entry.key, entry.value])
                 .collect();
             let optional: Vec<bool> = entries.iter().map(|entry| entry.optional).collect();
-            all(&format!("map {optional:?}"), &parts);
+            write_node(&format!("map {optional:?}"), &parts);
         }
         Expr::Struct { type_name, fields } => {
             let parts: Vec<ExprId> = fields.iter().map(|field| field.value).collect();
             let names: Vec<_> = fields.iter().map(|it| (&it.field, it.optional)).collect();
-            all(&format!("struct {type_name} {names:?}"), &parts);
+            write_node(&format!("struct {type_name} {names:?}"), &parts);
         }
         Expr::Comprehension(fold) => {
             let names = (&fold.iter_var, &fold.iter_var2, &fold.accu_var);
-            all(
+            write_node(
                 &format!("fold {names:?}"),
                 &[
                     fold.iter_range,
@@ -260,8 +263,12 @@ fn write_folded(ast: &Ast, id: ExprId, out: &mut String) {
     }
 }
 
-/// Reports whether a policy provably decides alike without the operation at `m` of the rule at `n`.
-pub(super) fn operation(policy: &ValidatingAdmissionPolicy, n: usize, m: usize) -> bool {
+/// Returns true if removing the operation at `m` of the rule at `n` provably changes no decision.
+pub(super) fn is_operation_redundant(
+    policy: &ValidatingAdmissionPolicy,
+    n: usize,
+    m: usize,
+) -> bool {
     let constraints = policy
         .spec
         .as_ref()
@@ -275,7 +282,7 @@ pub(super) fn operation(policy: &ValidatingAdmissionPolicy, n: usize, m: usize) 
     let Some(operation) = operations.get(m) else {
         return false;
     };
-    // A rule without operations is none that the API server takes.
+    // The API server rejects a rule without operations.
     if operations.len() == 1 {
         return false;
     }

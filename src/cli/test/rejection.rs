@@ -1,0 +1,236 @@
+//! Finds objects of the input that the API server would reject: policies, bindings, params and namespaces. They are
+//! excluded from evaluation.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::check::known::Known;
+use crate::cli::check::policy::{self, finding};
+use crate::cli::check::{self, shape, validation, webhook};
+use crate::cli::input::{Input, Object};
+use crate::library::version::LATEST;
+use crate::policy::analysis::Profile;
+use crate::policy::rule::Rule;
+use crate::probe::api::Samples;
+use crate::probe::custom_resource::Definition;
+use crate::probe::sample;
+use crate::schema::{Crd, Gvk};
+
+use super::cluster::mutating_key;
+use super::target::Webhook;
+
+/// The reasons why the API server rejects policies, by name.
+pub(in crate::cli) type Rejections = BTreeMap<String, String>;
+
+/// Returns the probed policies that the API server rejects. Errors of these policies and their bindings are added to
+/// `findings`.
+pub(in crate::cli) fn check_policies(
+    input: &Input,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> Rejections {
+    let mut rejections = Rejections::new();
+    for policy in &input.policies {
+        let name = policy.name().unwrap_or_default();
+        if !probed.contains(name) {
+            continue;
+        }
+        // Only rejections matter here, not expressions that may fail.
+        let mut errors = policy::check(policy, &[], known, Profile::Upstream).findings;
+        errors.extend(shape::check(policy));
+        errors.extend(validation::policy(policy));
+        retain_rejections(&mut errors);
+        if let Some(first) = errors.first() {
+            let why = with_place(first);
+            rejections.entry(name.to_owned()).or_insert(why);
+        }
+        findings.extend(errors);
+    }
+    for binding in &input.bindings {
+        let policy_name = binding.value.spec.policy_name.as_str();
+        if !probed.contains(policy_name) {
+            continue;
+        }
+        let mut errors = shape::check(binding);
+        errors.extend(validation::binding(binding));
+        retain_rejections(&mut errors);
+        if let Some(first) = errors.first() {
+            let name = binding.name().unwrap_or_default();
+            let why = format!("its binding {name} is invalid: {}", first.message);
+            rejections.entry(policy_name.to_owned()).or_insert(why);
+        }
+        findings.extend(errors);
+    }
+    rejections
+}
+
+/// Does the same as [`check_policies`] for mutating policies, by their keys in probes.
+pub(in crate::cli) fn check_mutating_policies(
+    input: &Input,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+    rejections: &mut Rejections,
+) {
+    for policy in &input.mutating_policies {
+        let shared = &policy.shared;
+        let key = mutating_key(shared.name().unwrap_or_default());
+        if !probed.contains(key.as_str()) {
+            continue;
+        }
+        let mut errors = policy::check_mutating(policy, &[], known, Profile::Upstream).findings;
+        errors.extend(shape::check(shared));
+        errors.extend(validation::mutating_policy(shared));
+        retain_rejections(&mut errors);
+        if let Some(first) = errors.first() {
+            let why = with_place(first);
+            rejections.entry(key).or_insert(why);
+        }
+        findings.extend(errors);
+    }
+    for binding in &input.mutating_bindings {
+        let key = mutating_key(&binding.value.spec.policy_name);
+        if !probed.contains(key.as_str()) {
+            continue;
+        }
+        let mut errors = shape::check(binding);
+        errors.extend(validation::mutating_binding(binding));
+        retain_rejections(&mut errors);
+        if let Some(first) = errors.first() {
+            let name = binding.name().unwrap_or_default();
+            let why = format!("its binding {name} is invalid: {}", first.message);
+            rejections.entry(key).or_insert(why);
+        }
+        findings.extend(errors);
+    }
+}
+
+/// Checks the webhook configurations that probes target. Errors are added to `findings`, and the reasons of rejections
+/// to `rejections`.
+pub(super) fn check_webhooks(
+    webhooks: &HashMap<String, Webhook<'_>>,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+    rejections: &mut Rejections,
+) {
+    let mut webhooks: Vec<_> = webhooks
+        .iter()
+        .filter(|(name, _)| probed.contains(name.as_str()))
+        .collect();
+    webhooks.sort_by_key(|(name, _)| *name);
+    // An error in one webhook affects its whole configuration.
+    let mut by_configuration: HashMap<_, Option<String>> = HashMap::new();
+    for (name, webhook) in webhooks {
+        let configuration = webhook.configuration;
+        let why = by_configuration
+            .entry(std::ptr::from_ref(configuration))
+            .or_insert_with(|| {
+                let mut errors =
+                    webhook::check(configuration, known, (Profile::Upstream, LATEST), true);
+                errors.extend(validation::webhooks(configuration));
+                retain_rejections(&mut errors);
+                let why = errors.first().map(with_place);
+                findings.extend(errors);
+                why
+            });
+        if let Some(why) = why {
+            rejections.insert(name.clone(), why.clone());
+        }
+    }
+}
+
+/// A CustomResourceDefinition that probes target.
+pub(super) struct ProbedDefinition {
+    /// The object that was read.
+    pub(super) object: Object<Crd>,
+    /// The definition that the sample objects are validated against.
+    pub(super) definition: Definition,
+}
+
+/// Returns the CustomResourceDefinitions that probes target, with the reason if the API server rejects them. Errors in
+/// their rules are added to `findings`.
+pub(super) fn check_definitions(
+    crds: HashMap<String, Object<Crd>>,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> HashMap<String, ProbedDefinition> {
+    let mut probed: Vec<_> = crds
+        .into_iter()
+        .filter(|(key, _)| probed.contains(key.as_str()))
+        .collect();
+    probed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut definitions = HashMap::new();
+    for (key, crd) in probed {
+        let mut errors = check::crd::check(std::slice::from_ref(&crd));
+        retain_rejections(&mut errors);
+        let definition = Definition {
+            value: crd.document.node.to_json(),
+            refusal: errors.first().map(with_place),
+        };
+        findings.extend(errors);
+        definitions.insert(
+            key,
+            ProbedDefinition {
+                object: crd,
+                definition,
+            },
+        );
+    }
+    definitions
+}
+
+/// Returns the message of a finding with its file and line.
+fn with_place(finding: &Finding) -> String {
+    let place = finding.location.place;
+    let line = place.map(|place| format!(":{}", place.line));
+    let file = &finding.location.file;
+    format!("{} ({file}{})", finding.message, line.unwrap_or_default())
+}
+
+/// Retains the rejections, one for each field and message.
+fn retain_rejections(errors: &mut Vec<Finding>) {
+    let mut seen = HashSet::new();
+    errors.retain(|error| {
+        error.severity == Severity::Error
+            && error.refused
+            && seen.insert((error.field_ref.clone(), error.message.clone()))
+    });
+}
+
+/// Checks the namespaces, and the params of probed policies.
+pub(in crate::cli) fn check_objects(
+    input: &Input,
+    known: &Known,
+    param_kinds: &BTreeSet<Gvk>,
+    findings: &mut Vec<Finding>,
+) {
+    let namespace = Gvk::new("", "v1", "Namespace");
+    let params = param_kinds.iter().filter(|gvk| **gvk != namespace);
+    let params = params.flat_map(|gvk| input.objects_of_kind(gvk).map(move |object| (object, gvk)));
+    let namespaces = input.namespaces.iter().map(|object| (object, &namespace));
+    for (object, gvk) in namespaces.chain(params) {
+        for violation in sample::violations(&object.value, gvk, known, Samples::Whole, "") {
+            let field = violation.field_ref.trim_start_matches('.');
+            findings.push(object_finding(object, field, &violation.message));
+        }
+    }
+}
+
+fn object_finding<T>(object: &Object<T>, field: &str, message: &str) -> Finding {
+    let place = object.place_of_field(field);
+    let message = format!("{field}: {message}");
+    let mut error = finding(
+        object,
+        Severity::Error,
+        Rule::InvalidObject,
+        &message,
+        place,
+    );
+    error.field_ref = Some(field.to_owned());
+    error.refused = true;
+    let advice = object.advice_on_key(field);
+    error.help = Some(advice.unwrap_or_else(|| "the API server rejects it".to_owned()));
+    error
+}
