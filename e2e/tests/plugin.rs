@@ -480,13 +480,13 @@ async fn flags_of_kubectl_name_the_server_and_the_user() {
         "wrong",
         "--insecure-skip-tls-verify",
     ]);
-    assert!(text.contains("refuses the credentials"), "{text}");
+    assert!(text.contains("rejects the credentials"), "{text}");
     // Over a kubeconfig, one flag changes one thing.
     let admin = kubeconfig.display().to_string();
     let (_, text) = given(&["--kubeconfig", &admin]);
     assert!(text.contains("sound "), "{text}");
     let (_, text) = given(&["--kubeconfig", &admin, "--token", "wrong"]);
-    assert!(text.contains("refuses the credentials"), "{text}");
+    assert!(text.contains("rejects the credentials"), "{text}");
     let (_, text) = given(&["--kubeconfig", &admin, "--user", "nobody"]);
     assert!(text.contains("no user `nobody`"), "{text}");
 }

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     cli::run(
         &args,
-        Terminal::of_stdout(),
+        Terminal::from_stdout(),
         &mut io::stdout(),
         &mut io::stderr(),
     )

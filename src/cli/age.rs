@@ -1,4 +1,4 @@
-//! How long ago something was, in the form that kubectl prints.
+//! Formats ages as kubectl does.
 
 use jiff::Timestamp;
 
@@ -7,9 +7,9 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The time from `then` to `now`: two units at most, coarser the longer it is.
+/// Returns the time from `then` to `now` in at most two units, less precise the longer it is.
 ///
-/// A moment up to a second ahead is `0s`, since clocks differ; more is `<invalid>`.
+/// A time up to one second in the future is `0s`, because clocks differ. A later time is `<invalid>`.
 ///
 /// Source: `k8s.io/apimachinery`, `pkg/util/duration`, `HumanDuration`.
 #[must_use]
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_have_the_form_of_kubectl() {
+    fn since_formats_as_kubectl() {
         check(-2, "<invalid>");
         check(-1, "0s");
         check(119, "119s");

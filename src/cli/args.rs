@@ -14,7 +14,7 @@ use super::time_limit::Timeout;
 use crate::cel::decls::Version;
 use crate::status::lease;
 
-/// Meanings of the exit statuses, for `--help`.
+/// Examples and exit statuses of `status`.
 const EXIT_HELP: &str = "\
 Examples:
   kubectl vap status
@@ -178,7 +178,7 @@ pub enum Command {
     /// kubectl. The other scripts complete the program `kubectl-vap`.
     #[command(after_help = COMPLETION_HELP)]
     Completion(CompletionArgs),
-    /// Completions of the last of these words, in the form that kubectl reads
+    /// Print completions of the last word, in the form that kubectl reads
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(CompleteArgs),
 }
@@ -188,7 +188,7 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// The policies to show, in full if there is one: NAME, vap/NAME, or the resource followed by names. map/NAME,
-    /// vwc/NAME, mwc/NAME and crd/NAME select other kinds that the controller follows
+    /// vwc/NAME, mwc/NAME and crd/NAME select other kinds that the controller watches
     #[arg(value_name = "NAME|vap/NAME")]
     pub names: Vec<String>,
     /// Show the policies whose labels match the selector
@@ -221,13 +221,13 @@ pub struct StatusArgs {
     /// The name of the controller's Lease
     #[arg(long, value_name = "NAME", default_value = lease::DEFAULT_NAME)]
     pub lease_name: String,
-    /// Which cluster to read.
+    /// The cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
 
 impl StatusArgs {
-    /// The controller's Lease, `<namespace>/<name>`.
+    /// Returns the controller's Lease, `<namespace>/<name>`.
     #[must_use]
     pub(crate) fn lease(&self) -> String {
         format!("{}/{}", self.controller_namespace, self.lease_name)
@@ -254,8 +254,8 @@ pub struct CheckArgs {
     /// versions, and that the set is complete
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
-    /// Checking semantics: `truthful` warns of expressions that may fail when evaluated; `upstream` reports exactly what
-    /// kube-controller-manager reports [default: truthful]
+    /// Checking semantics: `truthful` warns of expressions that may fail when evaluated; `upstream` reports exactly
+    /// what kube-controller-manager reports [default: truthful]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<CheckProfile>,
     /// The version of the target API server, 1.30 to 1.36: a function or macro that it lacks is an error
@@ -277,10 +277,10 @@ pub struct CheckArgs {
     /// Exit 0 even if there are findings
     #[arg(long)]
     pub exit_zero: bool,
-    /// The flags about findings.
+    /// The flags for findings.
     #[command(flatten)]
     pub findings: FindingArgs,
-    /// Which cluster to ask.
+    /// The cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
@@ -289,7 +289,7 @@ pub struct CheckArgs {
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {
-    /// Command in place of running probes.
+    /// A command other than running probes.
     #[command(subcommand)]
     pub command: Option<TestCommand>,
     /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input
@@ -326,7 +326,7 @@ pub struct TestArgs {
     pub timeout: Timeout,
 }
 
-/// Commands of `test` besides running probes.
+/// Commands of `test` other than running probes.
 #[derive(Debug, Subcommand)]
 pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation
@@ -383,7 +383,7 @@ pub struct CompleteArgs {
     pub words: Vec<String>,
 }
 
-/// The reader of a completion script.
+/// The target of a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompletionShell {
     /// Bash.
@@ -394,7 +394,7 @@ pub enum CompletionShell {
     Fish,
     /// PowerShell.
     Powershell,
-    /// Kubectl, which completes its plugins by programs of their own.
+    /// The plugin mechanism of kubectl.
     Kubectl,
 }
 
@@ -416,7 +416,7 @@ pub struct ExplainArgs {
     pub output: ExplainOutput,
 }
 
-/// The form of the output of `explain`.
+/// The output format of `explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExplainOutput {
     /// Human-readable.
@@ -425,7 +425,7 @@ pub enum ExplainOutput {
     Json,
 }
 
-/// The form of the output of `test`.
+/// The output format of `test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TestOutput {
     /// Human-readable.
@@ -436,11 +436,11 @@ pub enum TestOutput {
     Junit,
     /// For GitHub Actions.
     Github,
-    /// Coverage for tools that show it, with --coverage.
+    /// Coverage in the format of lcov, with --coverage.
     Lcov,
 }
 
-/// Whose answers `check` gives.
+/// The checking semantics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckProfile {
     /// Reports errors that can occur in an evaluation.
@@ -449,7 +449,7 @@ pub enum CheckProfile {
     Upstream,
 }
 
-/// The form of the output of `check`.
+/// The output format of `check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckOutput {
     /// Human-readable.
@@ -462,7 +462,7 @@ pub enum CheckOutput {
     Sarif,
 }
 
-/// The form of the output.
+/// The output format of `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Human-readable, as wide as the terminal.

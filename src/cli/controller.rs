@@ -1,7 +1,7 @@
-//! When the controller was last in step with the cluster, by what its Lease tells: a status may be old, and
-//! nothing in it says so.
+//! Evaluates the controller's Lease: when the controller was last in sync with the cluster. An outdated status cannot
+//! be recognized from its own content.
 //!
-//! Takes what was read of the Lease and the present moment, gives what to say. Knows no cluster.
+//! The functions take the Lease and the current time, and send no requests.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,21 +9,21 @@ use serde::Serialize;
 use super::age;
 use crate::status::exclusion::Exclusion;
 
-/// For how long what the controller said of itself counts, in seconds. It says so every few.
+/// The age in seconds at which the last sync counts as outdated. The controller reports a sync every few seconds.
 const MAX_AGE: i64 = 60;
 
-/// State of the Lease.
+/// The state of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// There is none.
+pub enum LeaseState {
+    /// The Lease does not exist.
     Missing,
-    /// It cannot be read, for this reason.
+    /// The Lease cannot be read, for this reason.
     Unreadable(String),
-    /// It is there.
+    /// The content of the Lease.
     Lease(LeaseFacts),
 }
 
-/// Facts from a Lease.
+/// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseFacts {
     /// When the controller last said that it was in step.
@@ -32,14 +32,14 @@ pub struct LeaseFacts {
     pub renewed_at: Option<Timestamp>,
     /// True if a controller holds it.
     pub is_held: bool,
-    /// For how many seconds it holds after it was renewed.
+    /// The duration of the Lease in seconds.
     pub holds_for: i64,
-    /// Which policies the controller leaves alone.
+    /// The policies that the controller excludes.
     pub exclusion: Exclusion,
 }
 
-impl Seen {
-    /// Which policies the controller leaves alone, as far as that is known.
+impl LeaseState {
+    /// Returns the policies that the controller excludes, as far as known.
     #[must_use]
     pub fn exclusion(&self) -> Exclusion {
         match self {
@@ -50,16 +50,16 @@ impl Seen {
 }
 
 impl LeaseFacts {
-    /// Why no controller leads, where none does.
+    /// Returns the reason why no controller leads, or `None` if one does.
     fn no_leader(&self, now: Timestamp) -> Option<String> {
         let ago = |then: Timestamp| age::since(then, now);
         match self.renewed_at {
             Some(renewed) if !self.is_held => Some(format!(
-                "the last one gave the Lease up {} ago",
+                "the last leader released the Lease {} ago",
                 ago(renewed)
             )),
             Some(renewed) if seconds_since(renewed, now) > self.holds_for => Some(format!(
-                "the Lease was last renewed {} ago, and holds for {} s",
+                "the Lease was last renewed {} ago, and its duration is {} s",
                 ago(renewed),
                 self.holds_for
             )),
@@ -73,7 +73,7 @@ impl LeaseFacts {
         let in_sync = match self.in_sync_at {
             None => Some("the controller has not been in step yet".to_owned()),
             Some(then) if seconds_since(then, now) > MAX_AGE => Some(format!(
-                "the controller was last in step {} ago",
+                "the controller was last in sync {} ago",
                 age::since(then, now)
             )),
             Some(_) => None,
@@ -95,51 +95,54 @@ fn seconds_since(then: Timestamp, now: Timestamp) -> i64 {
     now.as_second().saturating_sub(then.as_second())
 }
 
-/// State of the controller, as its Lease tells.
+/// The state of the controller according to its Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
-    /// Its Lease, `<namespace>/<name>`.
+    /// The Lease, `<namespace>/<name>`.
     pub lease: String,
     /// When it was last in step with the cluster; null where that is not known.
     pub last_in_sync: Option<Timestamp>,
     /// When it last renewed its Lease; null where that is not known.
     pub last_renewed: Option<Timestamp>,
-    /// True if statuses are known to be kept current: false where no controller leads, or it has not
-    /// been in step for a minute, null where there is no Lease or it cannot be read.
+    /// True if statuses are kept current. False if no controller leads, or if it has not been in sync for a minute.
+    /// Null if there is no Lease or it cannot be read.
     pub current: Option<bool>,
-    /// The same for people, where there is something to say.
+    /// A message about outdated statuses, if they are or may be outdated.
     pub note: Option<String>,
-    /// True if there is a Lease, as far as that is known.
+    /// True unless the Lease does not exist.
     #[serde(skip)]
     pub is_lease_there: bool,
 }
 
 impl ControllerReport {
-    /// The report about a Lease at `now`.
+    /// Creates the report on a Lease at the time `now`.
     #[must_use]
-    pub fn of(lease: &str, seen: &Seen, now: Timestamp) -> Self {
+    pub fn new(lease: &str, state: &LeaseState, now: Timestamp) -> Self {
         let none = LeaseFacts::default();
-        let (facts, unknown) = match seen {
-            Seen::Lease(facts) => (facts, None),
-            Seen::Missing => (
+        let (facts, unknown) = match state {
+            LeaseState::Lease(facts) => (facts, None),
+            LeaseState::Missing => (
                 &none,
                 Some(format!(
-                    "how current the statuses are is not known: there is no Lease {lease}, which \
-                     vap-status-controller keeps where it runs with --leader-elect"
+                    "cannot determine whether the statuses are current: there is no Lease {lease}, which \
+                     vap-status-controller creates if it runs with --leader-elect"
                 )),
             ),
-            Seen::Unreadable(reason) => (
+            LeaseState::Unreadable(reason) => (
                 &none,
                 Some(format!(
-                    "whether the statuses are current cannot be told: Lease {lease}: {reason}"
+                    "cannot determine whether the statuses are current: Lease {lease}: {reason}"
                 )),
             ),
         };
         let (current, note) = match unknown {
             Some(note) => (None, Some(note)),
-            None => match facts.trouble(now) {
-                Some(trouble) => (Some(false), Some(format!("statuses may be old: {trouble}"))),
+            None => match facts.staleness(now) {
+                Some(staleness) => (
+                    Some(false),
+                    Some(format!("statuses may be outdated: {staleness}")),
+                ),
                 None => (Some(true), None),
             },
         };
@@ -149,7 +152,7 @@ impl ControllerReport {
             last_renewed: facts.renewed_at,
             current,
             note,
-            is_lease_there: *seen != Seen::Missing,
+            is_lease_there: *state != LeaseState::Missing,
         }
     }
 }
@@ -163,8 +166,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(seen: &Seen, current: Option<bool>, note: Option<&str>) {
-        let report = ControllerReport::of("ns/name", seen, at(0));
+    fn check(state: &LeaseState, current: Option<bool>, note: Option<&str>) {
+        let report = ControllerReport::new("ns/name", state, at(0));
         assert_eq!(report.current, current);
         assert_eq!(report.note.as_deref(), note);
     }
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_said_to_be() {
+    fn note_reports_outdated_sync() {
         check(&lease(Some(-3), Some(-3)), Some(true), None);
         check(&lease(Some(-60), Some(-15)), Some(true), None);
         // Clocks differ.
@@ -193,71 +196,71 @@ mod tests {
             &lease(Some(-840), Some(-1)),
             Some(false),
             Some(
-                "statuses may be old: the controller was last in step 14m ago; it is running, and its \
-                 log says what it waits for",
+                "statuses may be outdated: the controller was last in sync 14m ago; it is running, see \
+                 its log for the reason",
             ),
         );
         check(
             &lease(Some(-61), Some(-61)),
             Some(false),
             Some(
-                "statuses may be old: the controller was last in step 61s ago; no controller leads now: the \
-                 Lease was last renewed 61s ago, and holds for 15 s",
+                "statuses may be outdated: the controller was last in sync 61s ago; there is no leader: the \
+                 Lease was last renewed 61s ago, and its duration is 15 s",
             ),
         );
     }
 
     #[test]
-    fn a_controller_whose_lease_has_expired_is_not_said_to_run() {
+    fn note_reports_expired_lease() {
         check(
             &lease(Some(-16), Some(-16)),
             Some(false),
             Some(
-                "statuses may be old: no controller leads now: the Lease was last renewed 16s ago, and holds \
-                 for 15 s",
+                "statuses may be outdated: there is no leader: the Lease was last renewed 16s ago, and its \
+                 duration is 15 s",
             ),
         );
         check(
             &lease(Some(-100), Some(-59)),
             Some(false),
             Some(
-                "statuses may be old: the controller was last in step 100s ago; no controller leads now: the \
-                 Lease was last renewed 59s ago, and holds for 15 s",
+                "statuses may be outdated: the controller was last in sync 100s ago; there is no leader: the \
+                 Lease was last renewed 59s ago, and its duration is 15 s",
             ),
         );
         let mut released = facts(Some(-5), Some(-4));
         (released.is_held, released.holds_for) = (false, 1);
         check(
-            &Seen::Lease(released),
+            &LeaseState::Lease(released),
             Some(false),
             Some(
-                "statuses may be old: no controller leads now: the last one gave the Lease up 4s ago",
+                "statuses may be outdated: there is no leader: the last leader released the Lease 4s ago",
             ),
         );
         check(
             &lease(None, None),
             Some(false),
             Some(
-                "statuses may be old: the controller has not been in step yet; no controller leads now: the \
+                "statuses may be outdated: the controller has never been in sync; there is no leader: the \
                  Lease was never renewed",
             ),
         );
     }
 
     #[test]
-    fn without_a_lease_nothing_is_claimed() {
+    fn note_without_lease_is_unknown() {
         check(
-            &Seen::Missing,
+            &LeaseState::Missing,
             None,
             Some(
-                "how current the statuses are is not known: there is no Lease ns/name, which \
-                 vap-status-controller keeps where it runs with --leader-elect",
+                "cannot determine whether the statuses are current: there is no Lease ns/name, which \
+                 vap-status-controller creates if it runs with --leader-elect",
             ),
         );
         check(
-            &Seen::Unreadable("forbidden".to_owned()),
+            &LeaseState::Unreadable("forbidden".to_owned()),
             None,
-            Some("whether the statuses are current cannot be told: Lease ns/name: forbidden"),
+            Some("cannot determine whether the statuses are current: Lease ns/name: forbidden"),
         );
     }
 }

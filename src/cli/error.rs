@@ -1,108 +1,108 @@
-//! Why a command could not do its work, in one line that says what to do.
+//! Errors of commands. Each message is one line, with a remedy.
 
 use std::io;
 
 use super::check::levels::LevelError;
 use crate::schema::SchemaError;
 
-/// A failure of the plugin itself. What is wrong with a policy is never one.
+/// An error of a command. Problems with policies are findings instead.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// There is no kubeconfig, it cannot be read, or it does not have what was asked for.
+    /// The kubeconfig is missing, invalid, or lacks the requested context, cluster or user.
     #[error(
-        "cannot load the kubeconfig: {0}; name one with --kubeconfig or KUBECONFIG, and a context in it with --context"
+        "cannot load the kubeconfig: {0}; set the file with --kubeconfig or KUBECONFIG, and the context with --context"
     )]
     Kubeconfig(String),
-    /// No answer came.
+    /// The API server does not respond.
     #[error(
-        "cannot reach the API server at {server}: {reason}; check that it runs and that the kubeconfig's context is the right one"
+        "cannot reach the API server at {server}: {reason}; check that it is running and that the kubeconfig's context is correct"
     )]
     Unreachable {
-        /// Its address by the kubeconfig.
+        /// The address in the kubeconfig.
         server: String,
-        /// The innermost cause.
+        /// The root cause.
         reason: String,
     },
-    /// The API server does not know who we are.
+    /// The API server rejects the credentials.
     #[error(
-        "the API server at {server} refuses the credentials of the kubeconfig: {reason}; log in again, or choose another context with --context"
+        "the API server at {server} rejects the credentials of the kubeconfig: {reason}; log in again, or choose another context with --context"
     )]
     Unauthorized {
-        /// Its address by the kubeconfig.
+        /// The address in the kubeconfig.
         server: String,
-        /// Its own words.
+        /// The message of the API server.
         reason: String,
     },
-    /// The API server knows who we are, and that we may not.
+    /// The user is not allowed to send the request.
     #[error(
         "{0}; ask for `get` and `list` on validatingadmissionpolicies.admissionregistration.k8s.io"
     )]
     Forbidden(String),
-    /// The API server has no `ValidatingAdmissionPolicy` of version v1.
+    /// The API server does not serve `ValidatingAdmissionPolicy` v1.
     #[error(
         "the API server at {0} does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later"
     )]
     NotServed(String),
     /// No policy has this name.
-    #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all")]
+    #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all policies")]
     NotFound(String),
-    /// A policy of the cluster that cannot be read as one.
+    /// A policy of the cluster cannot be decoded.
     #[error("the ValidatingAdmissionPolicy `{name}` cannot be read: {reason}")]
     Undecodable {
-        /// Its name.
+        /// The name of the policy.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The arguments do not go together, or name nothing.
+    /// The arguments conflict or are invalid.
     #[error("{0}")]
     Usage(String),
     /// No rule has this id.
-    #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all")]
+    #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all rules")]
     NoSuchRule {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
-        /// The rule that was probably meant, in a question, or nothing.
+        /// A suggestion as a question, or an empty string.
         hint: String,
     },
-    /// A level is of no rule, or of two kinds.
+    /// A level is set for an unknown rule, or two levels for the same rule.
     #[error(transparent)]
     Level(#[from] LevelError),
     /// The configuration file cannot be read, or there are several.
     #[error("{0}")]
     Config(String),
-    /// Standard input has no file that could be written.
-    #[error("standard input cannot be mended; name files or directories")]
+    /// Fixes were requested for standard input.
+    #[error("fixes cannot be applied to standard input; name files or directories")]
     FixOfStdin,
     /// A baseline cannot be read or written.
     #[error("{0}")]
     Baseline(String),
-    /// Any other answer of the API server.
-    #[error("the API server at {server} answers: {reason}")]
+    /// Any other error response of the API server.
+    #[error("the API server at {server} returned an error: {reason}")]
     Api {
-        /// Its address by the kubeconfig.
+        /// The address in the kubeconfig.
         server: String,
-        /// Its own words.
+        /// The message of the API server.
         reason: String,
     },
     /// The asynchronous runtime does not start.
     #[error("cannot start: {0}")]
     Runtime(#[source] io::Error),
-    /// The built-in schemas cannot be read: an error of the build.
+    /// The built-in schemas are invalid.
     #[error("this build is broken: {0}")]
     Builtin(#[from] SchemaError),
-    /// Something of the build itself cannot be used.
+    /// Other built-in data is invalid.
     #[error("this build is broken: {0}")]
     Broken(String),
     /// Standard output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[source] io::Error),
-    /// The report cannot be put into the form that was asked for.
+    /// The report cannot be serialized.
     #[error("cannot write the report as {format}: {reason}")]
     Format {
         /// `json` or `yaml`.
         format: &'static str,
-        /// The serializer's words.
+        /// The message of the serializer.
         reason: String,
     },
 }

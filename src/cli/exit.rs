@@ -1,20 +1,20 @@
-//! Exit statuses, by meaning.
+//! Exit statuses.
 
 use std::process::ExitCode;
 
-/// With what the plugin ends.
+/// The exit status of the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: nothing to complain of.
+    /// 0: success without findings.
     Clean,
-    /// 1: the command worked, and found something that somebody must look at.
+    /// 1: the command found problems.
     Findings,
-    /// 2: the command could not do its work: wrong use, no such policy, cluster out of reach.
+    /// 2: the command failed: usage error, policy not found, or cluster not reachable.
     WrongUse,
 }
 
 impl Exit {
-    /// The number that the shell sees.
+    /// Returns the exit code.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {

@@ -1,6 +1,6 @@
-//! `kubectl vap explain`: what a rule of `check` means, with an example and what to do about it.
+//! `kubectl vap explain`: describes a rule of `check`, with an example and a remedy.
 //!
-//! All of it is the table of rules ([`crate::policy::rule`]) in words: as text, as JSON, and as the page
+//! The content is the table of rules ([`crate::policy::rule`]), which is rendered as text, as JSON, and as the page
 //! `docs/rules.md`.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,8 @@ use crate::policy::rule::{Entry, Example, Rule};
 
 /// The output of `kubectl vap explain -o json`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while `apiVersion` stays.
+/// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
+/// the same.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleList {
@@ -30,29 +31,29 @@ pub struct RuleList {
     pub items: Vec<RuleReport>,
 }
 
-/// One rule; where a single one is asked for, it is alone in a [`RuleList`].
+/// A rule.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleReport {
-    /// The id, `undefined-field`.
+    /// The id, such as `undefined-field`.
     pub id: &'static str,
-    /// The findings that belong to it.
+    /// A description of its findings.
     pub summary: &'static str,
-    /// A case of it.
+    /// An example.
     pub example: ExampleReport,
-    /// The mend.
+    /// The remedy.
     pub mend: &'static str,
 }
 
-/// A case of a rule.
+/// An example of a rule.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExampleReport {
-    /// Its sort: `expression`, `spec`, `file` or `words`.
+    /// The kind of example: `expression`, `spec`, `file` or `words`.
     pub of: &'static str,
-    /// With the finding.
+    /// The code with the finding.
     pub wrong: &'static str,
-    /// The same as it should be, where that can be shown.
+    /// The corrected code, if there is an example.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<&'static str>,
 }
@@ -80,7 +81,7 @@ impl From<Rule> for RuleReport {
     }
 }
 
-/// `rules` as JSON has them.
+/// Returns the report on `rules`.
 #[must_use]
 pub fn list(rules: &[Rule]) -> RuleList {
     RuleList {
@@ -90,10 +91,10 @@ pub fn list(rules: &[Rule]) -> RuleList {
     }
 }
 
-/// The rule of an id.
+/// Returns the rule with an id.
 ///
 /// # Errors
-/// No rule has it; the error names one that was probably meant.
+/// Returns an error with a suggestion if no rule has the id.
 pub(super) fn rule(id: &str) -> Result<Rule, CliError> {
     Rule::from_id(id).ok_or_else(|| {
         let ids = Rule::ALL.iter().map(|rule| rule.id());
@@ -105,7 +106,7 @@ pub(super) fn rule(id: &str) -> Result<Rule, CliError> {
     })
 }
 
-/// All rules, one a line.
+/// Renders all rules, one per line.
 #[must_use]
 pub fn table(terminal: Terminal) -> String {
     let ids = Rule::ALL.iter().map(|rule| rule.id().len());
@@ -127,7 +128,7 @@ pub fn table(terminal: Terminal) -> String {
     out
 }
 
-/// A rule, for people.
+/// Renders a rule as text.
 #[must_use]
 pub fn text(rule: Rule, terminal: Terminal) -> String {
     let max = terminal.width.unwrap_or(usize::MAX);
@@ -143,11 +144,11 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
         painted(id, BOLD, terminal),
         paragraph(&sentence(summary))
     );
-    match shown(example) {
-        Shown::Words(words) => {
+    match render_example(example) {
+        RenderedExample::Words(words) => {
             let _ = write!(out, "\nExample: {}\n", paragraph(words));
         }
-        Shown::Code { what, wrong, right } => {
+        RenderedExample::Code { what, wrong, right } => {
             let _ = write!(out, "\n{what}:\n{}", indented(wrong));
             if !right.is_empty() {
                 let _ = write!(out, "Instead:\n{}", indented(right));
@@ -158,9 +159,9 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
     out
 }
 
-/// The rules of a report's findings, each once, for people.
+/// Renders the rules of a report's findings, each one once.
 #[must_use]
-pub(super) fn beneath(report: &CheckReport, terminal: Terminal) -> String {
+pub(super) fn for_report(report: &CheckReport, terminal: Terminal) -> String {
     let rules: BTreeSet<Rule> = report.findings.iter().map(|found| found.rule).collect();
     let texts = rules
         .into_iter()
@@ -168,13 +169,13 @@ pub(super) fn beneath(report: &CheckReport, terminal: Terminal) -> String {
     texts.collect()
 }
 
-/// The page of all rules, in Markdown.
+/// Renders the page of all rules in Markdown.
 #[must_use]
 pub fn markdown() -> String {
     let mut out = String::from(
-        "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule, whose id is stable: it stands in the text, in \
-         JSON (`rule`), in SARIF (`ruleId`) and in the titles of GitHub's annotations.\n`kubectl vap explain RULE` \
-         prints what stands here.\nThis page is made of the table in `crates/policy/src/rule/table.rs` by \
+        "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule with a stable id, which is part of the text, of JSON \
+         (`rule`), of SARIF (`ruleId`) and of the titles of GitHub's annotations.\n`kubectl vap explain RULE` prints the \
+         sections of this page.\nThis page is generated from the table in `crates/policy/src/rule/table.rs` by \
          `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | finds |\n|---|---|\n",
     );
     for rule in Rule::ALL {
@@ -187,7 +188,7 @@ pub fn markdown() -> String {
     out
 }
 
-/// A rule as its section has it, below the heading, in Markdown.
+/// Renders the section of a rule in Markdown, without the heading.
 #[must_use]
 pub fn section(rule: Rule) -> String {
     let Entry {
@@ -197,11 +198,11 @@ pub fn section(rule: Rule) -> String {
         mend,
     } = rule.entry();
     let mut out = sentence(summary) + "\n";
-    match shown(example) {
-        Shown::Words(words) => {
+    match render_example(example) {
+        RenderedExample::Words(words) => {
             let _ = write!(out, "\nExample: {words}\n");
         }
-        Shown::Code { what, wrong, right } => {
+        RenderedExample::Code { what, wrong, right } => {
             let _ = write!(out, "\n{what}:\n\n```\n{wrong}\n```\n");
             if !right.is_empty() {
                 let _ = write!(out, "\nInstead:\n\n```\n{right}\n```\n");
@@ -212,8 +213,8 @@ pub fn section(rule: Rule) -> String {
     out
 }
 
-/// A case, with what it is called.
-enum Shown {
+/// An example with its title.
+enum RenderedExample {
     Words(&'static str),
     Code {
         what: &'static str,
@@ -222,11 +223,11 @@ enum Shown {
     },
 }
 
-fn shown(example: Example) -> Shown {
+fn render_example(example: Example) -> RenderedExample {
     let code = |what, wrong: &'static str, right| {
         // An expression may be empty.
         let wrong = if wrong.is_empty() { "\"\"" } else { wrong };
-        Shown::Code { what, wrong, right }
+        RenderedExample::Code { what, wrong, right }
     };
     match example {
         Example::Expression { wrong, right } => {
@@ -234,11 +235,11 @@ fn shown(example: Example) -> Shown {
         }
         Example::Spec { wrong, right } => code("Example, in the spec of a policy", wrong, right),
         Example::File { wrong, right } => code("Example, a file", wrong, right),
-        Example::Words(words) => Shown::Words(words),
+        Example::Words(words) => RenderedExample::Words(words),
     }
 }
 
-/// With a capital and a full stop.
+/// Converts a summary to a sentence, with a capital letter and a period.
 fn sentence(summary: &str) -> String {
     let mut chars = summary.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string());

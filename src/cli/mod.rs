@@ -1,12 +1,11 @@
-//! The kubectl plugin: what a person reads of the statuses, and how.
+//! The kubectl plugin.
 //!
-//! Takes the command line and the terminal, gives text, JSON or YAML and an exit status. Only
-//! [`connection`], [`status`] and `live` talk to a cluster, and only [`input`] reads files; everything else is pure.
+//! Converts the command line to text, JSON or YAML and an exit status. Only [`connection`], [`status`] and `live`
+//! access a cluster, and only [`input`] reads files.
 
 pub mod age;
 pub mod args;
 pub mod audit;
-mod changes;
 pub mod check;
 pub mod completion;
 pub mod connection;
@@ -17,11 +16,11 @@ pub mod eval;
 pub mod exit;
 pub mod explain;
 pub mod input;
-mod judge;
 mod live;
-mod mutating;
 pub mod names;
+mod opt_in;
 mod parallel;
+mod plugin_status;
 pub mod render;
 pub mod report;
 pub mod report_schema;
@@ -31,6 +30,7 @@ pub mod test;
 mod text;
 pub mod time_limit;
 mod unified;
+mod watch;
 mod write;
 mod yaml_text;
 
@@ -51,10 +51,10 @@ use eval::args::{EvalArgs, EvalOutput};
 use exit::Exit;
 use terminal::Terminal;
 
-/// Runs one command of the plugin, and says with which exit status to end.
+/// Runs a command of the plugin, and returns its exit status.
 ///
-/// Output goes to `out`, complaints in one line to `err`. A reader that goes away (`| head`) ends
-/// the output, not the meaning of the exit status.
+/// The output is written to `out`, messages of one line to `err`. A closed pipe (`| head`) ends the output, but does
+/// not affect the exit status.
 pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let outcome = match &args.command {
         Command::Status(args) => status::run(args, terminal, out, err),
@@ -75,7 +75,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
     match outcome {
         Ok(exit) => exit,
         Err(error) => {
-            // With standard error gone as well, the exit status alone must tell.
+            // If standard error cannot be written either, only the exit status remains.
             let _ = writeln!(err, "error: {error}");
             Exit::WrongUse
         }
@@ -91,7 +91,7 @@ fn run_check(
 ) -> Result<Exit, CliError> {
     let subjects = live::Plan::from_args(args)?;
     let plan = command::plan(args, &subjects.paths)?;
-    let (report, told) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
+    let (report, notes) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
         if !subjects.is_live {
             return Ok(None);
         }
@@ -110,7 +110,7 @@ fn run_check(
     let text = match args.output {
         CheckOutput::Text if args.findings.diff => command::diffs(&report),
         CheckOutput::Text if args.findings.explain => {
-            check::render::text(&report, terminal) + &explain::beneath(&report, terminal)
+            check::render::text(&report, terminal) + &explain::for_report(&report, terminal)
         }
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,
@@ -118,20 +118,20 @@ fn run_check(
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
     };
     write(out, &text)?;
-    for told in told {
-        let _ = writeln!(err, "{told}");
+    for note in notes {
+        let _ = writeln!(err, "{note}");
     }
     let is_told = |found: &Finding| found.rule != Rule::SkippedObject;
     let n_checked = report.summary.policies + report.summary.webhooks + report.summary.crds;
     if n_checked == 0 && !report.findings.iter().any(is_told) {
         let place = if subjects.selection.is_some() {
-            "in the cluster, of those asked for"
+            "in the cluster matches the arguments"
         } else {
-            "among the input"
+            "in the input"
         };
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
         if args.paths.iter().any(|path| path.as_os_str() == "-") {
-            // Most likely the command before the pipe has failed.
+            // The command before the pipe has probably failed.
             return Ok(Exit::WrongUse);
         }
     }
@@ -170,24 +170,25 @@ fn run_test(
     };
     write(out, &text)?;
     if report.summary.cases == 0 && report.summary.errors == 0 {
-        let _ = writeln!(err, "error: no PolicyProbe among the input");
+        let _ = writeln!(err, "error: the input has no PolicyProbe");
     }
     let coverage = report.coverage.as_deref().unwrap_or_default();
     let percent = test::coverage::percent(coverage);
-    let is_too_little = (args.coverage_threshold).is_some_and(|least| percent < usize::from(least));
-    let is_nothing = coverage.is_empty() && !report.not_measured.is_empty();
+    let is_too_little =
+        (args.coverage_threshold).is_some_and(|threshold| percent < usize::from(threshold));
+    let has_no_policies = coverage.is_empty() && !report.not_measured.is_empty();
     Ok(match report.exit() {
-        Exit::Clean if is_nothing && args.coverage_threshold.is_some() => {
-            let what =
-                "error: no probe is about a validating policy, of which alone coverage is measured";
-            let _ = writeln!(err, "{what}");
+        Exit::Clean if has_no_policies && args.coverage_threshold.is_some() => {
+            let message =
+                "error: coverage is measured only for validating policies, and no probe has one";
+            let _ = writeln!(err, "{message}");
             Exit::Findings
         }
         Exit::Clean if is_too_little => {
-            let least = args.coverage_threshold.unwrap_or_default();
+            let threshold = args.coverage_threshold.unwrap_or_default();
             let _ = writeln!(
                 err,
-                "error: {percent} % are covered, and {least} % are asked for"
+                "error: coverage is {percent} %, below the threshold of {threshold} %"
             );
             Exit::Findings
         }
@@ -239,7 +240,7 @@ fn run_audit(
         write(out, &audit::render::text(&report, terminal))?;
     }
     if report.policies.is_empty() && report.summary.errors == 0 {
-        let _ = writeln!(err, "error: no ValidatingAdmissionPolicy to audit by");
+        let _ = writeln!(err, "error: there is no policy to audit with");
     }
     Ok(report.exit(args.exit_zero))
 }
@@ -303,12 +304,12 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
         })
 }
 
-/// Writes all of `text`; a reader that has gone away is no failure.
+/// Writes `text`. A closed pipe is not an error.
 fn write(out: &mut dyn Write, text: &str) -> Result<(), CliError> {
     write_open(out, text).map(|_| ())
 }
 
-/// Writes all of `text`; the answer is false where the reader has gone away.
+/// Writes `text`. Returns false if the pipe is closed.
 fn write_open(out: &mut dyn Write, text: &str) -> Result<bool, CliError> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write(error)),

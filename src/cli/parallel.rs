@@ -1,4 +1,4 @@
-//! Work that is done on all processors, in parts that know nothing of each other.
+//! Runs independent work on all processors.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -6,18 +6,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The most threads.
+/// The maximum number of threads.
 const MAX_THREADS: usize = 8;
 
-/// The stack of a thread, as large as that of the main thread usually is.
+/// The stack size of a thread: the usual size for the main thread.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Maps each of `items` by `of`, in their order.
-pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Maps `items` with `f`, and keeps their order.
+pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let n_threads = processors.min(MAX_THREADS).min(items.len());
     if n_threads <= 1 {
-        return items.iter().map(of).collect();
+        return items.iter().map(f).collect();
     }
     let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
@@ -27,14 +27,14 @@ pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], of: impl Fn(&T) -> R + S
             let (Some(item), Some(result)) = (items.get(n), results.get(n)) else {
                 return;
             };
-            // Each item is taken once.
-            let _ = result.set(of(item));
+            // Each index is used once.
+            let _ = result.set(f(item));
         }
     };
     thread::scope(|scope| {
         let mut others = Vec::new();
         for _ in 1..n_threads {
-            // Where there is no thread to be had, the others do its work.
+            // If a thread cannot be created, the others do its work.
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
             others.extend(thread.spawn_scoped(scope, work));
         }
@@ -51,7 +51,7 @@ pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], of: impl Fn(&T) -> R + S
         .collect()
 }
 
-/// Runs `one` and `other`, and gives both results.
+/// Runs `one` and `other` in parallel, and returns both results.
 pub(super) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
@@ -59,7 +59,7 @@ pub(super) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + 
         let one = one();
         let other = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // There is no thread to be had.
+            // The thread cannot be created.
             Err(_) => other(),
         };
         (one, other)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_in_the_order_of_the_items() {
+    fn map_keeps_order() {
         let items: Vec<usize> = (0..1_000).collect();
         let doubled: Vec<usize> = items.iter().map(|n| n * 2).collect();
         assert_eq!(map(&items, |n| n * 2), doubled);
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "item 7")]
-    fn a_panic_is_passed_on() {
+    fn map_propagates_panic() {
         let items: Vec<usize> = (0..100).collect();
-        let of = |n: &usize| assert!(*n != 7, "item {n}");
-        map(&items, of);
+        let f = |n: &usize| assert!(*n != 7, "item {n}");
+        map(&items, f);
     }
 }

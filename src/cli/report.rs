@@ -1,7 +1,6 @@
-//! Policies and their status as plain structs, and the documented shape of `-o json|yaml`.
+//! Policies and their status as plain structs, and the documented format of `-o json|yaml`.
 //!
-//! Takes API objects; knows no cluster, no clock and no terminal. What the status of a policy is
-//! worth is decided here, once, for the table, for programs and for the exit status alike.
+//! The state of a policy is derived here from its status, for all output formats and the exit status.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +19,16 @@ use crate::policy::subject::SubjectKind;
 use crate::status::compute::DesiredStatus;
 use crate::status::exclusion::Exclusion;
 
-/// The kind of most policies.
+/// The kind of validating policies.
 const VALIDATING: &str = "ValidatingAdmissionPolicy";
 
-/// The condition that sums up the others; only vap-status-controller writes it.
+/// The condition that summarizes the others. Only vap-status-controller writes it.
 const READY: &str = "Ready";
 
-/// The condition that says that waiting for Ready is in vain; there only while it is True.
+/// The condition for policies that cannot become Ready without a change. It exists only while it is True.
 const STALLED: &str = "Stalled";
 
-/// The condition types of ours in the order in which to read them; others follow by name.
+/// Our condition types in display order. Other types follow by name.
 const ORDER: [&str; 8] = [
     READY,
     "Compiled",
@@ -43,8 +42,8 @@ const ORDER: [&str; 8] = [
 
 /// Output of `kubectl vap status -o json`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while
-/// `apiVersion` stays.
+/// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
+/// the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusReport {
@@ -52,49 +51,49 @@ pub struct StatusReport {
     pub api_version: &'static str,
     /// Always `StatusReport`.
     pub kind: &'static str,
-    /// When the controller was last in step with the cluster; null where nobody looked.
+    /// The state of the controller; null if it was not read.
     pub controller: Option<ControllerReport>,
-    /// How many policies are in which state.
+    /// The number of policies by state.
     pub summary: Summary,
-    /// In order of name, or of the names that were given.
+    /// The policies, sorted by name, or in the order of the names in the arguments.
     pub policies: Vec<PolicyReport>,
-    /// The gaps: parts of the cluster that a judgement needs, and that could not be read.
+    /// The data of the cluster that is needed for an evaluation and could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
-    /// The policies that were deleted, while changes are watched.
+    /// The policies that were deleted, with `--watch`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted: Vec<String>,
 }
 
-/// How many policies are in which state.
+/// The number of policies by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// All policies listed.
     pub total: usize,
-    /// Those of [`State::Ready`].
+    /// Policies in [`State::Ready`].
     pub ready: usize,
-    /// Those of [`State::NotReady`].
+    /// Policies in [`State::NotReady`].
     pub not_ready: usize,
-    /// Those of [`State::Unknown`].
+    /// Policies in [`State::Unknown`].
     pub unknown: usize,
-    /// Those of [`State::Stale`].
+    /// Policies in [`State::Stale`].
     pub stale: usize,
-    /// Those of [`State::NoStatus`].
+    /// Policies in [`State::NoStatus`].
     pub no_status: usize,
-    /// Those of [`State::Excluded`].
+    /// Policies in [`State::Excluded`].
     pub excluded: usize,
     /// Those that were judged by the plugin.
     pub checked_by_plugin: usize,
 }
 
-/// Who has judged a policy.
+/// The source of a policy's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Judge {
-    /// vap-status-controller, by what it has written.
+pub enum StatusSource {
+    /// The conditions of vap-status-controller.
     #[serde(rename = "controller")]
     Controller,
-    /// The plugin, against the cluster's schemas.
+    /// An evaluation by the plugin, with the schemas of the cluster.
     #[serde(rename = "kubectl-vap")]
     Plugin,
 }
@@ -107,7 +106,7 @@ pub struct PolicyReport {
     pub kind: &'static str,
     /// `metadata.name`.
     pub name: String,
-    /// State that the status reports, unless it is outdated, or that the plugin has found.
+    /// The state according to the current status, or to the plugin's evaluation.
     pub state: State,
     /// Who has found the state; null where nobody has.
     pub checked_by: Option<Judge>,
@@ -115,7 +114,7 @@ pub struct PolicyReport {
     pub written_state: State,
     /// `metadata.generation`.
     pub generation: i64,
-    /// The generation that the conditions are about; null without a status.
+    /// The generation of the conditions; null without a status.
     pub observed_generation: Option<i64>,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
@@ -123,7 +122,7 @@ pub struct PolicyReport {
     pub failure_policy: String,
     /// `spec.paramKind` as `<apiVersion> <kind>`; null without one.
     pub param_kind: Option<String>,
-    /// True if types have been checked, by whomever: `status.typeChecking` is there.
+    /// True if `status.typeChecking` is set, by any controller.
     pub type_checking_completed: bool,
     /// All of `status.conditions`, ours first.
     pub conditions: Vec<ConditionReport>,
@@ -131,7 +130,7 @@ pub struct PolicyReport {
     pub expression_warnings: Vec<WarningReport>,
 }
 
-/// States of a policy, derived from its status.
+/// The state of a policy, derived from its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
     /// `Ready` is True.
@@ -140,18 +139,17 @@ pub enum State {
     NotReady,
     /// `Ready` is Unknown.
     Unknown,
-    /// `Ready` is of an earlier generation than the policy.
+    /// `Ready` is for an earlier generation of the policy.
     Stale,
-    /// There is no `Ready`: vap-status-controller has not looked at the policy.
+    /// There is no `Ready`: vap-status-controller has not evaluated the policy.
     NoStatus,
-    /// There is no `Ready`, and there will be none: the options of vap-status-controller leave the policy alone, by
-    /// what its Lease says.
+    /// There is no `Ready`, because the options of vap-status-controller exclude the policy, according to its Lease.
     Excluded,
 }
 
 impl State {
-    /// The state that the condition `Ready` reports.
-    fn of(ready: &ConditionReport) -> Self {
+    /// Returns the state for the condition `Ready`.
+    fn from_ready(ready: &ConditionReport) -> Self {
         match ready.status.as_str() {
             "True" => Self::Ready,
             "False" => Self::NotReady,
@@ -173,9 +171,9 @@ pub struct ConditionReport {
     pub reason: String,
     /// Human-readable.
     pub message: String,
-    /// Since when `status` is what it is; null where the plugin has judged.
+    /// The time of the last change of `status`; null if the plugin evaluated the policy.
     pub last_transition_time: Option<Timestamp>,
-    /// The generation it is about.
+    /// The generation that the condition applies to.
     pub observed_generation: Option<i64>,
 }
 
@@ -183,20 +181,20 @@ pub struct ConditionReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningReport {
-    /// `spec.validations[0].expression` and the like.
+    /// The field, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// Text of the warning, with the lines that point at the mistake.
+    /// The text of the warning, with the lines that point at the error.
     pub warning: String,
 }
 
 impl StatusReport {
-    /// The report about these policies, in their order, where the controller leaves none alone.
+    /// Creates the report on these policies, if the controller excludes none.
     #[must_use]
-    pub fn of(policies: &[ValidatingAdmissionPolicy]) -> Self {
-        Self::beside(policies, &Exclusion::default())
+    pub fn from_policies(policies: &[ValidatingAdmissionPolicy]) -> Self {
+        Self::with_exclusion(policies, &Exclusion::default())
     }
 
-    /// The same with objects of another kind behind, each with the status that its object holds.
+    /// Appends objects of another kind, each with the status of its status object.
     #[must_use]
     pub(super) fn with_mutating(
         self,
@@ -204,12 +202,12 @@ impl StatusReport {
         mutating: &[ValidatingAdmissionPolicy],
         exclusion: &Exclusion,
     ) -> Self {
-        let mut of_mutating = Self::beside(mutating, exclusion).policies;
-        for policy in &mut of_mutating {
+        let mut others = Self::with_exclusion(mutating, exclusion).policies;
+        for policy in &mut others {
             policy.kind = kind.as_str();
         }
         let mut policies = self.policies;
-        policies.extend(of_mutating);
+        policies.extend(others);
         let all = Self::new(policies);
         Self {
             controller: self.controller,
@@ -219,11 +217,11 @@ impl StatusReport {
         }
     }
 
-    /// The report about these policies, in their order, where the controller leaves some alone.
+    /// Creates the report on these policies, some of which the controller may exclude.
     #[must_use]
-    pub fn beside(policies: &[ValidatingAdmissionPolicy], exclusion: &Exclusion) -> Self {
+    pub fn with_exclusion(policies: &[ValidatingAdmissionPolicy], exclusion: &Exclusion) -> Self {
         let report = |policy| {
-            let mut report = PolicyReport::of(policy);
+            let mut report = PolicyReport::new(policy);
             if report.state == State::NoStatus && exclusion.excludes(&policy.metadata) {
                 report.state = State::Excluded;
                 report.written_state = State::Excluded;
@@ -233,23 +231,23 @@ impl StatusReport {
         Self::new(policies.iter().map(report).collect())
     }
 
-    /// The names of the policies that the controller has not judged as they are, although it may be meant to.
-    pub fn unjudged(&self) -> impl Iterator<Item = &str> {
+    /// Returns the names of the policies that have no status for their current generation, and are not excluded.
+    pub fn without_current_status(&self) -> impl Iterator<Item = &str> {
         let policies = self.policies.iter();
-        let unjudged =
+        let selected =
             policies.filter(|policy| matches!(policy.state, State::NoStatus | State::Stale));
-        let unjudged = unjudged.filter(|policy| policy.kind == VALIDATING);
-        unjudged.map(|policy| policy.name.as_str())
+        let selected = selected.filter(|policy| policy.kind == VALIDATING);
+        selected.map(|policy| policy.name.as_str())
     }
 
-    /// The report with what the plugin has found of policies, by name.
+    /// Applies the plugin's statuses, by name.
     #[must_use]
-    pub fn judged(mut self, judged: &BTreeMap<String, DesiredStatus>) -> Self {
+    pub fn with_plugin_statuses(mut self, statuses: &BTreeMap<String, DesiredStatus>) -> Self {
         for policy in &mut self.policies {
-            if let Some(status) = judged.get(&policy.name)
+            if let Some(status) = statuses.get(&policy.name)
                 && policy.kind == VALIDATING
             {
-                policy.judge(status);
+                policy.apply_plugin_status(status);
             }
         }
         let summary = Self::new(std::mem::take(&mut self.policies));
@@ -261,7 +259,7 @@ impl StatusReport {
         }
     }
 
-    /// The report about policies of which reports were made.
+    /// Creates a report from the reports on single policies.
     pub(super) fn new(policies: Vec<PolicyReport>) -> Self {
         let mut summary = Summary {
             total: policies.len(),
@@ -289,7 +287,7 @@ impl StatusReport {
         }
     }
 
-    /// A finding is every policy that is not known to be Ready as it stands, but for those that nobody is to judge.
+    /// Returns the exit status. Each policy that is not Ready is a finding, except for excluded policies.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if !self.gaps.is_empty() {
@@ -301,12 +299,12 @@ impl StatusReport {
         }
     }
 
-    /// As JSON with a newline at the end.
+    /// Returns the report as JSON with a newline at the end.
     pub(crate) fn to_json(&self) -> Result<String, CliError> {
         super::json(self)
     }
 
-    /// As YAML, of the same shape.
+    /// Returns the report as YAML with the same format.
     pub(crate) fn to_yaml(&self) -> Result<String, CliError> {
         yaml_text::to_string(self).map_err(|error| CliError::Format {
             format: "yaml",
@@ -316,9 +314,9 @@ impl StatusReport {
 }
 
 impl PolicyReport {
-    /// The report about one policy.
+    /// Creates the report on a policy.
     #[must_use]
-    pub fn of(policy: &ValidatingAdmissionPolicy) -> Self {
+    pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
         let metadata = &policy.metadata;
         let spec = policy.spec.as_ref();
         let none = ValidatingAdmissionPolicyStatus::default();
@@ -329,12 +327,12 @@ impl PolicyReport {
             .conditions
             .iter()
             .flatten()
-            .map(ConditionReport::of)
+            .map(ConditionReport::new)
             .collect();
-        conditions.sort_by(|left, right| left.place().cmp(&right.place()));
+        conditions.sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
         let ready = conditions.iter().find(|condition| condition.type_ == READY);
-        // Upstream's controller raises `status.observedGeneration` as well, and before ours has
-        // looked at the change: what the condition itself says comes first.
+        // Upstream's controller also updates `status.observedGeneration`, possibly before ours has evaluated the
+        // change. Therefore, the generation in the condition takes precedence.
         let observed_generation = ready
             .and_then(|ready| ready.observed_generation)
             .or(status.observed_generation);
@@ -343,9 +341,9 @@ impl PolicyReport {
             Some(_) if observed_generation.is_some_and(|observed| observed < generation) => {
                 State::Stale
             }
-            Some(ready) => State::of(ready),
+            Some(ready) => State::from_ready(ready),
         };
-        let is_judged = matches!(state, State::Ready | State::NotReady | State::Unknown);
+        let is_current = matches!(state, State::Ready | State::NotReady | State::Unknown);
 
         Self {
             kind: VALIDATING,
@@ -377,7 +375,7 @@ impl PolicyReport {
         }
     }
 
-    /// The name as it is shown, where there are policies of both kinds.
+    /// Returns the displayed name, which includes the kind unless it is a validating policy.
     #[must_use]
     pub fn shown_name(&self) -> String {
         if self.kind == VALIDATING {
@@ -387,18 +385,17 @@ impl PolicyReport {
         }
     }
 
-    /// Takes what the plugin has found in the place of what the controller has written, or has not. Conditions of
-    /// others stay.
-    fn judge(&mut self, status: &DesiredStatus) {
+    /// Replaces our conditions with those of the plugin's evaluation. Conditions of others remain.
+    fn apply_plugin_status(&mut self, status: &DesiredStatus) {
         let is_other = |condition: &ConditionReport| !ORDER.contains(&condition.type_.as_str());
         self.conditions.retain(is_other);
         let found = status.conditions.iter().map(|condition| ConditionReport {
             last_transition_time: None,
-            ..ConditionReport::of(condition)
+            ..ConditionReport::new(condition)
         });
         self.conditions.extend(found);
         self.conditions
-            .sort_by(|left, right| left.place().cmp(&right.place()));
+            .sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
         self.observed_generation = Some(self.generation);
         self.checked_by = Some(Judge::Plugin);
         self.state = self.ready().map_or(State::Unknown, State::of);
@@ -411,7 +408,7 @@ impl PolicyReport {
         self.expression_warnings = warnings.collect();
     }
 
-    /// The condition of this type.
+    /// Returns the condition of this type.
     #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&ConditionReport> {
         self.conditions
@@ -419,7 +416,7 @@ impl PolicyReport {
             .find(|condition| condition.type_ == type_)
     }
 
-    /// The condition that sums up the others.
+    /// Returns the condition that summarizes the others.
     #[must_use]
     pub fn ready(&self) -> Option<&ConditionReport> {
         self.condition(READY)
@@ -427,8 +424,8 @@ impl PolicyReport {
 }
 
 impl ConditionReport {
-    /// The report about one condition.
-    fn of(condition: &Condition) -> Self {
+    /// Creates the report on a condition.
+    fn new(condition: &Condition) -> Self {
         Self {
             type_: condition.type_.clone(),
             status: condition.status.clone(),
@@ -439,31 +436,31 @@ impl ConditionReport {
         }
     }
 
-    /// Reports whether this is the condition that sums up the others.
+    /// Returns true if this is the condition that summarizes the others.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == READY
     }
 
-    /// Reports whether this is the condition that says that waiting is in vain, whose True is nothing good.
+    /// Returns true if this is the condition `Stalled`, for which True is a problem.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.type_ == STALLED
     }
 
-    /// Where it stands among others.
-    fn place(&self) -> (usize, &str) {
-        place(&self.type_)
+    /// Returns the sort key for the display order.
+    fn sort_key(&self) -> (usize, &str) {
+        condition_order(&self.type_)
     }
 }
 
-/// Where a condition type stands among others: ours in their order, then all others by name.
-pub(crate) fn place(type_: &str) -> (usize, &str) {
+/// Returns the sort key of a condition type: our types in a fixed order, then all others by name.
+pub(crate) fn condition_order(type_: &str) -> (usize, &str) {
     let position = ORDER.iter().position(|known| *known == type_);
     (position.unwrap_or(ORDER.len()), type_)
 }
 
-/// A paramKind in one line.
+/// Returns a paramKind as one line.
 fn param_kind(kind: &ParamKind) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     format!("{} {}", part(&kind.api_version), part(&kind.kind))

@@ -1,7 +1,7 @@
-//! JSON Schemas of what commands print with `-o json`, made from the types that are printed.
+//! JSON Schemas of the output with `-o json`, generated from the Rust types.
 //!
-//! `docs/check-report.schema.json` and `docs/test-report.schema.json` are what they give. They say what is always there
-//! and of which type it is; what they do not name may be added.
+//! They are stored in `docs/check-report.schema.json` and `docs/test-report.schema.json`. They describe the fields that
+//! are always present and their types. Other fields may be added.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::check::report::CheckReport;
 use super::test::report::TestReport;
 
-/// The schema of `kubectl vap check -o json`.
+/// Returns the schema of `kubectl vap check -o json`.
 #[must_use]
-pub fn of_check() -> Value {
+pub fn check_schema() -> Value {
     schema::<CheckReport>("CheckReport")
 }
 
-/// The schema of `kubectl vap test -o json`.
+/// Returns the schema of `kubectl vap test -o json`.
 #[must_use]
-pub fn of_test() -> Value {
+pub fn test_schema() -> Value {
     schema::<TestReport>("TestReport")
 }
 
@@ -38,7 +38,7 @@ fn schema<T: JsonSchema>(kind: &str) -> Value {
     schema
 }
 
-/// Takes out what is for API servers alone.
+/// Removes the extensions for API servers.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

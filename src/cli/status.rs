@@ -1,6 +1,7 @@
-//! `kubectl vap status`: what the controller has written of policies, and for the others what the plugin finds.
+//! `kubectl vap status`: shows the statuses that the controller has written. The plugin evaluates policies without a
+//! current status.
 //!
-//! Takes the arguments; asks the cluster by `live` and `watch`, and hands plain structs to [`super::render`].
+//! The cluster is read by `live` and `watch`, and the reports are shown by [`super::render`].
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,30 +14,31 @@ use kube::api::Api;
 use serde_json::Value;
 
 use super::args::{Output, StatusArgs};
-use super::changes::{Change, Watch, interrupted};
 use super::connection::{self, Connected, innermost, one_line};
-use super::controller::{ControllerReport, LeaseFacts, Seen};
+use super::controller::{ControllerReport, LeaseFacts, LeaseState};
 use super::error::CliError;
 use super::exit::Exit;
-use super::judge;
 use super::live::objects::{self, Listed};
 use super::live::{self, Gap, Selection};
-use super::mutating::{self, Trouble, Wanted};
 use super::names;
+use super::opt_in::{self, ListError, ObjectFilter};
+use super::plugin_status;
 use super::render::{self, Parts};
 use super::report::{PolicyReport, StatusReport};
 use super::terminal::Terminal;
+use super::watch::{Change, Watch, interrupted};
 use crate::policy::subject::SubjectKind;
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
-/// The longest wait for the Lease, which is the lesser thing to know.
+/// The maximum wait for the Lease, which is optional information.
 const MAX_LEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 ///
 /// # Errors
-/// Wrong use, no usable kubeconfig, no answer in time, an answer that refuses, or no such policy.
+/// Returns an error if the arguments or the kubeconfig are invalid, the cluster cannot be read, or a policy does not
+/// exist.
 pub(super) fn run(
     args: &StatusArgs,
     terminal: Terminal,
@@ -46,7 +48,7 @@ pub(super) fn run(
     let mut names = args.names.clone();
     let asked = SubjectKind::opt_in();
     let asked = asked
-        .map(|kind| names::take(&mut names, kind))
+        .map(|kind| names::take_kind(&mut names, kind))
         .collect::<Result<Vec<_>, _>>()
         .map_err(CliError::Usage)?;
     let selection = Selection {
@@ -57,10 +59,11 @@ pub(super) fn run(
     let scope = Scope::new(args, &selection, asked)?;
     let exit = connection::block_on(async {
         let connected = args.connection.connect().await?;
-        let (report, exclusion, listed) = first(&connected, args, &selection, &scope, err).await?;
-        let shown = Shown { args, terminal };
-        let mut is_open = shown.first(&report, scope.is_one(&selection), out, err)?;
-        tell(&report.gaps, err);
+        let (report, exclusion, listed) =
+            read_report(&connected, args, &selection, &scope, err).await?;
+        let writer = ReportWriter { args, terminal };
+        let mut is_open = writer.first(&report, scope.is_one(&selection), out, err)?;
+        print_gaps(&report.gaps, err);
         if !args.watch {
             return Ok(report.exit());
         }
@@ -76,9 +79,9 @@ pub(super) fn run(
                 changes = watch.next(err) => changes?,
                 () = &mut stop => break,
             };
-            let (put, deleted) = split(changes);
-            let mut report = judged(&connected, args, put, &exclusion).await?;
-            tell(&report.gaps, err);
+            let (updated, deleted) = split(changes);
+            let mut report = report_on(&connected, args, updated, &exclusion).await?;
+            print_gaps(&report.gaps, err);
             report
                 .policies
                 .retain(|policy| known.get(&policy.shown_name()) != Some(policy));
@@ -88,7 +91,7 @@ pub(super) fn run(
             gaps = std::mem::take(&mut report.gaps);
             report.deleted = deleted;
             report.deleted.retain(|name| known.remove(name).is_some());
-            is_open = shown.change(&report, &known, out)?;
+            is_open = writer.change(&report, &known, out)?;
         }
         let mut last = StatusReport::new(known.into_values().collect());
         last.gaps = gaps;
@@ -101,14 +104,14 @@ pub(super) fn run(
     })
 }
 
-/// Which kinds of policies are asked for.
+/// The requested kinds of policies.
 #[derive(Debug)]
 struct Scope {
     has_validating: bool,
-    /// The names of objects of each of the other kinds, or their type alone.
+    /// The names of objects by opt-in kind; an empty list if only the type is given.
     asked: Vec<Option<Vec<String>>>,
-    /// True if these are shown where the controller follows them.
-    has_followed: bool,
+    /// True if the opt-in kinds are shown if the controller watches them.
+    includes_opt_in: bool,
 }
 
 impl Scope {
@@ -121,47 +124,48 @@ impl Scope {
         let watched = kinds.find_map(|(kind, names)| names.as_ref().map(|_| kind));
         if let (Some(kind), true) = (watched, args.watch) {
             return Err(CliError::Usage(format!(
-                "--watch shows changes of ValidatingAdmissionPolicies; `kubectl get {} --watch` those of the others",
-                mutating::statuses(kind)
+                "--watch is only available for ValidatingAdmissionPolicies; use `kubectl get {} --watch` for the others",
+                opt_in::statuses(kind)
             )));
         }
         let has_names = asked.iter().flatten().any(|names| !names.is_empty());
         if has_names && selection.selector.is_some() {
-            let what = "names and a selector do not go together";
-            return Err(CliError::Usage(what.to_owned()));
+            let message = "names and a selector cannot be combined";
+            return Err(CliError::Usage(message.to_owned()));
         }
         Ok(Self {
             has_validating: watched.is_none() || !selection.names.is_empty(),
-            has_followed: watched.is_none() && selection.names.is_empty() && !args.watch,
+            includes_opt_in: watched.is_none() && selection.names.is_empty() && !args.watch,
             asked,
         })
     }
 
-    fn wanted<'a>(
+    fn filter<'a>(
         &'a self,
         selection: &'a Selection,
-    ) -> impl Iterator<Item = (SubjectKind, Wanted<'a>)> {
+    ) -> impl Iterator<Item = (SubjectKind, ObjectFilter<'a>)> {
         let selector = selection.selector.as_deref();
         let kinds = SubjectKind::opt_in().zip(&self.asked);
         kinds.filter_map(move |(kind, asked)| {
-            let wanted = match asked.as_deref() {
-                Some([]) => Wanted::All(selector),
-                Some(names) => Wanted::Named(names),
-                None if self.has_followed => Wanted::Followed(selector),
+            let filter = match asked.as_deref() {
+                Some([]) => ObjectFilter::All(selector),
+                Some(names) => ObjectFilter::Named(names),
+                None if self.includes_opt_in => ObjectFilter::OptedIn(selector),
                 None => return None,
             };
-            Some((kind, wanted))
+            Some((kind, filter))
         })
     }
 
-    /// Reports whether one policy is asked for, and no more.
+    /// Returns true if exactly one policy is requested.
     fn is_one(&self, selection: &Selection) -> bool {
         selection.names.len() + self.asked.iter().flatten().map(Vec::len).sum::<usize>() == 1
     }
 }
 
-/// The policies that are asked for as they are now, which the controller leaves alone, and where a watch begins.
-async fn first(
+/// Reads the requested policies. Returns the report on them, the policies that the controller excludes, and the list
+/// from which a watch continues.
+async fn read_report(
     connected: &Connected,
     args: &StatusArgs,
     selection: &Selection,
@@ -178,42 +182,42 @@ async fn first(
     };
     let (policies, lease) = tokio::join!(policies, lease(connected, args));
     let policies = policies?;
-    let controller = ControllerReport::of(&args.lease(), &lease, now());
+    let controller = ControllerReport::new(&args.lease(), &lease, now());
     let exclusion = lease.exclusion();
-    let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
-    for (kind, wanted) in scope.wanted(selection) {
-        match mutating::policies(connected, kind, wanted).await {
+    let mut report = report_on(connected, args, policies.items.clone(), &exclusion).await?;
+    for (kind, filter) in scope.filter(selection) {
+        match opt_in::policies(connected, kind, filter).await {
             Ok(found) => {
                 report = report.with_mutating(kind, &found.policies, &exclusion);
                 for name in found.missing {
                     let short = kind.row().aliases.first().copied().unwrap_or_default();
                     report.gaps.push(format!(
-                        "the cluster has no {} `{name}`; `kubectl vap status {short}` lists all",
+                        "the cluster has no {} `{name}`; `kubectl vap status {short}` lists all objects",
                         kind.as_str()
                     ));
                 }
-                if !found.has_statuses && !matches!(wanted, Wanted::Followed(_)) {
-                    let statuses = mutating::statuses(kind);
+                if !found.has_statuses && !matches!(filter, ObjectFilter::OptedIn(_)) {
+                    let statuses = opt_in::statuses(kind);
                     let _ = writeln!(
                         err,
-                        "warning: the cluster has no {statuses}: without their CRD the controller writes no conditions"
+                        "warning: the cluster has no {statuses}: without their CRD, the controller cannot write conditions"
                     );
                 }
             }
-            Err(Trouble::Fatal(error)) => return Err(error),
-            Err(Trouble::Note(text)) => drop(writeln!(err, "warning: {text}")),
+            Err(ListError::Fatal(error)) => return Err(error),
+            Err(ListError::Note(text)) => drop(writeln!(err, "warning: {text}")),
         }
     }
     report.controller = Some(controller);
     report
         .gaps
-        .splice(0..0, gaps.into_iter().map(|gap| said(&gap)));
+        .splice(0..0, gaps.into_iter().map(|gap| gap_line(&gap)));
     Ok((report, exclusion, policies))
 }
 
-/// The report about `policies`; those that the controller has not judged are judged here, unless the arguments say
-/// otherwise.
-async fn judged(
+/// Returns the report on `policies`. The plugin evaluates those without a current status, unless the arguments disable
+/// it.
+async fn report_on(
     connected: &Connected,
     args: &StatusArgs,
     policies: Vec<Value>,
@@ -230,56 +234,60 @@ async fn judged(
         return Ok(report);
     }
     let mut policies = policies;
-    policies.retain(|policy| unjudged.iter().any(|name| name == objects::name(policy)));
-    match judge::judge(connected, policies.into_iter()).await {
-        Ok((judged, gaps)) => {
-            let mut report = report.judged(&judged);
+    policies.retain(|policy| {
+        without_status
+            .iter()
+            .any(|name| name == objects::name(policy))
+    });
+    match plugin_status::compute(connected, policies.into_iter()).await {
+        Ok((statuses, gaps)) => {
+            let mut report = report.with_plugin_statuses(&statuses);
             let fatal = gaps.iter().filter(|gap| gap.is_fatal);
-            report.gaps = fatal.map(said).collect();
+            report.gaps = fatal.map(gap_line).collect();
             Ok(report)
         }
         Err(error) => {
             report.gaps.push(format!(
-                "policies without a status cannot be judged: {error}"
+                "policies without a status cannot be evaluated: {error}"
             ));
             Ok(report)
         }
     }
 }
 
-/// A gap in one line.
-fn said(gap: &Gap) -> String {
+/// Returns a gap as one line.
+fn gap_line(gap: &Gap) -> String {
     format!("{}; {}", gap.message, gap.help)
 }
 
-/// Complains of what could not be read.
-fn tell(gaps: &[String], err: &mut dyn Write) {
+/// Prints the data that could not be read.
+fn print_gaps(gaps: &[String], err: &mut dyn Write) {
     for gap in gaps {
-        // With standard error gone as well, the exit status alone must tell.
+        // If standard error cannot be written either, only the exit status remains.
         let _ = writeln!(err, "error: {gap}");
     }
 }
 
-/// The changed policies, and the names of those that are gone.
+/// Returns the changed policies, and the names of deleted ones.
 fn split(changes: Vec<Change>) -> (Vec<Value>, Vec<String>) {
-    let (mut put, mut gone) = (Vec::new(), Vec::new());
+    let (mut updated, mut deleted) = (Vec::new(), Vec::new());
     for change in changes {
         match change {
-            Change::Put(policy) => put.push(policy),
-            Change::Gone(name) => gone.push(name),
+            Change::Updated(policy) => updated.push(policy),
+            Change::Deleted(name) => deleted.push(name),
         }
     }
-    (put, gone)
+    (updated, deleted)
 }
 
-/// The way that reports are shown.
-struct Shown<'a> {
+/// Writes reports.
+struct ReportWriter<'a> {
     args: &'a StatusArgs,
     terminal: Terminal,
 }
 
-impl Shown<'_> {
-    /// Writes the first report; the answer is false where nobody reads any more.
+impl ReportWriter<'_> {
+    /// Writes the first report. Returns false if the pipe is closed.
     fn first(
         &self,
         report: &StatusReport,
@@ -312,8 +320,7 @@ impl Shown<'_> {
         super::write_open(out, &text)
     }
 
-    /// Writes what has changed, in the columns of all that is `known`; the answer is false where nobody reads any
-    /// more.
+    /// Writes the changed policies in the columns of all `known` ones. Returns false if the pipe is closed.
     fn change(
         &self,
         report: &StatusReport,
@@ -344,13 +351,13 @@ impl Shown<'_> {
     }
 }
 
-/// The present moment, against which ages are told.
+/// Returns the current time, from which ages are computed.
 #[must_use]
 pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// A policy out of JSON.
+/// Decodes a policy.
 fn decoded(policy: Value) -> Result<ValidatingAdmissionPolicy, CliError> {
     let name = objects::name(&policy).to_owned();
     serde_json::from_value(policy).map_err(|error| CliError::Undecodable {
@@ -359,8 +366,8 @@ fn decoded(policy: Value) -> Result<ValidatingAdmissionPolicy, CliError> {
     })
 }
 
-/// Reads the controller's Lease. A failure here is no reason not to show the policies.
-async fn lease(connected: &Connected, args: &StatusArgs) -> Seen {
+/// Reads the controller's Lease. An error does not prevent the output of policies.
+async fn lease(connected: &Connected, args: &StatusArgs) -> LeaseState {
     let leases: Api<Lease> = Api::namespaced(connected.client.clone(), &args.controller_namespace);
     let limit = MAX_LEASE_WAIT.min(connected.timeout);
     match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
@@ -381,10 +388,10 @@ async fn lease(connected: &Connected, args: &StatusArgs) -> Seen {
                 exclusion: Exclusion::from_annotations(&annotations),
             })
         }
-        Ok(Ok(None)) => Seen::Missing,
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Seen::Missing,
-        Ok(Err(kube::Error::Api(status))) => Seen::Unreadable(one_line(&status.message)),
-        Ok(Err(error)) => Seen::Unreadable(innermost(&error)),
-        Err(_) => Seen::Unreadable(format!("no answer within {} s", limit.as_secs())),
+        Ok(Ok(None)) => LeaseState::Missing,
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => LeaseState::Missing,
+        Ok(Err(kube::Error::Api(status))) => LeaseState::Unreadable(one_line(&status.message)),
+        Ok(Err(error)) => LeaseState::Unreadable(innermost(&error)),
+        Err(_) => LeaseState::Unreadable(format!("no response within {} s", limit.as_secs())),
     }
 }

@@ -1,32 +1,31 @@
-//! Capabilities of the terminal, file or pipe that the output goes to.
+//! Detects the capabilities of the terminal, file or pipe that the output is written to.
 //!
-//! The only file of the plugin that looks at the environment and at the terminal.
+//! Only this module of the plugin reads the environment and the terminal settings.
 
 use std::env;
 use std::io::{self, IsTerminal};
 
-/// The narrowest width that the layout is made for, in columns.
+/// The minimum width of the layout, in columns.
 const MIN_WIDTH: usize = 40;
 
-/// Width and colour of the output.
+/// The width and color support of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// In columns; `None` where nothing limits it, as in a pipe or a file.
+    /// The width in columns; `None` if it is unlimited, as for a pipe or file.
     pub width: Option<usize>,
-    /// True if escape sequences for colour may be written.
+    /// True if escape sequences for colors may be written.
     pub color: bool,
 }
 
 impl Terminal {
     /// Detects the capabilities of standard output.
     ///
-    /// `COLUMNS` wins over the terminal's own size, also where the output is no terminal. Colour
-    /// is for terminals only, and for none where `NO_COLOR` is set and not empty or `TERM` is
-    /// `dumb`.
+    /// `COLUMNS` takes precedence over the size of the terminal, and also applies to other outputs. Colors require a
+    /// terminal. They are disabled if `NO_COLOR` is set and not empty, or if `TERM` is `dumb`.
     ///
     /// Source: <https://no-color.org>.
     #[must_use]
-    pub fn of_stdout() -> Self {
+    pub fn from_stdout() -> Self {
         let is_terminal = io::stdout().is_terminal();
         let size = || is_terminal.then(columns).flatten();
         Self {
@@ -40,27 +39,27 @@ impl Terminal {
     }
 }
 
-/// Reports whether standard error is a terminal, on which a line may be written over.
+/// Returns true if standard error is a terminal on which a line can be overwritten.
 #[must_use]
 pub fn is_stderr_terminal() -> bool {
     io::stderr().is_terminal() && env::var("TERM").ok().as_deref() != Some("dumb")
 }
 
-/// The columns of the terminal that standard output is, where it tells. Some tell no rows.
+/// Returns the number of columns of the terminal, or `None` if it is unknown. Some terminals report no rows.
 #[cfg(unix)]
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// The columns of the terminal that standard output is.
+/// Returns the number of columns of the terminal.
 #[cfg(not(unix))]
 fn columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(width.0))
 }
 
-/// The width: of `COLUMNS` where it is a number above 0, or else of the terminal.
+/// Returns the width: `COLUMNS` if it is a number above 0, otherwise that of the terminal.
 fn width(columns: Option<&str>, size: impl FnOnce() -> Option<usize>) -> Option<usize> {
     columns
         .and_then(|columns| columns.trim().parse().ok())
@@ -69,7 +68,7 @@ fn width(columns: Option<&str>, size: impl FnOnce() -> Option<usize>) -> Option<
         .map(|width: usize| width.max(MIN_WIDTH))
 }
 
-/// Reports whether to use colour.
+/// Returns true if colors are used.
 fn color(is_terminal: bool, no_color: bool, term: Option<&str>) -> bool {
     is_terminal && !no_color && term != Some("dumb")
 }
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_wins_over_the_terminal() {
+    fn width_prefers_columns() {
         assert_eq!(width(Some("200"), || Some(80)), Some(200));
         assert_eq!(width(Some("wide"), || Some(80)), Some(80));
         assert_eq!(width(Some("0"), || None), None);
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn color_is_for_terminals_that_want_it() {
+    fn color_requires_capable_terminal() {
         assert!(color(true, false, Some("xterm")));
         assert!(!color(false, false, Some("xterm")));
         assert!(!color(true, true, Some("xterm")));

@@ -1,31 +1,30 @@
-//! Text that fits: width on screen, cutting and wrapping, and no surprises for the terminal.
+//! Measures, truncates and wraps text, and removes characters that a terminal would interpret.
 //!
-//! Widths are in columns, as a terminal counts them. A cut never falls inside of a grapheme, that
-//! is, of what a reader takes for one character.
+//! Widths are in terminal columns. Text is never cut inside a grapheme, which readers perceive as one character.
 
 use std::fmt::Write as _;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Replacement of text that was left out.
+/// Replaces omitted text.
 const ELLIPSIS: &str = "…";
 
-/// How many columns `text` takes.
+/// Returns the width of `text` in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `text` in one line, with nothing in it that a terminal would obey.
+/// Returns `text` as one line, without characters that a terminal would interpret.
 ///
-/// A policy or a status may hold escape sequences, or marks that turn the direction of writing:
-/// control characters become their pictures, marks become U+FFFD, white space a space.
+/// A policy or a status may contain escape sequences or bidirectional marks. Control characters are replaced with their
+/// Unicode pictures, marks with U+FFFD, and white space with a space.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(harmless).collect()
+    text.chars().map(replacement).collect()
 }
 
-/// Returns the replacement of a character, which is one character, so that columns do not move.
-fn harmless(character: char) -> char {
+/// Returns the replacement of a character. It is a single character, so that columns do not move.
+fn replacement(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
         '\u{0}'..='\u{1f}' => {
@@ -37,8 +36,8 @@ fn harmless(character: char) -> char {
     }
 }
 
-/// Returns true for characters above U+007E that a terminal or an editor obeys instead of showing them: DEL, the C1
-/// controls, and marks that turn the direction of writing or are invisible.
+/// Returns true for characters above U+007E that a terminal or an editor interprets instead of showing them: DEL, the
+/// C1 controls, and marks that change the direction of writing or are invisible.
 ///
 /// All are below U+10000.
 pub(crate) fn is_unsafe(character: char) -> bool {
@@ -57,7 +56,7 @@ pub(crate) fn is_unsafe(character: char) -> bool {
 
 /// Writes the unsafe characters of a JSON document, or of double-quoted text in YAML, as escapes: `\u202e`.
 ///
-/// The document must have such characters within strings alone, as any JSON document does.
+/// All such characters must be inside strings, as in any JSON document.
 pub(crate) fn with_escapes(document: String) -> String {
     if !document.chars().any(is_unsafe) {
         return document;
@@ -73,7 +72,7 @@ pub(crate) fn with_escapes(document: String) -> String {
     out
 }
 
-/// `text` in at most `max` columns, with `…` at the end where something was left out.
+/// Returns `text` in at most `max` columns, with `…` at the end if it was truncated.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     if width(text) <= max {
         return text.to_owned();
@@ -86,7 +85,7 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     out
 }
 
-/// The longest beginning of `text` of at most `max` columns.
+/// Returns the longest prefix of `text` with at most `max` columns.
 fn head(text: &str, max: usize) -> &str {
     let mut used = 0;
     for (start, grapheme) in text.grapheme_indices(true) {
@@ -98,16 +97,15 @@ fn head(text: &str, max: usize) -> &str {
     text
 }
 
-/// `text` in lines of at most `max` columns, broken between words where that is possible.
+/// Wraps `text` to lines of at most `max` columns, between words if possible.
 ///
-/// More than `max_lines` lines end in `…`. The first line begins at once, the others are indented
-/// by `indent`. Between words of a line white space stays, as spaces; around the text, and where a line is
-/// broken, it goes. The work is linear in the text, which others
-/// wrote and which may be long.
+/// Text beyond `max_lines` lines is replaced with `…`. All lines except the first one are indented by `indent`. White
+/// space within a line is kept as spaces, and removed at line breaks and around the text. The time is linear in the
+/// length of the text, which may be long.
 pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    // The columns of `line`, and whether there is nothing but the indent in it.
+    // The width of `line`, and true if it contains only the indentation.
     let (mut used, mut is_empty) = (0, true);
     let mut left = text;
     loop {
@@ -128,7 +126,7 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
             if part.len() < rest.len() && !is_empty {
                 part = "";
             } else if part.is_empty() {
-                // A line too narrow for anything takes one grapheme all the same, so that this ends.
+                // A line that is too narrow gets one grapheme nevertheless, so that the loop ends.
                 part = rest.graphemes(true).next().unwrap_or(rest);
             }
             if !part.is_empty() {
@@ -154,7 +152,7 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
     lines
 }
 
-/// A line after which something was left out.
+/// Appends an ellipsis to a line.
 fn end(line: &str, max: usize) -> String {
     let spaced = format!("{line} {ELLIPSIS}");
     if width(&spaced) <= max {
@@ -167,10 +165,10 @@ fn end(line: &str, max: usize) -> String {
     out
 }
 
-/// A source line and the line below that points at its code point `column`, from 0.
+/// Returns a source line, and a line with a caret below its code point `column`, which starts at 0.
 ///
-/// Of a source longer than `max` columns, the surroundings of that place are shown. The pointing
-/// line is made anew, since a terminal needs columns where upstream's text counts code points.
+/// A source longer than `max` columns is truncated around that column. The caret is computed here because a terminal
+/// needs columns, whereas upstream counts code points.
 pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String) {
     let source = clean(source);
     let mut graphemes = Vec::new();
@@ -188,7 +186,7 @@ pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String)
         return (source, format!("{}^", ".".repeat(caret)));
     }
 
-    // One column at either end is for the ellipsis.
+    // One column at each end is for the ellipsis.
     let room = max.saturating_sub(2 * width(ELLIPSIS)).max(1);
     let from = caret
         .saturating_sub(room / 2)
@@ -221,10 +219,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_keeps_graphemes_whole() {
+    fn cut_keeps_graphemes_whole() {
         assert_eq!(cut("replicas", 8), "replicas");
         assert_eq!(cut("replicas!", 8), "replica…");
-        // A family of four is one grapheme of two columns; a flag is one of two code points.
+        // A family of four is one grapheme of two columns. A flag consists of two code points.
         assert_eq!(cut("a👨‍👩‍👧‍👦bcd", 4), "a👨‍👩‍👧‍👦…");
         assert_eq!(cut("a👨‍👩‍👧‍👦bcd", 3), "a…");
         assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapping_breaks_between_words_and_inside_of_long_ones() {
+    fn wrap_breaks_between_words_and_in_long_words() {
         assert_eq!(wrap("one two three", 8, 9, "  "), ["one two", "  three"]);
         assert_eq!(
             wrap("one two three four", 8, 2, "  "),
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_lines_keep_their_width_and_lose_nothing() {
+    fn wrap_keeps_width_and_content() {
         let text =
             "paramKind rules.example.com/v1 ReplicaLimit is not served; ÜÜÜ 👩‍🚀👩‍🚀 漢字漢字漢字";
         for max in 4..60 {
@@ -279,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_takes_time_in_proportion() {
+    fn wrap_takes_linear_time() {
         let n_words = 40_000;
         for text in ["word ".repeat(n_words), "w".repeat(5 * n_words)] {
             for max in [80, usize::MAX] {
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caret_stays_under_its_place() {
+    fn point_places_caret_below_column() {
         #[track_caller]
         fn check(source: &str, column: usize, max: usize, line: &str, caret: &str) {
             assert_eq!(
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_terminal_as_an_order() {
+    fn clean_replaces_control_characters() {
         assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a␛[2Jb\u{fffd}c d");
         let all: String = (0..=0x2100).filter_map(char::from_u32).collect();
         assert!(clean(&all).chars().all(|c| !c.is_control()));

@@ -1,4 +1,4 @@
-//! Time limits of evaluations: a thread cancels those that take longer.
+//! Time limits of evaluations. A thread cancels evaluations that exceed them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -28,11 +28,11 @@ impl Timeout {
     }
 }
 
-/// The time that one evaluation may take.
+/// The time limit of one evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(Duration);
 
-/// The limit where none is set: policies take milliseconds.
+/// The default time limit. Policies usually take milliseconds.
 const DEFAULT: Duration = Duration::from_secs(10);
 
 impl Default for TimeLimit {
@@ -42,18 +42,18 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Calls `evaluate`, and sets the flag that it receives when the time is over, which is an error then.
+    /// Calls `evaluate` with a flag that is set when the time is over. Returns an error in this case.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
-        let watched = Watched::new(Instant::now() + self.0);
-        let result = evaluate(&watched.is_cancelled);
-        if watched.is_cancelled.load(Ordering::Relaxed) {
+        let evaluation = LimitedEvaluation::new(Instant::now() + self.0);
+        let result = evaluate(&evaluation.is_cancelled);
+        if evaluation.is_cancelled.load(Ordering::Relaxed) {
             return Err(format!("the evaluation takes longer than {}", text(self.0)));
         }
         Ok(result)
     }
 }
 
-/// A duration as it is written for a flag.
+/// Formats a duration.
 fn text(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
         format!("{} s", duration.as_secs())
@@ -62,54 +62,54 @@ fn text(duration: Duration) -> String {
     }
 }
 
-/// An evaluation that is watched until the value is dropped.
-struct Watched {
+/// An evaluation with a time limit. It is monitored until the value is dropped.
+struct LimitedEvaluation {
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// The evaluations under way, with their deadlines, and a signal for the first of them.
+/// The running evaluations with their deadlines, and a signal for the first one.
 #[derive(Default)]
-struct Watch {
+struct Watchdog {
     deadlines: Mutex<Vec<(Instant, Arc<AtomicBool>)>>,
-    has_some: Condvar,
+    is_not_empty: Condvar,
 }
 
-static WATCH: LazyLock<Arc<Watch>> = LazyLock::new(|| {
-    let watch = Arc::new(Watch::default());
-    let watching = Arc::clone(&watch);
+static WATCHDOG: LazyLock<Arc<Watchdog>> = LazyLock::new(|| {
+    let watchdog = Arc::new(Watchdog::default());
+    let running = Arc::clone(&watchdog);
     let thread = thread::Builder::new().name("time-limit".to_owned());
-    // Without the thread evaluations have no limit.
-    let _ = thread.spawn(move || watching.run());
-    watch
+    // Without the thread, evaluations have no limit.
+    let _ = thread.spawn(move || running.run());
+    watchdog
 });
 
-impl Watched {
+impl LimitedEvaluation {
     fn new(deadline: Instant) -> Self {
         let is_cancelled = Arc::new(AtomicBool::new(false));
-        let mut deadlines = WATCH.lock();
+        let mut deadlines = WATCHDOG.lock();
         deadlines.push((deadline, Arc::clone(&is_cancelled)));
         if deadlines.len() == 1 {
-            WATCH.has_some.notify_one();
+            WATCHDOG.is_not_empty.notify_one();
         }
         Self { is_cancelled }
     }
 }
 
-impl Drop for Watched {
+impl Drop for LimitedEvaluation {
     fn drop(&mut self) {
-        let mut deadlines = WATCH.lock();
+        let mut deadlines = WATCHDOG.lock();
         deadlines.retain(|(_, flag)| !Arc::ptr_eq(flag, &self.is_cancelled));
     }
 }
 
-impl Watch {
+impl Watchdog {
     fn lock(&self) -> MutexGuard<'_, Vec<(Instant, Arc<AtomicBool>)>> {
         self.deadlines
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels evaluations at their deadlines, for ever.
+    /// Cancels evaluations at their deadlines, in an endless loop.
     fn run(&self) {
         let mut deadlines = self.lock();
         loop {
@@ -120,13 +120,13 @@ impl Watch {
             let pending = deadlines.iter().map(|(deadline, _)| *deadline);
             let next = pending.filter(|deadline| *deadline > now).min();
             deadlines = match next {
-                // Time limits of a process are the same, so that no later evaluation ends before.
+                // All time limits of a process are equal, so no later evaluation has an earlier deadline.
                 Some(next) => {
-                    let waited = self.has_some.wait_timeout(deadlines, next - now);
+                    let waited = self.is_not_empty.wait_timeout(deadlines, next - now);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => {
-                    let waited = self.has_some.wait(deadlines);
+                    let waited = self.is_not_empty.wait(deadlines);
                     waited.unwrap_or_else(PoisonError::into_inner)
                 }
             };

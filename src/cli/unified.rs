@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
 
 use super::yaml_text;
 
-/// The unchanged lines around a change.
+/// The number of unchanged lines before and after a change.
 const CONTEXT: usize = 3;
 
 /// Returns the unified diff of two objects as YAML, without `managedFields`. It is empty if they are equal.

@@ -15,7 +15,7 @@ const MAX_NAMES: usize = 16;
 /// Replaces the content of the file at `path`, or creates it. A symbolic link is followed.
 ///
 /// # Errors
-/// The reason. The file has its old content, or the message names the backup that has.
+/// Returns the reason. The file has its old content, or the message contains the path of the backup.
 pub(super) fn atomically(path: &Path, text: &str) -> Result<(), String> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match fs::metadata(&target) {
@@ -162,7 +162,7 @@ fn has_other_names(metadata: &Metadata) -> bool {
 /// Gives `to` the owner, extended attributes and mode of the file `from`.
 ///
 /// # Errors
-/// If one of them cannot be read or set.
+/// Returns an error if one of them cannot be read or set.
 fn copy_attributes(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -198,7 +198,7 @@ mod attributes {
     /// Copies the extended attributes of `from` to `to`.
     ///
     /// # Errors
-    /// If one cannot be read or set.
+    /// Returns an error if one cannot be read or set.
     pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
         let mut buffer = vec![0; MAX_BYTES];
         for name in names(from, &mut buffer)? {

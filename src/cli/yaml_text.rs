@@ -1,6 +1,7 @@
 //! YAML that kubectl reads back to the same values.
 //!
-//! kubectl reads YAML 1.1, where an unquoted `yes`, `off` or `1_000` is no text; writers of YAML 1.2 leave these bare.
+//! kubectl reads YAML 1.1, in which an unquoted `yes`, `off` or `1_000` is not a string. YAML 1.2 serializers do not
+//! quote these.
 
 use goyaml::scalar::{Scalar, resolve};
 use serde::Serialize;
@@ -8,8 +9,8 @@ use serde_norway::{Error, Value};
 
 use super::text::{is_unsafe, with_escapes};
 
-/// Characters that stand for something else until the text is written. None has a meaning of its own, and each is
-/// written without quotes.
+/// Placeholder characters, which are replaced after serialization. None has a meaning of its own, and each is
+/// serialized without quotes.
 const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// Placeholders in a text, which the document does not contain itself.
@@ -27,13 +28,13 @@ const FORCES_DOUBLE_QUOTES: char = '\u{7}';
 /// Writes `value` as YAML, with escapes for characters that a terminal would obey.
 ///
 /// # Errors
-/// If it cannot be written as YAML: a key that is no text.
+/// Returns an error if it cannot be serialized, for example because a key is not a string.
 pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error> {
     let mut value = serde_norway::to_value(value)?;
     let plain = serde_norway::to_string(&value)?;
     let mut unused = MARKS.filter(|mark| !plain.contains(*mark));
     let (Some(quote), Some(escapes)) = (unused.next(), unused.next()) else {
-        // JSON is YAML too, and quotes every text.
+        // JSON is valid YAML, and quotes all strings.
         let json = serde_json::to_string_pretty(&value);
         let json = json.map_err(<Error as serde::ser::Error>::custom)?;
         return Ok(with_escapes(json) + "\n");
@@ -47,8 +48,8 @@ pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error>
     Ok(with_escapes(marked.replace(&format!("\\a{escapes}"), "")))
 }
 
-/// Marks the texts in `value` that YAML 1.1 takes for something else, and those with unsafe characters. Returns true
-/// if there are any.
+/// Marks the strings in `value` that YAML 1.1 interprets otherwise, and those with unsafe characters. Returns true if
+/// there are any.
 fn mark(value: &mut Value, marks: Marks) -> bool {
     match value {
         Value::String(text) if text.contains(is_unsafe) => {
@@ -56,7 +57,7 @@ fn mark(value: &mut Value, marks: Marks) -> bool {
             *text = format!("{FORCES_DOUBLE_QUOTES}{escapes}{text}");
             true
         }
-        Value::String(text) if is_other_in_1_1(text) => {
+        Value::String(text) if is_reinterpreted_in_1_1(text) => {
             let quote = marks.quote;
             *text = format!("{quote}{text}{quote}");
             true
@@ -84,10 +85,10 @@ fn mark(value: &mut Value, marks: Marks) -> bool {
     }
 }
 
-/// Reports whether `text`, written bare, is a text in YAML 1.2 and none in YAML 1.1.
-fn is_other_in_1_1(text: &str) -> bool {
+/// Returns true if the unquoted `text` is a string in YAML 1.2, but not in YAML 1.1.
+fn is_reinterpreted_in_1_1(text: &str) -> bool {
     let is_text = matches!(resolve(text), Scalar::Text(_));
-    // The key `<<` merges.
+    // The key `<<` merges mappings.
     (!is_text || text == "<<") && matches!(serde_norway::from_str(text), Ok(Value::String(_)))
 }
 
@@ -99,7 +100,7 @@ mod tests {
     use goyaml::to_json;
 
     #[test]
-    fn texts_stay_texts() {
+    fn to_string_keeps_strings_in_yaml_1_1() {
         let words = [
             "yes",
             "Yes",

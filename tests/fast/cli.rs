@@ -120,7 +120,7 @@ fn only_upstream() -> ValidatingAdmissionPolicy {
 }
 
 fn all() -> StatusReport {
-    StatusReport::of(&[
+    StatusReport::from_policies(&[
         misspelt(),
         only_upstream(),
         param_kind_missing(),
@@ -241,7 +241,7 @@ untouched.example.com           -      NoStatus            -         -          
 #[test]
 fn one_policy_in_full() {
     let text = render::details(
-        &PolicyReport::of(&param_kind_missing()),
+        &PolicyReport::new(&param_kind_missing()),
         now(),
         terminal(80),
     );
@@ -273,7 +273,7 @@ ParamsResolved    False    ParamKindNotFound      90s
 
 #[test]
 fn warnings_keep_their_carets() {
-    let text = render::details(&PolicyReport::of(&misspelt()), now(), terminal(80));
+    let text = render::details(&PolicyReport::new(&misspelt()), now(), terminal(80));
     check_shape(&text, 80);
     check(
         &text,
@@ -304,7 +304,7 @@ fn a_long_name_has_a_line_of_its_own() {
     let mut long = untouched();
     long.metadata.name = Some(format!("{}.example.com", "very-long-".repeat(6)));
     let text = render::table(
-        &StatusReport::of(&[long, sound()]),
+        &StatusReport::from_policies(&[long, sound()]),
         now(),
         terminal(80),
         false,
@@ -332,7 +332,7 @@ fn long_messages_are_cut_at_a_width_and_whole_in_a_pipe() {
         condition("Ready", "Unknown", "Pending", &message, since),
         condition("Foreign", "Unknown", &"R".repeat(90), &message, since),
     ]});
-    let report = StatusReport::of(&[named("a", status)]);
+    let report = StatusReport::from_policies(&[named("a", status)]);
 
     let text = render::table(&report, now(), terminal(80), false);
     let notes: Vec<_> = text.lines().filter(|line| line.starts_with("  ")).collect();
@@ -400,7 +400,7 @@ fn untrusted_text_is_escaped_for_terminals() {
     policy.spec.as_mut().unwrap().failure_policy = Some(evil.to_owned());
     policy.spec.as_mut().unwrap().param_kind =
         serde_json::from_value(json!({"apiVersion": evil, "kind": evil})).unwrap();
-    let report = StatusReport::of(&[policy]);
+    let report = StatusReport::from_policies(&[policy]);
     for width in [None, Some(40), Some(80), Some(200)] {
         let terminal = Terminal {
             width,
@@ -432,7 +432,7 @@ fn stale_and_missing_statuses_are_labeled() {
         "{text}"
     );
 
-    let text = render::details(&PolicyReport::of(&only_upstream()), now(), terminal(80));
+    let text = render::details(&PolicyReport::new(&only_upstream()), now(), terminal(80));
     assert!(
         text.contains("\nno status from vap-status-controller; kube-controller-manager"),
         "{text}"
@@ -458,7 +458,7 @@ fn a_long_source_is_shown_around_its_caret() {
     let status = json!({"typeChecking": {"expressionWarnings": [
         {"fieldRef": "spec.validations[0].expression", "warning": warning},
     ]}});
-    let text = render::details(&PolicyReport::of(&named("a", status)), now(), terminal(60));
+    let text = render::details(&PolicyReport::new(&named("a", status)), now(), terminal(60));
     check_shape(&text, 60);
     let lines: Vec<_> = text.lines().collect();
     let at = lines.iter().position(|line| line.ends_with('^')).unwrap();
@@ -487,15 +487,15 @@ fn the_state_follows_the_condition_and_its_generation() {
     for condition in policy.status.as_mut().unwrap().conditions.as_mut().unwrap() {
         condition.observed_generation = None;
     }
-    assert_eq!(PolicyReport::of(&policy).state, State::Stale);
+    assert_eq!(PolicyReport::new(&policy).state, State::Stale);
     policy.status.as_mut().unwrap().observed_generation = Some(2);
-    assert_eq!(PolicyReport::of(&policy).state, State::Ready);
+    assert_eq!(PolicyReport::new(&policy).state, State::Ready);
 }
 
 #[test]
 fn only_a_cluster_of_ready_policies_is_clean() {
-    assert_eq!(StatusReport::of(&[]).exit(), Exit::Clean);
-    assert_eq!(StatusReport::of(&[sound()]).exit(), Exit::Clean);
+    assert_eq!(StatusReport::from_policies(&[]).exit(), Exit::Clean);
+    assert_eq!(StatusReport::from_policies(&[sound()]).exit(), Exit::Clean);
     for other in [
         misspelt(),
         only_upstream(),
@@ -503,14 +503,17 @@ fn only_a_cluster_of_ready_policies_is_clean() {
         stale(),
         untouched(),
     ] {
-        assert_eq!(StatusReport::of(&[sound(), other]).exit(), Exit::Findings);
+        assert_eq!(
+            StatusReport::from_policies(&[sound(), other]).exit(),
+            Exit::Findings
+        );
     }
 }
 
 #[test]
 fn excluded_policies_do_not_fail_the_status() {
     let exclusion = Exclusion::new(&["untouched*".parse().unwrap()], None);
-    let report = StatusReport::beside(&[sound(), untouched()], &exclusion);
+    let report = StatusReport::with_exclusion(&[sound(), untouched()], &exclusion);
     assert_eq!(report.policies.last().unwrap().state, State::Excluded);
     assert_eq!(report.exit(), Exit::Clean);
     let text = render::table(&report, now(), terminal(200), false);
@@ -528,9 +531,9 @@ fn excluded_policies_do_not_fail_the_status() {
     );
     // A policy with a status, or one that other options exclude, is evaluated by its stored status.
     let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
-    let report = StatusReport::beside(&[misspelt()], &exclusion);
+    let report = StatusReport::with_exclusion(&[misspelt()], &exclusion);
     assert_eq!(report.exit(), Exit::Findings);
-    let report = StatusReport::beside(&[untouched()], &Exclusion::default());
+    let report = StatusReport::with_exclusion(&[untouched()], &Exclusion::default());
     assert_eq!(report.exit(), Exit::Findings);
 }
 

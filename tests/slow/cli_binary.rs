@@ -324,8 +324,8 @@ fn possibly_stale_statuses_are_labeled() {
     let (above, controller) = told_of("behind", (200, lease(14 * 60)), &["status"]);
     assert_eq!(
         above,
-        "statuses may be old: the controller was last in step 14m ago; it is running, and its log says \
-         what it waits for\n\n"
+        "statuses may be outdated: the controller was last in sync 14m ago; it is running, see its log for \
+         the reason\n\n"
     );
     assert_eq!(controller["current"], false);
     assert!(controller["lastInSync"].is_string(), "{controller}");
@@ -334,7 +334,7 @@ fn possibly_stale_statuses_are_labeled() {
     let (above, controller) = told_of("no-lease", (404, missing), &["status"]);
     assert!(
         above.starts_with(
-            "how current the statuses are is not known: there is no Lease vap-status-system/"
+            "cannot determine whether the statuses are current: there is no Lease vap-status-system/"
         ),
         "{above}"
     );
@@ -354,7 +354,7 @@ fn missing_lease_permission_is_no_alarm() {
     let (above, _) = told_of("lease-403", (403, refusal()), &["status", "-o", "wide"]);
     assert_eq!(
         above,
-        "whether the statuses are current cannot be told: Lease \
+        "cannot determine whether the statuses are current: Lease \
          vap-status-system/vap-status-controller: User \"ann\" cannot get it\n\n"
     );
 }
@@ -395,7 +395,7 @@ fn error_responses_are_one_line() {
     );
     check_error(
         &run(&config, &["status", "b"]),
-        &["refuses the credentials", "--context"],
+        &["rejects the credentials", "--context"],
     );
     check_error(&run(&config, &["status", "c"]), &["does not serve", "1.30"]);
 }

@@ -126,7 +126,7 @@ fn empty_input_is_reported() {
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
     let other = run(&["tests/support"]);
     assert_eq!(code(&other), 0);
-    assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
+    assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));
 }
 
 /// CRDs and webhook configurations are checked without a policy.

@@ -13,8 +13,11 @@ use vap_status_controller::cli::report_schema;
 #[test]
 fn documented_schemas_match_types() {
     for (path, schema) in [
-        ("docs/check-report.schema.json", report_schema::of_check()),
-        ("docs/test-report.schema.json", report_schema::of_test()),
+        (
+            "docs/check-report.schema.json",
+            report_schema::check_schema(),
+        ),
+        ("docs/test-report.schema.json", report_schema::test_schema()),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap();
         golden::compare(path, &(text + "\n"));
@@ -30,8 +33,11 @@ fn check(schema: &Value, what: &str, printed: &Value) {
 #[test]
 fn recorded_reports_are_valid() {
     for (path, schema) in [
-        ("tests/cli_check/bindings.json", report_schema::of_check()),
-        ("tests/cli_test/files.json", report_schema::of_test()),
+        (
+            "tests/cli_check/bindings.json",
+            report_schema::check_schema(),
+        ),
+        ("tests/cli_test/files.json", report_schema::test_schema()),
     ] {
         let text = std::fs::read_to_string(path).unwrap();
         check(&schema, path, &serde_json::from_str(&text).unwrap());
@@ -50,7 +56,7 @@ fn all_report_kinds_are_valid() {
     for arguments in checks {
         check(&schema, &arguments.join(" "), &vap(arguments, "").json());
     }
-    let schema = report_schema::of_test();
+    let schema = report_schema::test_schema();
     let tests: [&[&str]; 5] = [
         &[
             "test",

@@ -1,6 +1,6 @@
-//! Names for completions out of a cluster and a kubeconfig, or none in time.
+//! Reads names for completions from a cluster and a kubeconfig, with a time limit.
 //!
-//! Whoever presses a key waits for them and wants no complaint: what fails is no completion.
+//! Completion must be fast and silent: errors yield no completions.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::cli::connection::{Connection, block_on};
 use crate::cli::error::CliError;
 use crate::cli::live::objects::Kind;
 
-/// The longest wait for a cluster.
+/// The maximum wait for a cluster.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// The most names that are asked for.
+/// The maximum number of names.
 const MAX_NAMES: u32 = 1_000;
 
-/// The names that can be had, in order.
+/// Returns the available names, sorted.
 pub(in crate::cli) fn lookup(names: Names, flags: &Connection) -> Vec<String> {
     let found = match names {
         Names::Policies => policies(flags),
-        Names::Contexts | Names::Clusters | Names::Users => of_kubeconfig(names, flags),
+        Names::Contexts | Names::Clusters | Names::Users => kubeconfig_names(names, flags),
     };
     let mut found = found.unwrap_or_default();
     found.sort();
@@ -45,7 +45,7 @@ fn policies(flags: &Connection) -> Option<Vec<String>> {
     Some(names.filter_map(|policy| policy.metadata.name).collect())
 }
 
-fn of_kubeconfig(names: Names, flags: &Connection) -> Option<Vec<String>> {
+fn kubeconfig_names(names: Names, flags: &Connection) -> Option<Vec<String>> {
     let read = match &flags.kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),

@@ -1,8 +1,8 @@
-//! Completion: scripts for shells, and for kubectl the completions of words.
+//! Completion: scripts for shells, and completions of words for kubectl.
 //!
-//! kubectl runs `kubectl_complete-vap` with the words behind `kubectl vap`, and reads one completion a line, then a
-//! line with a colon and a number that says what the shell adds. Names that a cluster or a kubeconfig has are asked
-//! for by the part `cluster`, within a short time.
+//! kubectl runs `kubectl_complete-vap` with the words after `kubectl vap`. It reads one completion per line, and then a
+//! line with a colon and a directive for the shell. The module `cluster` reads names from the cluster and the
+//! kubeconfig within a short time limit.
 //!
 //! Source: kubectl `pkg/cmd/plugin/plugin_completion.go`; cobra `completions.go`, `ShellCompDirective`.
 
@@ -20,7 +20,7 @@ use crate::cel::decls::Version;
 use crate::library::version::{LATEST, OLDEST};
 use crate::policy::rule::Rule;
 
-/// The program that the scripts of shells complete.
+/// The program that shell scripts complete.
 const PROGRAM: &str = "kubectl-vap";
 
 /// The script that kubectl runs for completions.
@@ -36,7 +36,7 @@ const FILES: u8 = 0;
 /// `ShellCompDirectiveNoFileComp`.
 const NO_FILES: u8 = 4;
 
-/// The script for a shell.
+/// Returns the script for a shell.
 #[must_use]
 pub fn script(shell: CompletionShell) -> String {
     let shell = match shell {
@@ -51,23 +51,23 @@ pub fn script(shell: CompletionShell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Names that only a cluster or a kubeconfig has.
+/// Kinds of names that are read from a cluster or a kubeconfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Those of the policies of the cluster.
+    /// Names of policies in the cluster.
     Policies,
-    /// Those of the contexts of the kubeconfig.
+    /// Names of contexts in the kubeconfig.
     Contexts,
-    /// Those of its clusters.
+    /// Names of clusters in the kubeconfig.
     Clusters,
-    /// Those of its users.
+    /// Names of users in the kubeconfig.
     Users,
 }
 
-/// Names, asked for by the flags that name a cluster or a user; none where they cannot be had.
+/// Returns names, read with the connection flags of the command line; empty if they cannot be read.
 pub type Lookup<'a> = &'a dyn Fn(Names, &Connection) -> Vec<String>;
 
-/// The completions of the last of `words`, which may be empty.
+/// Returns the completions of the last of `words`, which may be empty.
 #[must_use]
 pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
     let mut root = Args::command();
@@ -117,14 +117,14 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
             "explain" if positionals.is_empty() => found.rules(""),
             "status" => found.policies(last, &positionals, &ask),
             "check" => {
-                // Without a type a word is a path.
+                // A word without a type is a path.
                 if last.contains('/') {
                     found.policies(last, &positionals, &ask);
                 }
                 found.takes_files = true;
             }
             _ => {
-                // Among files, a command is only what has been begun.
+                // A command is only completed after its first letter, because files are completed too.
                 if positionals.is_empty() && !last.is_empty() {
                     found.subcommands(command);
                 }
@@ -137,7 +137,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
     found.text(last)
 }
 
-/// The flag that a word names and that takes a value.
+/// Returns the flag that a word names, if it takes a value.
 fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let name = word.split('=').next().unwrap_or(word);
     let mut args = command.get_arguments();
@@ -153,12 +153,12 @@ fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append).then_some(arg)
 }
 
-/// Reports whether the value of the flag `arg` is the word behind `word`.
+/// Returns true if the word after `word` is the value of the flag `arg`.
 fn takes_next(arg: &Arg, word: &str) -> bool {
     !word.contains('=') && !arg.is_require_equals_set()
 }
 
-/// The flags among `words` that name a cluster or a user.
+/// Parses the connection flags among `words`.
 fn connection(words: &[String]) -> Connection {
     let command = Connection::augment_args(Command::new(PROGRAM).no_binary_name(true));
     let mut kept: Vec<&str> = Vec::new();
@@ -185,7 +185,7 @@ struct Completions {
 }
 
 impl Completions {
-    /// The values of a flag or an argument, with `before` in front; `value` is what is written of one.
+    /// Adds the values of a flag or an argument with the prefix `before`. `value` is the part that has been typed.
     fn values(&mut self, arg: &Arg, before: &str, value: &str, ask: &dyn Fn(Names) -> Vec<String>) {
         let values = arg.get_possible_values();
         let values = values.iter().filter(|value| !value.is_hide_set());
@@ -210,7 +210,7 @@ impl Completions {
         for name in arg.get_value_names().unwrap_or_default() {
             match name.as_str() {
                 "RULE" => {
-                    // Of several with commas between them the last one is completed.
+                    // The last one of several rules, separated by commas, is completed.
                     let done = value.rsplit_once(',').map(|(done, _)| format!("{done},"));
                     self.rules(&format!("{before}{}", done.unwrap_or_default()));
                 }
@@ -223,14 +223,14 @@ impl Completions {
                     );
                 }
                 name => {
-                    let mut of_files = ["PATH", "FILE", "DIR", "POLICY"].iter();
-                    self.takes_files |= of_files.any(|of_file| name.starts_with(of_file));
+                    let mut path_names = ["PATH", "FILE", "DIR", "POLICY"].iter();
+                    self.takes_files |= path_names.any(|path_name| name.starts_with(path_name));
                 }
             }
         }
     }
 
-    /// The policies of the cluster that are not among `known`, named as `last` begins to name one.
+    /// Adds the policies of the cluster that are not among `known`, in the notation of `last`.
     fn policies(&mut self, last: &str, known: &[&str], ask: &dyn Fn(Names) -> Vec<String>) {
         let before = match last.split_once('/') {
             Some((resource, _)) if names::is_resource(resource) => format!("{resource}/"),
@@ -239,7 +239,7 @@ impl Completions {
         };
         let known: Vec<&str> = known
             .iter()
-            .map(|word| names::of_resource(word).unwrap_or(word))
+            .map(|word| names::policy_name(word).unwrap_or(word))
             .collect();
         let policies = ask(Names::Policies).into_iter();
         let policies = policies.filter(|name| !known.contains(&name.as_str()));
@@ -271,7 +271,7 @@ impl Completions {
         }));
     }
 
-    /// Those that begin with `last`, as kubectl reads them.
+    /// Returns the completions that begin with `last`, in the format that kubectl reads.
     fn text(self, last: &str) -> String {
         let mut text = String::new();
         for (value, help) in self
@@ -295,7 +295,7 @@ impl Completions {
 mod tests {
     use super::*;
 
-    /// The completions of a line, without their descriptions.
+    /// Checks the completions of a line, without descriptions.
     #[track_caller]
     fn check(line: &str, expect: &str) {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_completed() {
+    fn complete_words() {
         check("st", "status :4");
         check("ex", "explain :4");
         check("__", ":4");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shell_has_a_script() {
+    fn script_of_each_shell_is_not_empty() {
         for (shell, part) in [
             (CompletionShell::Bash, "complete -F _kubectl-vap"),
             (CompletionShell::Zsh, "#compdef kubectl-vap"),

@@ -49,7 +49,7 @@ impl Plan {
             .is_some_and(|it| names::is_resource(&it));
         let is_name = |path: &PathBuf| {
             let text = text(path).filter(|_| !is_file(path));
-            has_type || text.is_some_and(|it| names::of_resource(&it).is_some())
+            has_type || text.is_some_and(|it| names::policy_name(&it).is_some())
         };
         let (named, paths): (Vec<_>, Vec<_>) = given.iter().cloned().partition(is_name);
         let named: Vec<String> = named.iter().filter_map(text).collect();
@@ -121,7 +121,7 @@ mod tests {
         check("-l team=a", r#" live Some(("", Some("team=a")))"#);
         check("src -l team=a", r#"src live Some(("", Some("team=a")))"#);
         check("vap/a -l team=a", "error: names and a selector");
-        check("vap/", "error: `vap/` names no policy");
+        check("vap/", "error: `vap/` has no valid name");
         check("-n default src", "src offline None");
         check("--request-timeout 3s src", "src offline None");
     }

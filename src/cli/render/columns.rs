@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::cells::{Cell, Column, GAP, age, ages, condition_cell, reasons, state_cell, word};
-use crate::cli::report::{Judge, PolicyReport, State, StatusReport, place};
+use crate::cli::report::{PolicyReport, State, StatusReport, StatusSource, condition_order};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width};
 
@@ -106,7 +106,7 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
         .filter(|condition| !condition.is_ready() && !condition.is_stalled())
         .map(|condition| condition.type_.as_str())
         .collect();
-    types.sort_by(|left, right| place(left).cmp(&place(right)));
+    types.sort_by(|left, right| condition_order(left).cmp(&condition_order(right)));
     types.dedup();
     types
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::cells::{Cell, Column, age, ages, condition_cell, line, reasons, state_cell, word};
 use super::notes::state_note;
-use crate::cli::report::{ConditionReport, Judge, PolicyReport, State, WarningReport};
+use crate::cli::report::{ConditionReport, PolicyReport, State, StatusSource, WarningReport};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, point, width, wrap};
 

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use self::cells::{Cell, GAP, line};
 use self::columns::columns;
 use self::notes::{count, notes};
-use super::report::{Judge, PolicyReport, StatusReport, Summary};
+use super::report::{PolicyReport, StatusReport, StatusSource, Summary};
 use super::terminal::Terminal;
 use super::text::{clean, width, wrap};
 

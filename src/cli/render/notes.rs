@@ -1,7 +1,7 @@
 //! Notes on a policy: its state, and the conditions that are not True.
 
 use super::cells::word;
-use crate::cli::report::{ConditionReport, Judge, PolicyReport, State};
+use crate::cli::report::{ConditionReport, PolicyReport, State, StatusSource};
 use crate::cli::text::clean;
 
 /// Common reasons whose messages add nothing to the column: policies without bindings or probes.

@@ -1,8 +1,8 @@
-//! MutatingAdmissionPolicies, configurations of webhooks and CustomResourceDefinitions of a cluster for `status`, with the
-//! conditions that the controller has written of them.
+//! Reads objects of the opt-in kinds for `status`: MutatingAdmissionPolicies, webhook configurations and
+//! CustomResourceDefinitions, with the conditions that the controller has written for them (ADR 31).
 //!
-//! Takes a connection and names, gives policies with the status that their objects hold (ADR 31). Where the controller
-//! does not follow them, there are none to show.
+//! The objects are returned as validating policies with their status. If the controller does not watch a kind, it has
+//! no statuses.
 
 use std::collections::HashMap;
 
@@ -22,37 +22,37 @@ use crate::policy::mutations;
 use crate::policy::subject::{Row, SubjectKind};
 use crate::status::object::StatusObject;
 
-/// Objects asked for at once.
+/// The number of objects per page of a list.
 const PAGE_SIZE: u32 = 500;
 
-/// Which of them are to be shown.
+/// Selects the objects to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted<'a> {
-    /// Those that a selector selects, or all: where the controller follows them.
-    Followed(Option<&'a str>),
-    /// All, as they were asked for.
+pub(super) enum ObjectFilter<'a> {
+    /// The objects that match the selector, if the controller watches the kind.
+    OptedIn(Option<&'a str>),
+    /// The objects that match the selector, as requested by the user.
     All(Option<&'a str>),
-    /// Those of these names.
+    /// The objects with these names.
     Named(&'a [String]),
 }
 
-/// Objects of a kind.
+/// The objects of a kind.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Those that are wanted, in order of name, as validating policies that have the status of their objects.
+pub(super) struct KindStatuses {
+    /// The selected objects, sorted by name, as validating policies with their status.
     pub(super) policies: Vec<ValidatingAdmissionPolicy>,
-    /// The names that the cluster does not have.
+    /// The names that do not exist in the cluster.
     pub(super) missing: Vec<String>,
-    /// True if the cluster serves the objects that hold their statuses.
+    /// True if the cluster serves the objects that contain the statuses.
     pub(super) has_statuses: bool,
 }
 
-/// Why they are not shown.
+/// An error while reading the objects.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// The command cannot go on.
+pub(super) enum ListError {
+    /// The command fails.
     Fatal(CliError),
-    /// The others can be shown all the same; in one line.
+    /// Only these objects are omitted, for this reason.
     Note(String),
 }
 
@@ -60,31 +60,31 @@ pub(super) enum Trouble {
 struct Read {
     #[serde(default)]
     metadata: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>,
-    /// Configurations of webhooks have none.
+    /// Webhook configurations have no spec.
     #[serde(default)]
     spec: Option<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicySpec>,
 }
 
-/// The objects of a kind that are `wanted`.
+/// Returns the objects of a kind that `filter` selects.
 ///
 /// # Errors
-/// If they cannot be read.
+/// Returns an error if the objects cannot be read.
 pub(super) async fn policies(
     connected: &Connected,
     kind: SubjectKind,
-    wanted: Wanted<'_>,
-) -> Result<Found, Trouble> {
+    filter: ObjectFilter<'_>,
+) -> Result<KindStatuses, ListError> {
     let row = kind.row();
     let Some(status_object) = &row.status_object else {
-        return Ok(Found::default());
+        return Ok(KindStatuses::default());
     };
-    let is_asked_for = !matches!(wanted, Wanted::Followed(_));
-    let trouble = |what: &str, error: &Error| {
+    let is_asked_for = !matches!(filter, ObjectFilter::OptedIn(_));
+    let list_error = |what: &str, error: &Error| {
         if is_asked_for {
-            return Trouble::Fatal(connected.explain(error, None));
+            return ListError::Fatal(connected.explain(error, None));
         }
         let why = one_line(&error.to_string());
-        Trouble::Note(format!(
+        ListError::Note(format!(
             "{} are not shown: {what} cannot be read: {why}",
             row.plural
         ))
@@ -96,24 +96,24 @@ pub(super) async fn policies(
     );
     let objects = match list(connected, &objects, None).await {
         Ok(objects) => objects,
-        Err(error) => return Err(trouble(plural, &error)),
+        Err(error) => return Err(list_error(plural, &error)),
     };
     let has_statuses = objects.is_some();
     let objects = objects.unwrap_or_default();
-    // What the controller does not follow it has written nothing of.
+    // The controller has written no status for a kind that it does not watch.
     if objects.is_empty() && !is_asked_for {
-        return Ok(Found::default());
+        return Ok(KindStatuses::default());
     }
-    let selector = match wanted {
-        Wanted::Followed(selector) | Wanted::All(selector) => selector,
-        Wanted::Named(_) => None,
+    let selector = match filter {
+        ObjectFilter::OptedIn(selector) | ObjectFilter::All(selector) => selector,
+        ObjectFilter::Named(_) => None,
     };
     let mut found = None;
     for version in row.versions {
         let policies = api(connected, row, version);
         found = match list_of(connected, kind, &policies, selector).await {
             Ok(found) => found,
-            Err(error) => return Err(trouble(row.plural, &error)),
+            Err(error) => return Err(list_error(row.plural, &error)),
         };
         if found.is_some() {
             break;
@@ -135,7 +135,7 @@ pub(super) async fn policies(
         let name = policy.metadata.name.clone().unwrap_or_default();
         let uid = policy.metadata.uid.as_deref();
         let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));
-        // Most definitions have no rules, and so no conditions.
+        // A definition without rules has no conditions.
         if object.is_none() && kind == SubjectKind::CustomResourceDefinition && !is_asked_for {
             continue;
         }
@@ -143,8 +143,8 @@ pub(super) async fn policies(
         policies.push(policy);
     }
     policies.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
-    let Wanted::Named(names) = wanted else {
-        return Ok(Found {
+    let ObjectFilter::Named(names) = filter else {
+        return Ok(KindStatuses {
             policies,
             missing: Vec::new(),
             has_statuses,
@@ -160,14 +160,14 @@ pub(super) async fn policies(
             None => missing.push(name.clone()),
         }
     }
-    Ok(Found {
+    Ok(KindStatuses {
         policies: named,
         missing,
         has_statuses,
     })
 }
 
-/// Returns the resource of the objects that hold the statuses of a kind, with its group.
+/// Returns the resource of the objects that contain the statuses of a kind, with its group.
 pub(super) fn statuses(kind: SubjectKind) -> String {
     let object = kind.row().status_object.as_ref();
     object.map_or_else(String::new, |object| {
@@ -186,7 +186,7 @@ fn api(connected: &Connected, row: &Row, version: &str) -> Api<DynamicObject> {
     Api::all_with(connected.client.clone(), &resource)
 }
 
-/// All objects of a kind, as much of them as is shown; nothing where the kind is not served.
+/// Returns all objects of a kind with the fields that are shown, or `None` if the kind is not served.
 async fn list_of(
     connected: &Connected,
     kind: SubjectKind,
@@ -210,7 +210,7 @@ async fn list_of(
     }))
 }
 
-/// All objects; nothing where the kind is not served.
+/// Returns all objects, or `None` if the kind is not served.
 async fn list(
     connected: &Connected,
     api: &Api<DynamicObject>,
@@ -219,7 +219,7 @@ async fn list(
     pages(connected, selector, async |params| api.list(&params).await).await
 }
 
-/// All items of a list that is read page by page; nothing where the kind is not served.
+/// Returns all items of a list, or `None` if the kind is not served.
 async fn pages<K: Clone>(
     connected: &Connected,
     selector: Option<&str>,
@@ -244,11 +244,11 @@ async fn pages<K: Clone>(
     }
 }
 
-fn decoded<T: for<'de> Deserialize<'de>>(object: DynamicObject) -> Result<T, Trouble> {
+fn decoded<T: for<'de> Deserialize<'de>>(object: DynamicObject) -> Result<T, ListError> {
     let name = object.name_any();
     let value = serde_json::to_value(object).unwrap_or(Value::Null);
     serde_json::from_value(value).map_err(|error| {
-        Trouble::Fatal(CliError::Undecodable {
+        ListError::Fatal(CliError::Undecodable {
             name,
             reason: error.to_string(),
         })

@@ -1,4 +1,4 @@
-//! Judgements of a cluster's policies by the plugin, where no controller has judged them.
+//! Computes the status of policies in a cluster that have none from a controller.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use super::live::objects::Kind;
 use super::live::{self, Gap, ListScope};
 use crate::status::compute::DesiredStatus;
 
-/// The statuses of policies of the cluster as the controller would write them, by name, and what could not be read;
-/// a policy whose check broke off has none.
+/// Returns the statuses as the controller would write them, by name, and the data that could not be read. A policy
+/// whose check panics has no status.
 ///
 /// # Errors
-/// If the cluster cannot be asked at all.
-pub(super) async fn judge(
+/// Returns an error if the cluster cannot be reached.
+pub(super) async fn compute(
     connected: &Connected,
     policies: impl Iterator<Item = Value>,
 ) -> Result<(BTreeMap<String, DesiredStatus>, Vec<Gap>), CliError> {
@@ -34,8 +34,8 @@ pub(super) async fn judge(
         if let (Some(name), Some(status)) =
             (policy.name(), check::policy::status(&policy.value, &known))
         {
-            judged.insert(name.to_owned(), status);
+            statuses.insert(name.to_owned(), status);
         }
     }
-    Ok((judged, asked.gaps))
+    Ok((statuses, asked.gaps))
 }

@@ -1,7 +1,7 @@
-//! Changes of policies in a cluster, one batch after another, for as long as somebody looks.
+//! Watches policies of a cluster, and returns changes in batches.
 //!
-//! A watch that ends or breaks off is begun again behind a list, whose differences from what is known are changes
-//! too: nothing is missed, and nothing is told twice.
+//! A watch that ends or fails is resumed with a list. Differences from the known policies are returned as changes, so
+//! that no change is lost or repeated.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,19 +18,19 @@ use super::live::Selection;
 use super::live::objects::{self, Kind, Listed};
 use crate::cluster::error::Error;
 
-/// After how many seconds the API server ends a watch.
+/// The duration of a watch in seconds, after which the API server ends it.
 const WATCH_SECONDS: u32 = 240;
 
-/// The pause after the first failure, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// The delay after the first failure, and the maximum delay.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// A change of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// It is new, or other than before.
-    Put(Value),
-    /// The policy of that name is gone.
-    Gone(String),
+    /// The policy was created or modified.
+    Updated(Value),
+    /// The policy with this name was deleted.
+    Deleted(String),
 }
 
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + Send>>;
@@ -39,16 +39,16 @@ type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<DynamicObject>, kube::
 pub(super) struct Watch<'a> {
     connected: &'a Connected,
     selection: &'a Selection,
-    /// Where the next watch begins; nothing where a list is needed first.
+    /// The resource version for the next watch; `None` if a list is needed first.
     version: Option<String>,
     events: Option<Events>,
-    /// The resource version of each policy that was told.
+    /// The resource version of each reported policy.
     known: BTreeMap<String, String>,
     n_failures: u32,
 }
 
 impl<'a> Watch<'a> {
-    /// A watch that begins where `listed` ended; where that is no list, with one.
+    /// Creates a watch that continues from `listed`. If it has no resource version, the watch begins with a list.
     pub(super) fn new(connected: &'a Connected, selection: &'a Selection, listed: &Listed) -> Self {
         let known = listed.items.iter();
         let known = known.map(|it| (objects::name(it).to_owned(), version_of(it).to_owned()));
@@ -62,10 +62,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The next changes, once there are some. Of a failure `err` is told; it is tried again.
+    /// Waits for the next changes. Failures are retried, and repeated ones are written to `err`.
     ///
     /// # Errors
-    /// If the API server refuses.
+    /// Returns an error if the API server rejects the request.
     pub(super) async fn next(&mut self, err: &mut dyn Write) -> Result<Vec<Change>, CliError> {
         loop {
             let outcome = self.attempt().await;
@@ -84,24 +84,21 @@ impl<'a> Watch<'a> {
             {
                 return Err(self.connected.explain(&error, None));
             }
-            // A version that is too old, or a connection that was closed, is no news.
-            let pause = PAUSES
+            // An expired resource version or a closed connection is expected, and not reported.
+            let backoff = BACKOFF
                 .0
                 .saturating_mul(1 << self.n_failures.min(10))
-                .min(PAUSES.1);
+                .min(BACKOFF.1);
             self.n_failures = self.n_failures.saturating_add(1);
             if self.n_failures == 2 {
                 let reason = super::connection::one_line(&error.to_string());
-                let _ = writeln!(
-                    err,
-                    "warning: changes cannot be watched now, and are awaited: {reason}"
-                );
+                let _ = writeln!(err, "warning: cannot watch policies, retrying: {reason}");
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(backoff).await;
         }
     }
 
-    /// One step: a list, the begin of a watch, or an event.
+    /// Performs one step: a list, the start of a watch, or an event.
     async fn attempt(&mut self) -> Result<Vec<Change>, Error> {
         let Some(version) = self.version.clone() else {
             let listed = objects::list(
@@ -129,12 +126,12 @@ impl<'a> Watch<'a> {
         };
         let changes = match event {
             WatchEvent::Added(policy) | WatchEvent::Modified(policy) => {
-                self.put(Kind::Policy.json(policy)?)
+                self.updated(Kind::Policy.json(policy)?)
             }
             WatchEvent::Deleted(policy) => {
                 let policy = Kind::Policy.json(policy)?;
                 self.version = Some(version_of(&policy).to_owned());
-                self.gone(objects::name(&policy).to_owned())
+                self.deleted(objects::name(&policy).to_owned())
             }
             WatchEvent::Bookmark(bookmark) => {
                 self.version = Some(bookmark.metadata.resource_version);
@@ -145,44 +142,44 @@ impl<'a> Watch<'a> {
         Ok(changes.into_iter().collect())
     }
 
-    fn is_asked_for(&self, name: &str) -> bool {
+    fn is_selected(&self, name: &str) -> bool {
         let names = &self.selection.names;
         names.is_empty() || names.iter().any(|asked| asked == name)
     }
 
-    fn put(&mut self, policy: Value) -> Option<Change> {
+    fn updated(&mut self, policy: Value) -> Option<Change> {
         let version = version_of(&policy).to_owned();
-        let is_news = self.note(objects::name(&policy).to_owned(), &version);
+        let is_changed = self.record_version(objects::name(&policy).to_owned(), &version);
         self.version = Some(version);
-        is_news.then_some(Change::Put(policy))
+        is_changed.then_some(Change::Updated(policy))
     }
 
-    /// Notes the version of a policy; the answer is false where it is known, or nobody asked for the policy.
-    fn note(&mut self, name: String, version: &str) -> bool {
-        self.is_asked_for(&name) && {
+    /// Records the version of a policy. Returns true if the policy is selected and the version is new.
+    fn record_version(&mut self, name: String, version: &str) -> bool {
+        self.is_selected(&name) && {
             let before = self.known.insert(name, version.to_owned());
             before.as_deref() != Some(version)
         }
     }
 
-    fn gone(&mut self, name: String) -> Option<Change> {
+    fn deleted(&mut self, name: String) -> Option<Change> {
         self.known.remove(&name);
-        self.is_asked_for(&name).then_some(Change::Gone(name))
+        self.is_selected(&name).then_some(Change::Deleted(name))
     }
 
-    /// The changes that a list tells.
+    /// Returns the differences between a list and the known policies.
     fn differences(&mut self, items: Vec<Value>) -> Vec<Change> {
-        let mut gone = self.known.clone();
+        let mut deleted = self.known.clone();
         for policy in &items {
-            gone.remove(objects::name(policy));
+            deleted.remove(objects::name(policy));
         }
-        let mut changes: Vec<_> = gone
+        let mut changes: Vec<_> = deleted
             .into_keys()
-            .filter_map(|name| self.gone(name))
+            .filter_map(|name| self.deleted(name))
             .collect();
         for policy in items {
-            if self.note(objects::name(&policy).to_owned(), version_of(&policy)) {
-                changes.push(Change::Put(policy));
+            if self.record_version(objects::name(&policy).to_owned(), version_of(&policy)) {
+                changes.push(Change::Updated(policy));
             }
         }
         changes
@@ -194,7 +191,7 @@ fn version_of(object: &Value) -> &str {
     version.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits until the person, or what runs the program, wants it to end.
+/// Waits for a signal to terminate.
 pub(super) async fn interrupted() {
     #[cfg(unix)]
     {
@@ -214,7 +211,7 @@ pub(super) async fn interrupted() {
     }
     #[cfg(not(unix))]
     {
-        // An error of it is that the signal cannot be caught; it ends the program then.
+        // If the signal cannot be caught, it terminates the process.
         let _ = tokio::signal::ctrl_c().await;
     }
 }
