@@ -1,11 +1,11 @@
-//! The arenas of the GNU allocator.
+//! Limit on the arenas of the GNU allocator.
 
 use std::env;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// The variable that glibc reads at the start of a process (`mallopt(3)`, `M_ARENA_MAX`).
+/// The environment variable that glibc reads at process start (`mallopt(3)`, `M_ARENA_MAX`).
 const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
 
 /// Restarts the program in this process with at most two arenas, unless the environment sets their number.
@@ -17,7 +17,7 @@ const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
 ///
 /// # Errors
 ///
-/// If the program cannot be restarted. This process continues.
+/// Returns an error if the program cannot be restarted. The process continues in that case.
 pub(crate) fn limit() -> io::Result<()> {
     if !cfg!(target_env = "gnu") || env::var_os(MAX_ARENAS).is_some() {
         return Ok(());

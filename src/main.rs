@@ -1,4 +1,4 @@
-//! The controller: reads its arguments, wires the parts together, and runs until it is told to stop.
+//! The controller binary: parses the arguments, builds the components, and runs until it receives SIGTERM or SIGINT.
 
 mod arenas;
 
@@ -15,16 +15,16 @@ use vap_status_controller::probe::self_test;
 use vap_status_controller::server::{self, Check, Endpoints, Health};
 use vap_status_controller::telemetry::{Metrics, logging};
 
-/// The exit status where only a person can mend what is wrong.
+/// The exit status for an error that only the user can fix.
 const WRONG_USE: u8 = 2;
 
-/// The exit status where a new process will do better.
+/// The exit status for an error that a restart may fix.
 const BROKEN_OFF: u8 = 1;
 
-/// Enough for the tasks; the work that takes time runs on threads of its own.
+/// Enough for the asynchronous tasks. Long computations run on the blocking thread pool.
 const WORKER_THREADS: usize = 2;
 
-/// The stack of each thread; only what is used of it takes memory.
+/// The stack size of each thread. Only the used part occupies memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 fn main() -> ExitCode {
@@ -49,19 +49,19 @@ fn main() -> ExitCode {
         Err(error) => return wrong_use(&format!("cannot start threads: {error}")),
     };
     let outcome = runtime.block_on(run(arguments));
-    // Dropping it would wait for the checks and probes that run, however long they take.
+    // Dropping the runtime would wait for running checks and probes, however long they take.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Use(text)) => wrong_use(&text),
         Err(Failure::Stopped(reason)) => {
-            tracing::error!(%reason, "cannot go on, ending so as to be started again");
+            tracing::error!(%reason, "fatal error, exiting for restart");
             ExitCode::from(BROKEN_OFF)
         }
     }
 }
 
-/// `clear`: what could not be cleared is for a person to look at.
+/// Runs `clear`. The exit status is 1 if a status could not be cleared.
 fn clear(arguments: &ClearArguments) -> ExitCode {
     match clear::run(
         arguments.options(),
@@ -74,12 +74,12 @@ fn clear(arguments: &ClearArguments) -> ExitCode {
     }
 }
 
-/// Why the process ends before it is told to.
+/// The reason why the process ends without a signal.
 #[derive(Debug)]
 enum Failure {
-    /// A person has to do something.
+    /// An error that the user must fix.
     Use(String),
-    /// A new process will do better.
+    /// An error that a restart may fix.
     Stopped(String),
 }
 
@@ -89,10 +89,10 @@ impl From<String> for Failure {
     }
 }
 
-/// One line that says what to do, whatever is logged.
+/// Prints a one-line error, independently of the log settings.
 #[expect(
     clippy::print_stderr,
-    reason = "logging may be what could not be started"
+    reason = "logging may have failed to start"
 )]
 fn wrong_use(text: &str) -> ExitCode {
     eprintln!("vap-status-controller: {text}");
@@ -123,7 +123,7 @@ async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
         problem: self_test::run().err(),
     };
     if let Some(problem) = &evaluator.problem {
-        tracing::error!(%problem, "this build is broken; it never becomes ready");
+        tracing::error!(%problem, "the self-test of the CEL evaluator failed, so this build never becomes ready; use another release");
     }
     let checks = move || {
         let facts = readiness().into_iter().map(check);
@@ -165,7 +165,7 @@ async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
     tokio::select! {
         outcome = controller.run(stop) => outcome.map_err(Failure::Stopped)?,
         _ = servers.join_next() => {
-            let reason = "the health server ended, which it never should".to_owned();
+            let reason = "the health server ended unexpectedly".to_owned();
             return Err(Failure::Stopped(reason));
         }
     }
@@ -173,9 +173,9 @@ async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends on the first SIGTERM or SIGINT.
+/// Returns a future that completes at the first SIGTERM or SIGINT.
 fn stop_signal() -> Result<impl Future<Output = ()>, String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen to signals: {error}"));
+    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
     let (mut terminate, mut interrupt) = (
         listen(SignalKind::terminate())?,
         listen(SignalKind::interrupt())?,
@@ -185,6 +185,6 @@ fn stop_signal() -> Result<impl Future<Output = ()>, String> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("told to stop");
+        tracing::info!("received a termination signal, stopping");
     })
 }

@@ -1,4 +1,4 @@
-//! The command line of the controller; each option can be given by an environment variable as well.
+//! The command line of the controller. Each option can also be set by an environment variable.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::status::lease;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
 
-/// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable.
+/// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable
 #[derive(Debug, Parser)]
 #[command(name = "vap-status-controller", version, max_term_width = 100)]
 pub struct Arguments {
@@ -33,27 +33,27 @@ pub struct Arguments {
 pub enum Command {
     /// Watch policies and keep their statuses up to date
     Run(Box<RunArguments>),
-    /// Remove what was written to the statuses of all policies and probes, before uninstalling
+    /// Remove the controller's fields from the statuses of all policies and probes, before uninstalling
     ///
-    /// Stop the controller first: it would write again, and nothing is removed while the Lease tells that one runs.
-    /// What others wrote stays, also what kube-controller-manager says as well. The exit status is 1 where something
-    /// could not be removed.
+    /// Stop the controller first: it would write the fields again, and nothing is removed while the Lease shows a
+    /// running controller. Fields of other owners remain, also if kube-controller-manager has set the same value. The
+    /// exit status is 1 if a status could not be cleared.
     Clear(ClearArguments),
 }
 
-/// The options of `clear`.
+/// Options of `clear`.
 #[derive(Args, Clone, Debug)]
 pub struct ClearArguments {
-    /// Remove it even though a controller may run
+    /// Remove the fields even if a controller may be running
     #[arg(long)]
     pub force: bool,
 
-    /// The Lease of the controller.
+    /// The Lease of the controller
     #[command(flatten)]
     pub lease: LeaseArguments,
 }
 
-/// The options that name the Lease.
+/// Options of the Lease.
 #[derive(Args, Clone, Debug)]
 pub struct LeaseArguments {
     /// Name of the Lease
@@ -65,13 +65,13 @@ pub struct LeaseArguments {
     )]
     pub lease_name: String,
 
-    /// Namespace of the Lease; that of the pod (`POD_NAMESPACE`), or else vap-status-system
+    /// Namespace of the Lease; the default is that of the pod (`POD_NAMESPACE`), or else vap-status-system
     #[arg(long, env = "VAP_LEASE_NAMESPACE", value_name = "NAMESPACE")]
     pub lease_namespace: Option<String>,
 }
 
 impl LeaseArguments {
-    /// The namespace of the Lease.
+    /// Returns the namespace of the Lease.
     fn namespace(&self) -> String {
         let of_pod = || {
             std::env::var("POD_NAMESPACE")
@@ -84,7 +84,7 @@ impl LeaseArguments {
 }
 
 impl ClearArguments {
-    /// Returns the options of `clear`: the objects to clear, and the controller to clear beside.
+    /// Returns the settings of `clear`.
     #[must_use]
     pub fn options(&self) -> clear::Options {
         clear::Options {
@@ -95,7 +95,7 @@ impl ClearArguments {
     }
 }
 
-/// The options of `run`.
+/// Options of `run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArguments {
     /// Address of /livez, /readyz and /metrics
@@ -107,11 +107,11 @@ pub struct RunArguments {
     )]
     pub listen: SocketAddr,
 
-    /// Address of /metrics, where it is to be another; it is then no longer at the other one
+    /// Separate address of /metrics, which is then not served at --listen
     #[arg(long, env = "VAP_METRICS_LISTEN", value_name = "ADDRESS")]
     pub metrics_listen: Option<SocketAddr>,
 
-    /// Conditions that make Ready False when they are, separated by commas
+    /// Conditions that make Ready False if they are False, separated by commas
     #[arg(
         long,
         env = "VAP_READY_REQUIRES",
@@ -122,21 +122,22 @@ pub struct RunArguments {
     )]
     pub ready_requires: Vec<ConditionType>,
 
-    /// Answers of the type checker: ours, or those of Kubernetes' own controller with its quirks
+    /// Semantics of the type checker: those of this controller, or those of kube-controller-manager including its
+    /// quirks
     #[arg(long, env = "VAP_PROFILE", value_enum, default_value_t)]
     pub profile: ProfileArgument,
 
-    /// How often to ask what the API server serves; changes of CRDs are seen at once
+    /// Interval of discovery; changes of CRDs are seen at once
     #[arg(long, env = "VAP_REFRESH_INTERVAL", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub refresh_interval: Duration,
 
-    /// How long a watch lasts until it is taken up anew, which shows connections that died unnoticed
+    /// How long a watch request lasts before it is renewed, which detects connections that died unnoticed
     #[arg(long, env = "VAP_WATCH_TIMEOUT", value_parser = duration::parse, default_value = "60s",
           value_name = "DURATION")]
     pub watch_timeout: Duration,
 
-    /// Policies to leave alone, by name, separated by commas; `*` stands for any text
+    /// Policies to exclude, by name, separated by commas; `*` matches any text
     #[arg(
         long,
         env = "VAP_EXCLUDE_NAMES",
@@ -145,11 +146,12 @@ pub struct RunArguments {
     )]
     pub exclude_names: Vec<NamePattern>,
 
-    /// Policies to leave alone, by a label selector such as `vendor in (a,b)`
+    /// Policies to exclude, by a label selector such as `vendor in (a,b)`
     #[arg(long, env = "VAP_EXCLUDE_SELECTOR", value_name = "SELECTOR")]
     pub exclude_selector: Option<LabelPattern>,
 
-    /// Resources to follow besides ValidatingAdmissionPolicies, separated by commas; each needs the role of its name
+    /// Resources to watch in addition to ValidatingAdmissionPolicies, separated by commas; each needs the role of its
+    /// name
     #[arg(
         long,
         env = "VAP_FOLLOW",
@@ -159,12 +161,12 @@ pub struct RunArguments {
     )]
     pub follow: Vec<SubjectKind>,
 
-    /// How many statuses to write at once
+    /// How many statuses to write concurrently
     #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
 
-    /// How long to wait for an API server that does not answer when starting
+    /// How long to wait at startup for an API server that does not respond
     #[arg(long, env = "VAP_STARTUP_TIMEOUT", value_parser = duration::parse, default_value = "60s",
           value_name = "DURATION")]
     pub startup_timeout: Duration,
@@ -173,21 +175,21 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_LEADER_ELECT")]
     pub leader_elect: bool,
 
-    /// The Lease.
+    /// The Lease
     #[command(flatten)]
     pub lease: LeaseArguments,
 
-    /// How long the others leave the Lease alone after it was renewed
+    /// How long other replicas wait after the last renewal before they acquire the Lease
     #[arg(long, env = "VAP_LEASE_DURATION", value_parser = duration::parse, default_value = "15s",
           value_name = "DURATION")]
     pub lease_duration: Duration,
 
-    /// How long the leader tries to renew the Lease before it gives up and ends
+    /// How long the leader tries to renew the Lease before it releases it and exits
     #[arg(long, env = "VAP_RENEW_DEADLINE", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub renew_deadline: Duration,
 
-    /// How often the leader renews the Lease
+    /// Interval at which the leader renews the Lease
     #[arg(long, env = "VAP_RETRY_PERIOD", value_parser = duration::parse, default_value = "2s",
           value_name = "DURATION")]
     pub retry_period: Duration,
@@ -202,18 +204,18 @@ pub struct RunArguments {
     pub log_filter: String,
 }
 
-/// The profiles of the type checker.
+/// Profiles of the type checker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProfileArgument {
-    /// Every expression and every kind, and no warning of what evaluates without error
+    /// Checks every expression and every kind; does not warn about expressions that never fail at runtime
     #[default]
     Truthful,
-    /// Those of kube-controller-manager
+    /// Warnings of kube-controller-manager
     Upstream,
 }
 
 impl RunArguments {
-    /// How the controller is to work.
+    /// Returns the settings of the controller.
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings {
@@ -232,10 +234,10 @@ impl RunArguments {
 }
 
 impl RunArguments {
-    /// The election to take part in under the name `identity`, if any.
+    /// Returns the leader election of the instance `identity`, if enabled.
     ///
     /// # Errors
-    /// A sentence that says what to do, where its times let two lead at once.
+    /// Returns an error message if the durations would allow two leaders at once.
     pub fn election(&self, identity: String) -> Result<Option<Election>, String> {
         let timing = Timing {
             lease_duration: self.lease_duration,
@@ -252,7 +254,6 @@ impl RunArguments {
     }
 }
 
-/// The conditions that `Ready` may require: all but itself.
 /// Returns a parser of the kinds that the controller watches on request.
 fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
     let values =
@@ -266,18 +267,19 @@ const fn help(kind: SubjectKind) -> &'static str {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy => "",
         SubjectKind::MutatingAdmissionPolicy => {
-            "`MutatingAdmissionPolicies`, where the cluster serves them"
+            "`MutatingAdmissionPolicies`, if the cluster serves them"
         }
         SubjectKind::ValidatingWebhookConfiguration => {
             "`ValidatingWebhookConfigurations`: the match conditions and rules of webhooks"
         }
-        SubjectKind::MutatingWebhookConfiguration => "`MutatingWebhookConfigurations`, likewise",
+        SubjectKind::MutatingWebhookConfiguration => "`MutatingWebhookConfigurations`: the match conditions and rules of webhooks",
         SubjectKind::CustomResourceDefinition => {
-            "`CustomResourceDefinitions` with validation rules: these rules"
+            "`CustomResourceDefinitions`: their validation rules"
         }
     }
 }
 
+/// Parses a condition that `Ready` may require: any condition except `Ready`.
 fn required_condition(name: &str) -> Result<ConditionType, String> {
     let may_count = || {
         ConditionType::ALL
@@ -310,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn arguments_definition_is_valid() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn defaults_are_those_of_the_contract() {
+    fn arguments_defaults() {
         let settings = run(&[]).unwrap().settings();
         assert_eq!(settings.profile, Profile::Truthful);
         assert_eq!(settings.refresh_interval, Duration::from_secs(10));
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_a_list() {
+    fn ready_requires_parses_list() {
         let run = run(&[
             "--ready-requires",
             "Compiled,ParamsResolved",
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_sentences() {
+    fn arguments_invalid_values_fail() {
         for (options, text) in [
             (
                 ["--ready-requires", "Ready"],
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_units() {
+    fn durations_need_units() {
         for (text, millis) in [("500ms", 500), ("10s", 10_000), ("2m", 120_000)] {
             assert_eq!(duration::parse(text), Ok(Duration::from_millis(millis)));
         }

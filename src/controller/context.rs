@@ -41,32 +41,32 @@ use crate::telemetry::Metrics;
 pub struct Settings {
     /// The profile of the type checker.
     pub profile: Profile,
-    /// The conditions that count for `Ready`.
+    /// The conditions that `Ready` requires.
     pub ready_requires: BTreeSet<ConditionType>,
     /// The interval of polls of discovery, in addition to those after a change of a CRD.
     pub refresh_interval: Duration,
     /// The policies that are excluded.
     pub exclusion: Exclusion,
-    /// How many statuses are written at once.
+    /// The number of concurrent status writes.
     pub concurrency: usize,
-    /// Kinds that are watched besides ValidatingAdmissionPolicies.
+    /// The kinds that are watched in addition to ValidatingAdmissionPolicies.
     pub followed: BTreeSet<SubjectKind>,
-    /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
+    /// How long one watch request lasts. A dead connection is detected some seconds later.
     pub watch_timeout: Duration,
 }
 
-/// Facts that must be known before the first status is computed.
+/// Initial lists that must complete before the first status is computed.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and any may come first"
+    reason = "the lists are independent and complete in any order"
 )]
 struct Known {
     snapshot: bool,
     policies: bool,
-    /// The bindings, or that we may not read them.
+    /// True if the bindings are listed, or the controller has no permission to read them.
     bindings: bool,
-    /// The probes, or that there are none or that we may not read them.
+    /// True if the probes are listed, do not exist, or the controller has no permission to read them.
     probes: bool,
 }
 
@@ -93,10 +93,10 @@ pub(crate) struct Context {
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     pub(crate) leadership: Leadership,
-    /// The clock; a test sets its own.
+    /// The clock, which tests replace.
     pub(crate) now: fn() -> Timestamp,
     snapshot: RwLock<Arc<ClusterSnapshot>>,
-    /// Knowledge gathered so far.
+    /// The initial lists that are complete.
     known: watch::Sender<Known>,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// Creates a context without any facts.
+    /// Creates a context without any cluster state.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
@@ -143,12 +143,12 @@ impl Context {
         }
     }
 
-    /// The policies of the cluster.
+    /// Returns the API of the policies of the cluster.
     pub(crate) fn policies(&self) -> Api<ValidatingAdmissionPolicy> {
         Api::all(self.client.clone())
     }
 
-    /// The latest snapshot of the cluster.
+    /// Returns the latest snapshot of the cluster.
     pub(crate) fn snapshot(&self) -> Arc<ClusterSnapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -162,12 +162,12 @@ impl Context {
         self.known.send_modify(|known| known.snapshot = true);
     }
 
-    /// Notifies of new snapshots of the cluster, among other things.
+    /// Returns a receiver that is notified of new snapshots and of completed lists.
     pub(crate) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()
     }
 
-    /// Reports whether the cluster serves probes; `None` before the first snapshot.
+    /// Returns true if the cluster serves probes. `None` before the first snapshot.
     pub(crate) fn serves_probes(&self) -> Option<bool> {
         let gvr = Gvr::new(
             PolicyProbe::group(&()),
@@ -178,28 +178,28 @@ impl Context {
             .then(|| self.snapshot().mapper.resource(&gvr).is_some())
     }
 
-    /// Reports whether it is known what the cluster serves.
+    /// Returns true if discovery has completed once.
     pub(crate) fn has_snapshot(&self) -> bool {
         self.known.borrow().snapshot
     }
 
-    /// Records a fact, and notifies only if it is new, as a task that waits for changes may record it again.
+    /// Records a fact. Notifies only if it is new, since a task that waits for changes may record it again.
     fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
         self.known
             .send_if_modified(|known| !std::mem::replace(fact(known), true));
     }
 
-    /// Notes that all policies are known.
+    /// Records that all policies are listed.
     pub(crate) fn set_policies_listed(&self) {
         self.note(|known| &mut known.policies);
     }
 
-    /// Notes that all bindings are known, or that we may not read them.
+    /// Records that all bindings are listed, or that the controller has no permission to read them.
     pub(crate) fn set_bindings_listed(&self) {
         self.note(|known| &mut known.bindings);
     }
 
-    /// Notes that all probes are known, or that we may not read them.
+    /// Records that all probes are listed, or that the controller has no permission to read them.
     pub(crate) fn set_probes_listed(&self) {
         self.note(|known| &mut known.probes);
     }
@@ -209,7 +209,8 @@ impl Context {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Queues all subjects of opt-in kinds, including deleted ones with an object of ours, and those that probes name.
+    /// Queues all subjects of opt-in kinds, including deleted ones with an object that we own, and those that probes
+    /// name.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.of(id.kind).is_some()));

@@ -1,4 +1,4 @@
-//! Entry points of fuzz targets, which are no part of the API.
+//! Entry points of the fuzz targets. Not part of the API.
 
 use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::policy_index::Bindings;
@@ -36,21 +36,21 @@ pub fn list_probes(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_page::<Probe>(bytes, chunk)
 }
 
-/// Reads a probe, and returns true if its spec can be evaluated; `None` where it is no object.
+/// Parses a probe. Returns true if its spec can be evaluated. `None` if the text is not an object.
 #[must_use]
 pub fn probe(text: &str) -> Option<bool> {
     let probe: Probe = serde_json::from_str(text).ok()?;
     Some(probe.problem.is_none())
 }
 
-/// Reads a policy, and returns true if it has a spec; `None` where it is no policy.
+/// Parses a policy. Returns true if it has a spec. `None` if the text is not a policy.
 #[must_use]
 pub fn policy(text: &str) -> Option<bool> {
     let WirePolicy(policy) = serde_json::from_str(text).ok()?;
     Some(policy.spec.is_some())
 }
 
-/// Reads and stores a binding, and reads an object of each kind of `--follow`.
+/// Parses and stores a binding, and parses an object of each kind of `--follow`.
 pub fn other_kinds(text: &str) {
     if let Ok(binding) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);

@@ -59,7 +59,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller that talks through `client`.
+    /// Creates a controller that uses `client`.
     #[must_use]
     pub fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         Self {
@@ -68,14 +68,14 @@ impl Controller {
         }
     }
 
-    /// The same one, which writes only while it is elected. Without an election it always does.
+    /// Sets the leader election. Without an election, the controller always writes.
     #[must_use]
     pub fn elected(mut self, election: Option<Election>) -> Self {
         self.election = election;
         self
     }
 
-    /// Returns the readiness checks, evaluated at each call: that it knows the cluster, and that it
+    /// Returns the readiness checks, evaluated at each call: that the cluster state is known, and that this instance
     /// could lead.
     pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
         let readiness = self.context.readiness.clone();
@@ -90,7 +90,7 @@ impl Controller {
         }
     }
 
-    /// Brings what is measured at the moment of asking up to date.
+    /// Returns a function that updates the metrics that are measured at each scrape.
     pub fn measure(&self) -> impl Fn() + use<> {
         let context = Arc::clone(&self.context);
         move || {
@@ -100,22 +100,22 @@ impl Controller {
         }
     }
 
-    /// Reports whether its tasks make progress.
+    /// Returns the supervisor, which checks that the tasks make progress.
     #[must_use]
     pub fn supervisor(&self) -> Supervisor {
         self.context.supervisor.clone()
     }
 
-    /// Runs until `stop`, ends the writes that were begun, and gives up the Lease.
+    /// Runs until `stop` completes, then finishes the writes in progress and releases the Lease.
     ///
     /// # Errors
-    /// The reason why it cannot go on: a task that must not end did or panicked, or the Lease was lost. The process
-    /// is to end at once: what was begun must not be ended.
+    /// Returns the reason if the controller cannot continue: a task ended unexpectedly or panicked, or the Lease was
+    /// lost. The process must then exit at once, without finishing the writes in progress.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let (signals, received) = mpsc::unbounded_channel();
         let context = self.context;
         let supervisor = context.supervisor.clone();
-        // Stands by from here on, before anything could be written.
+        // This instance is a standby from here on, before it can write.
         let elector = self
             .election
             .map(|election| Elector::new(Arc::clone(&context), election));
@@ -158,7 +158,7 @@ impl Controller {
             if n_unfinished > 0 {
                 tracing::info!(
                     policies = n_unfinished,
-                    "stopping with unfinished evaluations of probes; the next leader starts them anew"
+                    "stopping before all probes are evaluated; the next leader evaluates them again"
                 );
             }
             reconcile::events::end(&context).await;
@@ -171,12 +171,12 @@ impl Controller {
             outcome = writing => outcome?,
         }
         release.send_replace(true);
-        // The watches end with the set.
+        // Dropping the set ends the watches.
         elected.await.map_err(|error| error.to_string())?
     }
 }
 
-/// Takes part in the election until the Lease is to be given up.
+/// Takes part in the election until the Lease is to be released.
 async fn elect(
     elector: Option<Elector>,
     supervisor: Supervisor,
@@ -194,7 +194,7 @@ async fn elect(
     }
 }
 
-/// Waits for the end of `work`, or until a task is lost.
+/// Waits until `work` completes or a task exits.
 async fn until_task_exit(
     supervisor: &Supervisor,
     work: impl Future<Output = Option<()>>,
@@ -209,7 +209,7 @@ async fn until_task_exit(
     }
 }
 
-/// The tasks that run as long as the controller does.
+/// The tasks that run as long as the controller.
 struct Tasks<'a> {
     supervisor: &'a Supervisor,
     tasks: JoinSet<()>,
@@ -235,7 +235,7 @@ mod supervision {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_is_lost_ends_the_run_with_its_reason() {
+    async fn until_task_exit_panic_returns_reason() {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let mut tasks = Tasks::new(&supervisor);
         tasks.spawn("watch-crds", async {
@@ -250,7 +250,7 @@ mod supervision {
     }
 
     #[tokio::test]
-    async fn workers_that_panic_end_the_run() {
+    async fn until_task_exit_worker_panic_returns_reason() {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async { panic!("hostile") });
         assert_eq!(

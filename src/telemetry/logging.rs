@@ -1,4 +1,4 @@
-//! Logs: text for people, JSON for collectors, on standard error.
+//! Logs on standard error: human-readable text, or JSON for log collectors.
 
 use std::panic;
 
@@ -6,32 +6,32 @@ use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Human-readable lines
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line
     Json,
 }
 
-/// Log filter unless another one is given.
+/// Default log filter.
 ///
-/// The client and its watcher report each failed attempt; the controller says the same once, with what
-/// to do about it.
+/// Excludes the client and its watcher, which log each failed attempt. The controller logs such a failure once, with a
+/// hint.
 pub const DEFAULT_FILTER: &str = "info,kube_client=off,tower=off";
 
 /// Starts logging.
 ///
-/// `filter` is a list of directives (`info,kube_client=debug`). Panics are logged as errors from then
-/// on, with the place where they happened.
+/// `filter` is a list of directives (`info,kube_client=debug`). From then on, panics are logged as errors with their
+/// source location.
 ///
 /// # Errors
-/// A directive that cannot be read, as a sentence; or logging was started before.
+/// Returns an error message if a directive cannot be parsed, or if logging was started before.
 pub fn init(format: LogFormat, filter: &str) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter)
-        .map_err(|error| format!("cannot read the log filter `{filter}`: {error}"))?;
+        .map_err(|error| format!("invalid log filter `{filter}`: {error}"))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
@@ -55,10 +55,10 @@ fn log_panic(info: &panic::PanicHookInfo<'_>) {
         .location()
         .map_or_else(|| "unknown".to_owned(), ToString::to_string);
     let message = panic_message(info.payload());
-    tracing::error!(place, message, "panic, please report it");
+    tracing::error!(place, message, "panic, which is a bug; please report it");
 }
 
-/// The text of a panic.
+/// Returns the message of a panic.
 #[must_use]
 pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     payload
@@ -73,21 +73,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_filter_is_valid() {
+    fn default_filter_parses() {
         assert!(EnvFilter::try_new(DEFAULT_FILTER).is_ok());
     }
 
     #[test]
-    fn a_bad_filter_is_a_sentence() {
+    fn init_invalid_filter_fails() {
         let error = init(LogFormat::Text, "info,=,").unwrap_err();
         assert!(
-            error.starts_with("cannot read the log filter `info,=,`: "),
+            error.starts_with("invalid log filter `info,=,`: "),
             "{error}"
         );
     }
 
     #[test]
-    fn panics_have_messages() {
+    fn panic_message_of_str_string_and_other() {
         let payload = std::panic::catch_unwind(|| std::panic::panic_any("a")).unwrap_err();
         assert_eq!(panic_message(&*payload), "a");
         let payload = std::panic::catch_unwind(|| panic!("{}", 1)).unwrap_err();

@@ -1,6 +1,6 @@
 //! Telemetry of the process: metrics and logs.
 //!
-//! Knows names, labels and formats, and nothing of policies, clusters or servers.
+//! Metrics and logs do not depend on policies, clusters or servers.
 
 pub mod logging;
 pub mod metrics;

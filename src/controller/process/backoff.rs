@@ -6,20 +6,20 @@ use tokio::time::Instant;
 
 use super::readiness::Readiness;
 
-/// The pause after the first failure, and the longest.
+/// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// How long nothing must have failed for the next failure to be a first one.
+/// Time without a failure after which the backoff starts over.
 const RESET_AFTER: Duration = Duration::from_secs(10);
 
-/// The least time between two attempts, although the API server was found to answer in between.
+/// The minimum time between two attempts, even if another source has recovered.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The pauses of one watch.
+/// The backoff state of one watch.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     pause: Duration,
-    /// When the last pause ended.
+    /// The time at which the last backoff ended.
     rested: Option<Instant>,
 }
 
@@ -33,8 +33,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Rests after a failure, longer each time, but not longer than until another source of facts is
-    /// found to work again.
+    /// Waits after a failure, longer each time. The wait ends early if another source recovers.
     pub(crate) async fn rest(&mut self, readiness: &Readiness) {
         let is_first = self
             .rested
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_and_begin_anew_after_a_quiet_time() {
+    async fn rest_grows_and_resets_after_quiet_time() {
         let (mut backoff, readiness) = (Backoff::default(), Readiness::default());
         for expect in [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000] {
             let pause = rest(&mut backoff, &readiness).await;
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_recovery_elsewhere_ends_a_long_pause() {
+    async fn rest_ends_early_if_another_source_recovers() {
         let (mut backoff, readiness) = (Backoff::default(), Readiness::default());
         for _ in 0..6 {
             rest(&mut backoff, &readiness).await;

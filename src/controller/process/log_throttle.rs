@@ -18,7 +18,7 @@ pub(crate) struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Reports whether to log the message known by `key` now: the first time, and then once a minute.
+    /// Returns true if the message with `key` is to be logged now: the first time, and then once per minute.
     pub(crate) fn is_due(&self, key: &str) -> bool {
         let now = Instant::now();
         let mut last_logged = self.lock();
@@ -30,37 +30,36 @@ impl LogThrottle {
         true
     }
 
-    /// Forgets the message by `key`, as the failure is over; reports whether there was one.
+    /// Forgets the message with `key` because the failure is over. Returns true if it was logged.
     pub(crate) fn end(&self, key: &str) -> bool {
         self.lock().remove(key).is_some()
     }
 
-    /// Logs that `source` cannot be watched, unless that was logged a short while ago.
+    /// Logs that `source` cannot be watched, unless it was logged recently.
     ///
-    /// An API server that does not answer is one failure and not one for each source.
+    /// If the API server is unreachable, one message is logged for all sources.
     pub(crate) fn watch_failed(&self, source: Source, reason: ErrorReason, text: &str) {
         if is_connection_failure(reason) {
             if self.is_due(reason.as_str()) {
-                tracing::warn!("{text}; retrying; similar failures are not logged");
+                tracing::warn!("{text}; retrying; similar failures are not logged for a minute");
             }
         } else if self.is_due(source.as_str()) {
             tracing::warn!("{text}; retrying");
         }
     }
 
-    /// Logs that `source` cannot be watched until somebody grants a permission, unless that was logged a
-    /// short while ago.
+    /// Logs that `source` cannot be watched without a permission, unless it was logged recently.
     pub(crate) fn watch_forbidden(&self, source: Source, text: &str) {
         if self.is_due(&refusal(source)) {
-            tracing::error!("{text}; retrying until then");
+            tracing::error!("{text}; retrying until it is granted");
         }
     }
 
-    /// Logs that `source` is watched again, if it was logged that it is not.
+    /// Logs that `source` is watched again, if its failure was logged.
     pub(crate) fn watch_recovered(&self, source: Source) {
         let of_source = [self.end(source.as_str()), self.end(&refusal(source))];
         if of_source.contains(&true) {
-            tracing::info!(what = source.as_str(), "watch recovered");
+            tracing::info!(source = source.as_str(), "watch recovered");
         }
         let of_connection =
             [ErrorReason::Connection, ErrorReason::Timeout].map(|reason| self.end(reason.as_str()));
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_message_is_logged_once_a_minute() {
+    async fn is_due_same_key_once_per_minute() {
         let log_throttle = LogThrottle::default();
         assert!(log_throttle.is_due("a"));
         assert!(!log_throttle.is_due("a"));

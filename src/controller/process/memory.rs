@@ -1,6 +1,6 @@
-//! Memory limits of the controller, in one place, and the estimate of the memory that a JSON text needs when it is parsed.
+//! Memory limits of the controller, and an estimate of the memory that parsed JSON needs.
 //!
-//! Objects of strangers are stored as text. A text of 7 bytes (`{"b":0}`) needs about 900 bytes as a tree, so that limits
+//! Objects of users are stored as text. A text of 7 bytes (`{"b":0}`) needs about 900 bytes as a tree, so that limits
 //! on text alone do not bound memory. [`unpacked_bytes`] computes the need of a text without building a tree.
 //!
 //! The sum of the limits is in `docs/limits.md`. Change both together.
@@ -25,28 +25,28 @@ pub(crate) const MAX_EVALUATION: usize = 20 * MIB;
 /// The same for evaluations in the quick lane; larger ones go to the slow lane.
 pub(crate) const MAX_QUICK_EVALUATION: usize = 4 * MIB;
 
-/// The most bytes that the probes of one policy may take when they are stored.
+/// The most bytes that the stored probes of one policy may occupy.
 pub(crate) const MAX_PROBES_OF_POLICY: usize = 4 * MIB;
 
-/// The most bytes that all probes may take when they are stored.
+/// The most bytes that all stored probes may occupy.
 pub(crate) const MAX_PROBES: usize = 16 * MIB;
 
-/// Bytes that a stored probe takes besides its text.
+/// Bytes that a stored probe occupies in addition to its text.
 pub(crate) const PROBE_OVERHEAD: usize = KIB;
 
-/// Bytes that the result of a case takes when its texts are short.
+/// Bytes that the result of a case occupies if its strings are short.
 pub(crate) const SHORT_RESULT: usize = 128;
 
-/// The most bytes that the results of all probes may take with whole texts. Further results have short texts.
+/// The most bytes that the results of all probes may occupy with full strings. Further results have short strings.
 pub(crate) const MAX_RESULTS: usize = 6 * MIB;
 
-/// The greatest length of a text of a short result, in bytes.
+/// The maximum length of a string in a short result, in bytes.
 pub(crate) const MAX_SHORT_TEXT: usize = 64;
 
 /// The most bytes of text of the params that are read for one policy.
 pub(crate) const MAX_PARAMS_OF_POLICY: usize = 4 * MIB;
 
-/// The most bytes of text of params that are stored for the next evaluation, of all kinds.
+/// The most bytes of text of params that are cached for the next evaluation, of all kinds.
 pub(crate) const MAX_PARAMS: usize = 8 * MIB;
 
 /// The most bytes of the labels of an object of a paramKind.
@@ -55,7 +55,7 @@ pub(crate) const MAX_PARAM_LABELS: usize = 16 * KIB;
 /// The most bytes of text of the CustomResourceDefinitions that are read for the probes of one policy.
 pub(crate) const MAX_DEFINITIONS_OF_POLICY: usize = 4 * MIB;
 
-/// The most bytes of text of the namespaces that are stored.
+/// The most bytes of text of cached namespaces.
 pub(crate) const MAX_NAMESPACES: usize = 4 * MIB;
 
 /// The most bytes of text of the namespaces that are read for one policy.
@@ -64,13 +64,13 @@ pub(crate) const MAX_NAMESPACES_OF_POLICY: usize = 2 * MIB;
 /// The most memory that one namespace may need when it is parsed, in bytes.
 pub(crate) const MAX_NAMESPACE: usize = 4 * MIB;
 
-/// The most bytes of params and definitions in each lane that are read and not evaluated yet.
+/// The most bytes of params and definitions in each lane that are read and not yet evaluated.
 pub(crate) const MAX_IN_FLIGHT: usize = 4 * MIB;
 
 /// Bytes of text that an object may have in the API server, which limits requests to 3 MiB and etcd to 1.5 MiB.
 pub(crate) const LIKELY_OBJECT_TEXT: usize = 3 * MIB / 2;
 
-/// The most bytes that compiled policies may take that are stored for the probes.
+/// The most bytes that the compiled policies cached for probes may occupy.
 pub(crate) const MAX_ADMISSIONS: usize = 8 * MIB;
 
 /// The longest event of a watch and the longest page of a list, in bytes of text. The API server accepts objects of 3 MiB
@@ -80,7 +80,7 @@ pub(crate) const MAX_WIRE_OBJECT: usize = 16 * MIB;
 /// Bytes of a `serde_json` object and of the evaluator's, without entries.
 const OBJECT: usize = 640 + 64;
 
-/// Up to so many entries a `serde_json` object is one node of a B-tree.
+/// Up to this many entries, a `serde_json` object is one node of a B-tree.
 const NODE_ENTRIES: usize = 11;
 
 /// Bytes of an entry of a larger `serde_json` object: a node of 632 bytes has at least 5 entries, and mostly 7.
@@ -98,18 +98,18 @@ const LIST_ITEM: usize = 32;
 /// Bytes of the evaluator's list without items.
 const LIST: usize = 64;
 
-/// Bytes of a string and of the evaluator's, without their text.
+/// Bytes of a string and of the evaluator's string, without their text.
 const STRING: usize = 32;
 
 /// Returns the bytes that a JSON text needs as a `serde_json::Value` and as a value of the evaluator together.
 ///
-/// The constants are those of 64-bit platforms, measured by the tests of this module. Errors in the text are ignored: a
-/// text that is no JSON needs no more than the result either.
+/// The constants hold for 64-bit platforms and are verified by the tests of this module. Errors in the text are
+/// ignored: parsing invalid JSON needs no more than the result either.
 pub(crate) fn unpacked_bytes(json: &str) -> usize {
     let mut total = 0_usize;
-    // The number of commas in each container that is open.
+    // The number of commas in each open container.
     let mut open: Vec<u32> = Vec::new();
-    // The last byte that is no white space, by which empty containers are known.
+    // The last byte that is not white space, to detect empty containers.
     let mut last = b' ';
     let mut bytes = json.bytes();
     while let Some(byte) = bytes.next() {
@@ -165,12 +165,12 @@ const fn array(n: usize) -> usize {
     LIST + capacity(n).saturating_mul(ITEM) + n.saturating_mul(LIST_ITEM)
 }
 
-/// Returns the capacity of a vector to which `n` items were pushed.
+/// Returns the capacity of a vector after `n` pushes.
 const fn capacity(n: usize) -> usize {
     if n <= 4 { 4 } else { n.next_power_of_two() }
 }
 
-/// Returns a size for messages, such as `91 MiB` or `3.4 MiB`.
+/// Formats a size for messages, such as `91 MiB` or `3.4 MiB`.
 pub(crate) fn mebibytes(n_bytes: usize) -> String {
     let tenths = n_bytes.saturating_mul(10).div_ceil(MIB);
     match (tenths / 10, tenths % 10) {
@@ -180,11 +180,11 @@ pub(crate) fn mebibytes(n_bytes: usize) -> String {
     }
 }
 
-/// Bytes that are in use, counted for all holders of a [`Charge`].
+/// Bytes in use, counted by all holders of a [`Charge`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter(Arc<AtomicUsize>);
 
-/// A share of a [`Meter`], which is given back on drop.
+/// A share of a [`Meter`], which is released on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
     meter: Meter,
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::policy::admission::Object;
 
-    /// Checks that the estimate of `json` is at least the real need, and at most `factor` times that.
+    /// Asserts that the estimate of `json` is at least the real need, and at most `factor` times that.
     #[track_caller]
     fn check(json: &str, factor: usize) {
         let mut kept = None;
@@ -233,7 +233,7 @@ mod tests {
         });
         let real = usize::try_from(measured.bytes_current).unwrap();
         let estimate = unpacked_bytes(json);
-        // An object has some fields of its own.
+        // A constant allowance for the fields of a single object.
         assert!(estimate + 1024 >= real, "{estimate} < {real}");
         assert!(estimate <= factor * real + 1024, "{estimate} >> {real}");
     }
@@ -303,7 +303,7 @@ mod tests {
         check(&format!("{}1{}", "[".repeat(100), "]".repeat(100)), 2);
         check(&format!("[{}]", repeated(5_000, |_| "{}".to_owned())), 3);
         check(&format!("[{}]", repeated(5_000, |_| "[ ]".to_owned())), 3);
-        // Deeper than it can be parsed.
+        // Nested too deeply to be parsed.
         assert!(unpacked_bytes(&"[".repeat(1 << 20)) < MIB);
     }
 
@@ -316,7 +316,7 @@ mod tests {
         assert!(measured.bytes_max < 1024, "{}", measured.bytes_max);
     }
 
-    /// Writes a random value.
+    /// Appends a random value.
     fn value(random: &mut impl FnMut(u64) -> u64, depth: u32, out: &mut String) {
         match random(if depth == 0 { 3 } else { 5 }) {
             0 => write!(out, "{}", random(1 << 40)).unwrap(),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn charge_is_given_back() {
+    fn charge_drop_releases_bytes() {
         let meter = Meter::default();
         let charge = meter.charge(5);
         let other = meter.charge(7);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn mebibytes_are_rounded_up() {
+    fn mebibytes_rounds_up() {
         let table = [
             (16 * MIB, "16 MiB"),
             (MIB + 1, "1.1 MiB"),

@@ -1,8 +1,8 @@
 //! The work queue: the policies to reconcile, each at most once at a time.
 //!
-//! A policy that changes during its reconciliation is reconciled once more afterwards. A failed one returns after a
-//! growing backoff. A policy whose rules match hundreds of kinds by wildcards takes as long as dozens of others,
-//! and has lower priority for a while.
+//! A policy that changes during its reconciliation is reconciled once more afterwards. A failed policy is retried after
+//! a growing backoff. A broad policy, whose wildcard rules match hundreds of kinds, takes as long as dozens of others
+//! and has lower priority for a limited time.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use tokio::time::Instant;
 
 use crate::policy::subject::SubjectId;
 
-/// The pause after the first failure.
+/// The backoff after the first failure.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest pause.
+/// The longest backoff.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many documents a policy needs to be broad.
+/// The number of documents from which on a policy is broad.
 const BROAD: usize = 32;
 
-/// How long broad policies let others go first.
+/// How long a broad policy has lower priority.
 const MAX_YIELD: Duration = Duration::from_secs(2);
 
 /// The queue.
@@ -35,9 +35,9 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<SubjectId>,
-    /// Those that let the others go first. What is not broad any more is passed over.
+    /// Subjects with low priority. Entries that are no longer broad are skipped.
     broad: VecDeque<SubjectId>,
-    /// How many that are not broad are worked on.
+    /// The number of running subjects with normal priority.
     n_running: usize,
     items: HashMap<SubjectId, Item>,
     delayed: BTreeSet<(Instant, SubjectId)>,
@@ -46,35 +46,35 @@ struct State {
 /// The priority of a subject in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Priority {
-    /// Those that came before it.
+    /// Processed in the order of arrival.
     #[default]
     Normal,
-    /// All that are narrow, for a while.
+    /// Processed after the subjects with normal priority, for at most [`MAX_YIELD`].
     Low,
 }
 
-/// State of a subject that waits, is worked on, is delayed or has failed.
+/// State of a subject that is waiting, running, delayed or failed.
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
-    /// How it waits, or has waited if it is worked on.
+    /// The priority with which the subject waits, or waited if it is running.
     priority: Priority,
     is_running: bool,
-    /// True if it is to be worked on again.
+    /// True if the subject changed while it was running.
     again: bool,
     delayed_until: Option<Instant>,
     n_failures: u32,
-    /// Since when it waits.
+    /// The time from which on the subject waits.
     waiting_since: Option<Instant>,
 }
 
 impl Queue {
-    /// Puts a subject in, unless it waits already.
+    /// Queues a subject, unless it is waiting already.
     pub(crate) fn add(&self, id: &SubjectId) {
         self.add_as(id, Priority::Normal);
     }
 
-    /// Puts a subject in that is checked against so many documents, unless it waits already.
+    /// Queues a subject that is checked against `n_documents` documents, unless it is waiting already.
     pub(crate) fn add_of(&self, id: &SubjectId, n_documents: usize) {
         let is_broad = n_documents >= BROAD;
         self.add_as(
@@ -92,8 +92,7 @@ impl Queue {
         self.has_work.notify_one();
     }
 
-    /// The next subject, when there is one. It must be given back to [`Self::done`] or
-    /// [`Self::failed`].
+    /// Waits for the next subject. The caller must pass it to [`Self::done`] or [`Self::failed`] afterwards.
     pub(crate) async fn next(&self) -> SubjectId {
         loop {
             let due = {
@@ -117,15 +116,15 @@ impl Queue {
         }
     }
 
-    /// Ends the work on a subject.
+    /// Marks a subject as done.
     pub(crate) fn done(&self, id: &SubjectId) {
         self.lock().finish(id, 0);
         self.has_work.notify_one();
     }
 
-    /// Ends the work on a subject that has to be tried again, after a pause that grows with each failure.
+    /// Marks a subject as failed. It is retried after a backoff that grows with each failure.
     ///
-    /// `random` spreads the pauses of many that failed together; it is from 0 to 1.
+    /// `random`, from 0 to 1, spreads the retries of subjects that failed together. Returns the backoff.
     pub(crate) fn failed(&self, id: &SubjectId, random: f64) -> Duration {
         let mut state = self.lock();
         let n_failures = state
@@ -141,7 +140,7 @@ impl Queue {
         pause
     }
 
-    /// Ends all pauses: what failed may work now.
+    /// Ends all backoffs, since failed subjects may succeed now.
     pub(crate) fn flush_backoff(&self) {
         let mut state = self.lock();
         while let Some((_, id)) = state.delayed.pop_first() {
@@ -154,23 +153,23 @@ impl Queue {
         self.has_work.notify_one();
     }
 
-    /// How many subjects wait, those after a failure not counted.
+    /// Returns the number of waiting subjects, without those in backoff.
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();
         state.waiting.len() + state.n_broad()
     }
 
-    /// How many subjects wait or are worked on.
+    /// Returns the number of waiting and running subjects.
     pub(crate) fn n_unfinished(&self) -> usize {
         let state = self.lock();
         let unfinished = |item: &&Item| item.is_waiting || item.is_running;
         state.items.values().filter(unfinished).count()
     }
 
-    /// How many subjects wait, and for how many seconds the one that has waited longest has.
+    /// Returns the number of waiting subjects and the age of the oldest in seconds.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Subjects are worked on in the order in which they came, but for the broad ones.
+        // Each of the two queues is in the order of arrival.
         let oldest = [state.waiting.front(), state.first_broad()];
         let oldest = oldest.into_iter().flatten();
         let since = oldest.filter_map(|id| state.items.get(id)?.waiting_since);
@@ -183,7 +182,7 @@ impl Queue {
     }
 }
 
-/// The pause after so many failures in a row: doubled each time, three quarters to five quarters of it.
+/// Returns the backoff after `n_failures` failures in a row: doubled each time, with a jitter of 25 percent.
 fn pause(n_failures: u32, random: f64) -> Duration {
     let doublings = n_failures.saturating_sub(1).min(16);
     let pause = MIN_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);
@@ -221,14 +220,14 @@ impl State {
         item.again = false;
         item.waiting_since = None;
         self.n_running += usize::from(item.priority == Priority::Normal);
-        // Whatever was to be tried again later is tried now.
+        // A pending retry is superseded by this run.
         if let Some(due) = item.delayed_until.take() {
             self.delayed.remove(&(due, id.clone()));
         }
         Some(id)
     }
 
-    /// Reports whether nothing waits.
+    /// Returns true if no subject waits.
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.first_broad().is_none()
     }
@@ -246,7 +245,7 @@ impl State {
         self.broad.iter().find(|id| self.is_broad(id))
     }
 
-    /// When the first of the broad ones lets others go first no longer.
+    /// Returns the time from which on the first broad subject has normal priority.
     fn broad_due(&self) -> Option<Instant> {
         let first = self.items.get(self.first_broad()?)?;
         Some(first.waiting_since? + MAX_YIELD)
@@ -290,7 +289,7 @@ impl State {
         }
     }
 
-    /// Puts in what is due.
+    /// Queues the subjects whose backoff has ended.
     fn wake(&mut self, now: Instant) {
         while let Some((due, id)) = self.delayed.pop_first() {
             if due > now {
@@ -305,7 +304,7 @@ impl State {
     }
 }
 
-/// A number from 0 to 1 to spread retries with; it need not be hard to guess.
+/// Returns a number from 0 to 1 for jitter. It need not be unpredictable.
 pub(crate) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();
@@ -317,7 +316,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::id;
 
-    /// All that can be had without waiting.
+    /// Takes all subjects that are available without waiting.
     async fn drain(queue: &Queue) -> Vec<String> {
         let mut names = Vec::new();
         while let Ok(name) = tokio::time::timeout(Duration::ZERO, queue.next()).await {
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_waits_once() {
+    async fn add_waiting_subject_is_ignored() {
         let queue = Queue::default();
         for name in ["a", "b", "a", "a"] {
             queue.add(&id(name));
@@ -338,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn broad_policies_let_others_go_first_for_a_while() {
+    async fn broad_policy_yields_for_limited_time() {
         let queue = Queue::default();
         queue.add_of(&id("wide"), BROAD);
         queue.add_of(&id("wider"), BROAD);
@@ -354,7 +353,7 @@ mod tests {
         queue.done(&id("wider"));
         assert!(queue.lock().items.is_empty());
 
-        // Not for good, however much there is to do.
+        // The broad policy is due after a while, however many others wait.
         queue.add_of(&id("wide"), BROAD);
         queue.add(&id("a"));
         assert_eq!(drain(&queue).await, ["a"]);
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_broad_policy_that_changes_is_like_any_other() {
+    async fn broad_policy_changed_has_normal_priority() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -385,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_during_the_work_is_work_afterwards() {
+    async fn add_running_subject_runs_again() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_come_back_after_a_growing_pause() {
+    async fn failed_subject_returns_after_growing_backoff() {
         let queue = Queue::default();
         queue.add(&id("a"));
         let start = Instant::now();
@@ -417,7 +416,7 @@ mod tests {
             start.elapsed().as_millis(),
             pauses[..8].iter().sum::<u128>()
         );
-        // A success forgets them.
+        // A success resets the backoff.
         assert_eq!(queue.next().await, id("a"));
         queue.done(&id("a"));
         queue.add(&id("a"));
@@ -426,7 +425,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_ends_the_pause() {
+    async fn add_ends_backoff() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -440,7 +439,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_of_what_changed_meanwhile_is_tried_at_once() {
+    async fn failed_changed_subject_runs_at_once() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -451,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flush_keeps_the_count_of_failures() {
+    async fn flush_backoff_keeps_failure_count() {
         let queue = Queue::default();
         for name in ["a", "b"] {
             queue.add(&id(name));
@@ -465,14 +464,14 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_spread_and_bounded() {
+    fn pause_is_spread_and_bounded() {
         assert_eq!(pause(1, 0.0).as_millis(), 375);
         assert_eq!(pause(1, 1.0).as_millis(), 625);
         assert_eq!(pause(u32::MAX, 9.0).as_millis(), 75_000);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn several_who_wait_get_one_each() {
+    async fn next_concurrent_callers_get_one_each() {
         let queue = std::sync::Arc::new(Queue::default());
         let waiters: Vec<_> = (0..2)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! Readiness: whether the controller knows the cluster, as `/readyz` lists it.
+//! Readiness: which sources of cluster state are in sync, as listed by `/readyz`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,7 @@ use tokio::time::Instant;
 
 use crate::telemetry::metrics::Source;
 
-/// Sources that must be in sync with the cluster before a verdict is given. Probes, and kinds that are followed
-/// besides, are not there in every cluster.
+/// Sources that must be in sync before a status is computed. Probes and opt-in kinds are not served by every cluster.
 const NEEDED: [Source; 6] = [
     Source::Policies,
     Source::Bindings,
@@ -20,14 +19,15 @@ const NEEDED: [Source; 6] = [
     Source::OpenApi,
 ];
 
-/// How long an API server must have refused us a source that it gave us before, until we take the right
-/// for revoked: one that starts refuses everybody until it has read the roles.
+/// How long the API server must reject reads of a source that was read before, until the permission counts as revoked.
+/// A starting API server rejects all requests until it has loaded the roles.
 const REVOKED_AFTER: Duration = Duration::from_secs(20);
 
-/// The same for a source that it never gave us: we may have been started together.
+/// The same for a source that was never read, since its permission may be granted at the same time as the controller
+/// starts.
 const MISSING_AFTER: Duration = Duration::from_secs(5);
 
-/// How long a source must have been refused until the right is certain to be missing.
+/// Returns how long reads of a source must be rejected until the permission counts as missing.
 pub(crate) const fn certain_after(was_read: bool) -> Duration {
     if was_read {
         REVOKED_AFTER
@@ -36,27 +36,27 @@ pub(crate) const fn certain_after(was_read: bool) -> Duration {
     }
 }
 
-/// How long a source that was never read must have failed until what can be said without it is said.
+/// How long a source that was never read must fail until statuses are computed without it.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
 
-/// Which sources of facts are in step. A clone is the same one.
+/// The sync state of all sources. A clone shares it.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     states: Arc<Mutex<BTreeMap<Source, State>>>,
-    /// How many times a source was found to work again.
+    /// The number of recoveries of sources.
     recoveries: watch::Sender<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
     is_synced: bool,
-    /// Problem that only a person can fix: a missing permission.
+    /// A missing permission, which only a cluster administrator can fix.
     refusal: Option<Refusal>,
-    /// Why it did not work the last time.
+    /// The message of the last failure.
     failure: Option<String>,
-    /// Since when it has not worked.
+    /// The time of the first failure since the last success.
     failing_since: Option<Instant>,
-    /// True if the cluster does not serve it.
+    /// True if the cluster does not serve the source.
     is_not_served: bool,
 }
 
@@ -64,12 +64,11 @@ struct State {
 struct Refusal {
     text: String,
     since: Instant,
-    /// True if it was logged that the refusal persists.
+    /// True if the missing permission was logged.
     is_told: bool,
 }
 
-/// The sources that are to be in step: the needed ones, and of the others those that are watched, since the cluster
-/// serves them. What is served no longer is forgotten.
+/// Returns the sources that must be in sync: the needed ones, and the others while they are watched.
 fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
     let others = states.keys().filter(|source| !NEEDED.contains(source));
     NEEDED.into_iter().chain(others.copied())
@@ -81,7 +80,7 @@ impl State {
         self.is_synced && self.refusal.is_none() && self.failure.is_none()
     }
 
-    /// The permission that is missing, once that is certain.
+    /// Returns the missing permission, once that is certain.
     fn lacking(&self) -> Option<&Refusal> {
         let refusal = self.refusal.as_ref()?;
         let is_certain = refusal.since.elapsed() >= certain_after(self.is_synced);
@@ -90,10 +89,10 @@ impl State {
 }
 
 impl Readiness {
-    /// Each source with what is the matter with it, if anything is.
+    /// Returns each source with its problem, if any.
     ///
-    /// A source that was in step once and cannot be reached at the moment is no reason not to be
-    /// ready: what it said last still stands. One that keeps refusing us is.
+    /// A source that was in sync and is unreachable now has no problem, since its last state remains usable. A source
+    /// without permission has one.
     #[must_use]
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
@@ -110,7 +109,7 @@ impl Readiness {
             .collect()
     }
 
-    /// Notes that `source` is in step; whether it failed or was refused before.
+    /// Records that `source` is in sync. Returns true if it had failed or was rejected before.
     pub(crate) fn synced(&self, source: Source) -> bool {
         let state = State {
             is_synced: true,
@@ -125,12 +124,12 @@ impl Readiness {
         is_back
     }
 
-    /// Tells when a source works again that did not: others may, too.
+    /// Returns a receiver that is notified of each recovery of a source. Other sources may have recovered as well.
     pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recoveries.subscribe()
     }
 
-    /// Notes that the cluster does not serve `source`, which is then in step with nothing; whether that is news.
+    /// Records that the cluster does not serve `source`. Returns true if this was not recorded before.
     pub(crate) fn not_served(&self, source: Source) -> bool {
         let state = State {
             is_synced: true,
@@ -141,31 +140,32 @@ impl Readiness {
         before.is_none_or(|before| !before.is_not_served)
     }
 
-    /// Forgets a source that does not exist any more.
+    /// Forgets a source that does not exist anymore.
     pub(crate) fn forget(&self, source: Source) {
         self.lock().remove(&source);
     }
 
-    /// Reports whether `source` was read and has not failed since.
+    /// Returns true if `source` was read and has not failed since.
     #[cfg(test)]
     pub(crate) fn is_in_sync(&self, source: Source) -> bool {
         self.lock().get(&source).is_some_and(State::is_in_sync)
     }
 
-    /// Reports whether all sources that a verdict depends on are in sync with the cluster now.
+    /// Returns true if all sources that a status depends on are in sync with the cluster now.
     #[must_use]
     pub fn is_all_in_sync(&self) -> bool {
         let states = self.lock();
         watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_sync))
     }
 
-    /// Returns the permission that `source` lacks, if it is certain that it does.
+    /// Returns the missing permission of `source`, once that is certain.
     pub(crate) fn refusal(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())
     }
 
-    /// Notes that `source` cannot be read, for lack of a permission; whether that has just become certain.
+    /// Records that `source` cannot be read for lack of a permission. Returns true if that became certain with this
+    /// call.
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -188,8 +188,8 @@ impl Readiness {
         is_news
     }
 
-    /// Notes that `source` could not be read; whether it never was and has not worked for so long that
-    /// nothing should wait for it. A permission that is certain to be missing still is.
+    /// Records that `source` could not be read. Returns true if it was never read and has failed for so long that
+    /// nothing should wait for it. A permission that is certainly missing stays recorded.
     pub(crate) fn failed(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_does_not_matter() {
+    fn checks_outage_after_sync_is_no_problem() {
         let readiness = Readiness::default();
         assert_eq!(problem(&readiness).as_deref(), Some("not read yet"));
         readiness.failed(Source::Crds, "connection refused".into());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_from_the_start_counts_soon() {
+    async fn rejected_from_start_is_certain_soon() {
         let readiness = Readiness::default();
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_that_starts_revokes_nothing() {
+    async fn rejected_during_api_server_start_is_not_certain() {
         let readiness = Readiness::default();
         readiness.synced(Source::Crds);
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert!(!readiness.is_in_sync(Source::Crds));
         tokio::time::advance(REVOKED_AFTER / 2).await;
         assert_eq!(problem(&readiness), None);
-        // It goes away and comes back: the time begins anew.
+        // The API server becomes unreachable and returns: the time starts over.
         readiness.failed(Source::Crds, "connection refused".into());
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         tokio::time::advance(REVOKED_AFTER / 2).await;
@@ -263,7 +263,7 @@ mod tests {
         tokio::time::advance(REVOKED_AFTER / 2).await;
         assert!(readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
-        // A pause of the connection gives no right back.
+        // A connection failure does not restore the permission.
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
         readiness.synced(Source::Crds);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_watched_besides_counts_for_as_long_as_it_is() {
+    async fn optional_source_counts_while_watched() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_works_again_is_told_to_the_others() {
+    fn recoveries_notifies_other_sources() {
         let readiness = Readiness::default();
         let recoveries = readiness.recoveries();
         readiness.synced(Source::Crds);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_source_is_listed() {
+    fn checks_lists_every_needed_source() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);
@@ -343,7 +343,7 @@ mod tests {
                 .into_iter()
                 .all(|(_, problem)| problem.is_none())
         );
-        // Probes and params are not there in every cluster, nor is what is followed besides.
+        // Probes, params and opt-in kinds are not served by every cluster.
         assert_eq!(NEEDED.len() + 10, Source::ALL.len());
     }
 }

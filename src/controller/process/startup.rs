@@ -1,7 +1,7 @@
 //! Start: creates a client, and checks that the API server is one that the controller supports.
 //!
-//! A problem that needs a person ends the process with one line that says what to do. The controller waits for an
-//! API server that does not respond yet, for a limited time.
+//! A problem that the user must fix ends the process with a one-line message that says how. The controller waits a
+//! limited time for an API server that does not respond yet.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::cluster::{client, config};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::ErrorReason;
 
-/// How long one question may take.
+/// The timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pause between two questions.
+/// The time between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The path of the API of policies.
+/// The path of the policy API.
 const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Who this instance is: the name of its pod, or else of its host, and a suffix of its own, as a container
-/// that is started again has the name of the one before.
+/// Returns the name of this instance: the name of its pod or host, and a random suffix, since a restarted container has
+/// the same pod name.
 #[must_use]
 pub fn identity() -> String {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
@@ -43,15 +43,15 @@ pub fn identity() -> String {
     format!("{}_{suffix:016x}", name.as_deref().unwrap_or("unknown"))
 }
 
-/// Makes a client from the kubeconfig or from the service account of the pod; `identity` is what the API
-/// server's audit log is to call us, and `metrics` takes the measures of all requests.
+/// Creates a client from the kubeconfig or from the service account of the pod. `identity` is the user agent in the
+/// audit log of the API server. `metrics` counts all requests.
 ///
 /// # Errors
-/// A sentence that says what to do.
+/// Returns an error message with a hint if the configuration is missing or invalid.
 pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, String> {
     let config = config::infer().await.map_err(|error| {
         format!(
-            "no way to the API server: {error}; set KUBECONFIG to a kubeconfig, or run in a pod with \
+            "cannot reach the API server: {error}; set KUBECONFIG to a kubeconfig, or run in a pod with \
              a service account"
         )
     })?;
@@ -64,10 +64,11 @@ pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, St
     })
 }
 
-/// Asks until the API server answers, for at most `patience`.
+/// Waits until the API server responds, for at most `patience`, and checks that it serves the policy API.
 ///
 /// # Errors
-/// A sentence that says what to do, where it does not answer, refuses us or has no such API.
+/// Returns an error message with a hint if the API server does not respond, rejects the credentials or does not serve
+/// the API.
 pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String> {
     let end = Instant::now() + patience;
     let mut is_told = false;
@@ -79,13 +80,13 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
         match error.reason() {
             ErrorReason::Unauthorized => {
                 return Err(format!(
-                    "the API server refuses our credentials: {error}; check the kubeconfig or the \
+                    "the API server rejected the credentials: {error}; check the kubeconfig or the \
                      service account's token"
                 ));
             }
             ErrorReason::Forbidden => {
                 return Err(format!(
-                    "we may not even discover APIs: {error}; bind the ClusterRole system:discovery"
+                    "discovery is not allowed: {error}; bind the ClusterRole system:discovery"
                 ));
             }
             ErrorReason::NotFound => return verdict(&[]),
@@ -97,20 +98,20 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
             }
             _ if Instant::now() + PAUSE > end => {
                 return Err(format!(
-                    "the API server does not answer: {error}; check the server's address in the \
-                     kubeconfig, and whether it runs"
+                    "the API server does not respond: {error}; check that it runs, and its address in the \
+                     kubeconfig"
                 ));
             }
             _ => {}
         }
         if !std::mem::replace(&mut is_told, true) {
-            tracing::warn!(%error, "the API server does not answer yet, waiting");
+            tracing::warn!(%error, "the API server does not respond yet, waiting");
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// The names of the resources of the policy API.
+/// Returns the names of the resources of the policy API.
 async fn ask(client: &Client) -> Result<Vec<String>, Error> {
     let request = Request::get(POLICY_API)
         .body(Vec::new())
@@ -154,14 +155,14 @@ mod tests {
         )
     }
 
-    /// The outcome of the check where every question is answered so.
+    /// Returns the outcome of the check if every request has this response.
     async fn check(answer: Option<Reply>) -> Result<(), String> {
         let (client, _) = client(move |_| answer.clone());
         check_api(&client, Duration::from_secs(60)).await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_with_the_api_will_do() {
+    async fn check_api_served_succeeds() {
         let names = [
             "validatingadmissionpolicies",
             "validatingadmissionpolicies/status",
@@ -170,11 +171,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_only_a_person_can_mend_is_said_at_once() {
+    async fn check_api_permanent_problem_fails_at_once() {
         for (answer, text) in [
             (
                 Reply::failure(401, "Unauthorized"),
-                "refuses our credentials",
+                "rejected the credentials",
             ),
             (
                 Reply::failure(403, "no"),
@@ -202,12 +203,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_that_does_not_answer_is_waited_for() {
+    async fn check_api_no_response_waits() {
         for answer in [None, Some(Reply::failure(503, "starting"))] {
             let start = Instant::now();
             let error = check(answer).await.unwrap_err();
             assert!(
-                error.starts_with("the API server does not answer: "),
+                error.starts_with("the API server does not respond: "),
                 "{error}"
             );
             assert!(

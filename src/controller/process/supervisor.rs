@@ -1,9 +1,9 @@
-//! Supervision of the controller's tasks: that they exist, and that they make progress.
+//! Supervision of the controller's tasks: that they run, and that they make progress.
 //!
-//! If a task that must not end does, or panics, the process ends with a reason: a restarted process is complete,
-//! while one without a watch is silently wrong. A task that hangs does not end, so each task has a heartbeat
-//! ([`Heartbeat`]), and `/livez` fails with the name of a task without one for too long. A failed request counts as
-//! a heartbeat: an unreachable API server is no reason for a restart.
+//! If a task that must not end does, or panics, the process ends with a reason: a restarted process is complete, while
+//! a process without a watch is silently wrong. A task that hangs does not end, so each task has a heartbeat
+//! ([`Heartbeat`]), and `/livez` fails with the name of a task without a recent heartbeat. A failed request counts as a
+//! heartbeat: an unreachable API server is no reason for a restart.
 
 use std::any::Any;
 use std::fmt;
@@ -18,17 +18,17 @@ use tokio::time::Instant;
 use crate::telemetry::Metrics;
 use crate::telemetry::logging::panic_message;
 
-/// The longest time between two heartbeats of a watch. A request of it lives two minutes at most, and a start or a
+/// The longest time between two heartbeats of a watch. A watch request lasts two minutes at most, and a start or a
 /// backoff is shorter.
 pub(crate) const WATCH_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long one look at what is served may take, with the pause before it, unless a longer pause is asked for.
+/// How long one discovery may take, including the wait before it, unless a longer interval is configured.
 pub(crate) const REFRESH_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long the workers may finish nothing while something is to be done.
+/// How long the workers may finish nothing while subjects are waiting.
 pub(crate) const WORK_LIMIT: Duration = Duration::from_secs(300);
 
-/// The signs of life of one task. A clone is the same one; it is forgotten with the last of them.
+/// The heartbeat of one task. Clones share it. Supervision ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeat(Arc<Pulse>);
 
@@ -52,12 +52,12 @@ impl Heartbeat {
     }
 }
 
-/// A task that is not there any more.
+/// The exit of a task that must not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskExit {
     /// The task.
     pub(crate) task: &'static str,
-    /// Message of the panic, or `None` where the task just ended.
+    /// The message of the panic, or `None` if the task ended without a panic.
     pub(crate) panic: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for TaskExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.panic {
             Some(message) => write!(f, "the task {} panicked: {message}", self.task),
-            None => write!(f, "the task {} ended, which it never should", self.task),
+            None => write!(f, "the task {} ended unexpectedly", self.task),
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor of no tasks, which counts panics in `metrics`.
+    /// Creates a supervisor without tasks, which counts panics in `metrics`.
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
@@ -127,7 +127,7 @@ impl Supervisor {
         self.note(TaskExit { task, panic });
     }
 
-    /// Runs `work`, which may end but must not panic. `None` if it panicked, which [`Self::lost`] reports.
+    /// Runs `work`, which may end but must not panic. Returns `None` if it panicked, which [`Self::lost`] reports.
     pub(crate) async fn contained<T>(
         &self,
         task: &'static str,
@@ -144,7 +144,7 @@ impl Supervisor {
         }
     }
 
-    /// The first task that was lost, when one is.
+    /// Waits for the first exit of a task.
     pub(crate) async fn lost(&self) -> TaskExit {
         let mut lost = self.lost.subscribe();
         loop {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_hangs_is_named() {
+    async fn checks_hanging_task_has_problem() {
         let (supervisor, _) = supervisor();
         let hung = supervisor.heartbeat("watch of crds", LIMIT);
         let alive = supervisor.heartbeat("watch of policies", LIMIT);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_ended_on_purpose_is_not_missed() {
+    async fn checks_dropped_heartbeat_is_not_listed() {
         let (supervisor, _) = supervisor();
         let heartbeat = supervisor.heartbeat("watch of params", LIMIT);
         let same = heartbeat.clone();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_panics_is_lost_and_counted() {
+    async fn supervised_panic_is_reported_and_counted() {
         let (supervisor, metrics) = supervisor();
         let task = {
             let supervisor = supervisor.clone();
@@ -249,13 +249,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_loss_is_the_reason() {
+    async fn lost_returns_first_exit() {
         let (supervisor, metrics) = supervisor();
         supervisor.supervised("periodic-resync", async {}).await;
         supervisor.supervised("refresher", async {}).await;
         assert_eq!(
             supervisor.lost().await.to_string(),
-            "the task periodic-resync ended, which it never should"
+            "the task periodic-resync ended unexpectedly"
         );
         let text = metrics.encode().unwrap();
         assert!(
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_end_is_lost_only_by_a_panic() {
+    async fn contained_reports_only_panics() {
         let (supervisor, _) = supervisor();
         assert_eq!(supervisor.contained("workers", async { 1 }).await, Some(1));
         let lost = tokio::time::timeout(LIMIT, supervisor.lost()).await;

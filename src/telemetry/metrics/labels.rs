@@ -1,4 +1,4 @@
-//! Labels of metrics: closed enums, so that no value comes from a text.
+//! Labels of metrics: closed enums, so that no label value is free text.
 
 use std::fmt;
 
@@ -35,29 +35,29 @@ macro_rules! label_values {
 }
 
 label_values! {
-    /// How a reconciliation ended.
+    /// Outcome of a reconciliation.
     ReconcileOutcome {
-        /// The status said it all already.
+        /// The status was already up to date.
         Unchanged = "unchanged",
         /// The status was written.
         Applied = "applied",
-        /// The policy is gone.
+        /// The policy does not exist.
         Deleted = "deleted",
-        /// It failed and is tried again.
+        /// The reconciliation failed and is retried.
         Failed = "failed",
-        /// The write was refused since the policy had changed in between: it is looked at again.
+        /// The write was rejected because the policy had changed. It is reconciled again.
         Conflict = "conflict",
-        /// It was judged and not written: another instance leads.
+        /// The status was computed but not written: another instance leads.
         Observed = "observed",
-        /// It was written too often and is tried again.
+        /// The status was written too often. The reconciliation is retried.
         RateLimited = "rate_limited",
     }
 }
 
 label_values! {
-    /// Why a reconciliation wrote nothing.
+    /// Reason why a reconciliation did not write a status.
     Skipped {
-        /// The status is as it should be.
+        /// The status is up to date.
         Equal = "equal",
         /// Schemas that the check needs are loading.
         SchemasLoading = "schemas_loading",
@@ -65,13 +65,13 @@ label_values! {
         ParamsLoading = "params_loading",
         /// Probes are not listed yet.
         ProbesLoading = "probes_loading",
-        /// Objects, bindings or conditions of the kind are not listed yet, or the cluster does not serve them.
+        /// Objects, bindings or conditions of the kind are not listed yet, or the cluster does not serve the kind.
         KindLoading = "kind_loading",
         /// The check continues in another lane.
         CheckDeferred = "check_deferred",
-        /// The object is not the stored one any more.
+        /// The object is no longer the stored one.
         ObjectChanged = "object_changed",
-        /// The subject is excluded and has nothing of ours.
+        /// The subject is excluded and has no status that we own.
         Excluded = "excluded",
         /// The definition has no rules and no probes.
         NoRules = "no_rules",
@@ -83,29 +83,29 @@ label_values! {
 }
 
 label_values! {
-    /// Why something failed.
+    /// Reason of a failure.
     ErrorReason {
-        /// The API server refused for lack of permission.
+        /// The API server rejected the request for lack of permission.
         Forbidden = "forbidden",
-        /// The credentials were refused.
+        /// The API server rejected the credentials.
         Unauthorized = "unauthorized",
         /// The object changed or was replaced in between.
         Conflict = "conflict",
-        /// The object is gone.
+        /// The object does not exist.
         NotFound = "not_found",
-        /// The API server found the request invalid.
+        /// The API server rejected the request as invalid.
         Invalid = "invalid",
-        /// The object would become too large.
+        /// The object would exceed the size limit.
         TooLarge = "too_large",
-        /// The API server asks to come back later.
+        /// The API server throttles requests.
         Throttled = "throttled",
         /// The API server failed.
         Server = "server",
         /// The API server could not be reached.
         Connection = "connection",
-        /// No answer came in time.
+        /// No response arrived in time.
         Timeout = "timeout",
-        /// An answer could not be read.
+        /// The response could not be parsed.
         Decode = "decode",
         /// The check of a policy panicked.
         Panic = "panic",
@@ -115,37 +115,37 @@ label_values! {
 }
 
 label_values! {
-    /// Sources of facts that are kept in sync with the cluster.
+    /// Sources of cluster state that are kept in sync.
     Source {
         /// The watch of policies.
         Policies = "policies",
         /// The watch of bindings.
         Bindings = "bindings",
-        /// The watch of probes, where their kind is served.
+        /// The watch of probes, if their kind is served.
         Probes = "probes",
-        /// The watches of params, of all kinds together.
+        /// The watches of params of all kinds.
         Params = "params",
         /// The watch of CustomResourceDefinitions.
         Crds = "crds",
-        /// The watch of mutating policies, where they are followed.
+        /// The watch of mutating policies, if enabled.
         MutatingPolicies = "mutatingpolicies",
-        /// The watch of their bindings.
+        /// The watch of bindings of mutating policies.
         MutatingBindings = "mutatingbindings",
-        /// The watch of the objects that hold conditions of ours.
+        /// The watch of the objects that store the conditions of mutating policies.
         PolicyStatuses = "policystatuses",
-        /// The watch of configurations of validating webhooks, where they are followed.
+        /// The watch of validating webhook configurations, if enabled.
         ValidatingWebhooks = "validatingwebhooks",
-        /// The watch of the objects that hold their conditions.
+        /// The watch of the objects that store the conditions of validating webhook configurations.
         ValidatingWebhookStatuses = "validatingwebhookstatuses",
-        /// The watch of configurations of mutating webhooks, where they are followed.
+        /// The watch of mutating webhook configurations, if enabled.
         MutatingWebhooks = "mutatingwebhooks",
-        /// The watch of the objects that hold their conditions.
+        /// The watch of the objects that store the conditions of mutating webhook configurations.
         MutatingWebhookStatuses = "mutatingwebhookstatuses",
-        /// The watch of the objects that hold conditions of CustomResourceDefinitions, where these are followed.
+        /// The watch of the objects that store the conditions of CustomResourceDefinitions, if enabled.
         DefinitionStatuses = "definitionstatuses",
-        /// The watch of API services.
+        /// The watch of APIServices.
         ApiServices = "apiservices",
-        /// The list of served resources.
+        /// The discovery of served resources.
         Discovery = "discovery",
         /// The index of OpenAPI documents.
         OpenApi = "openapi",
@@ -155,13 +155,13 @@ label_values! {
 label_values! {
     /// Verbs of requests to the API server.
     Verb {
-        /// Reads one object, a list of resources or a document.
+        /// Reads an object, a list of resources or a document.
         Get = "get",
         /// Lists objects.
         List = "list",
         /// Watches objects; the request lasts until the head of its response.
         Watch = "watch",
-        /// Creates an object or asks for a review.
+        /// Creates an object or requests a review.
         Create = "create",
         /// Replaces an object.
         Update = "update",
@@ -174,12 +174,12 @@ label_values! {
     }
 }
 
-/// How a request to the API server was answered.
+/// Result of a request to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     Status(u16),
-    /// There was no answer.
+    /// No response.
     Error,
 }
 
@@ -193,13 +193,13 @@ impl EncodeLabelValue for Code {
 }
 
 label_values! {
-    /// How a look into a cache ended.
+    /// Result of a cache lookup.
     Lookup {
-        /// It was there.
+        /// The value was cached.
         Hit = "hit",
-        /// It was fetched.
+        /// The value was fetched.
         Fetched = "fetched",
-        /// It could not be had.
+        /// The value is unavailable.
         Failed = "failed",
     }
 }

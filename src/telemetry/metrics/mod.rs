@@ -1,7 +1,7 @@
-//! Metrics: every name and help text, and the one place where they are registered.
+//! Metrics of the controller: names, help texts and registration.
 //!
-//! Labels come from closed enums and the names of policies, never from error texts. What belongs to a
-//! policy disappears with it.
+//! Label values come from closed enums and from the names of policies, never from error messages. Series about a policy
+//! are removed with it.
 
 mod labels;
 mod policies;
@@ -31,18 +31,18 @@ use scrape::{Scraped, seconds_since_epoch};
 
 use crate::policy::subject::SubjectId;
 
-/// The content type of what [`Metrics::encode`] gives.
+/// The content type of the output of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Seconds = Gauge<f64, AtomicU64>;
 type Count = Gauge<i64, AtomicI64>;
 
-/// The upper bounds of durations, in seconds: from a look at the cache to a write that waits.
+/// Upper bounds of durations, in seconds: from a cache lookup to a delayed write.
 const DURATION_BUCKETS: [f64; 11] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0,
 ];
 
-/// The upper bounds of the durations of requests, in seconds.
+/// Upper bounds of request durations, in seconds.
 const REQUEST_BUCKETS: [f64; 11] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
 ];
@@ -87,7 +87,7 @@ impl Metrics {
     #[must_use]
     #[expect(
         clippy::too_many_lines,
-        reason = "a list of names and help texts reads best in one piece"
+        reason = "a flat list of names and help texts"
     )]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("vap");
@@ -121,22 +121,22 @@ impl Metrics {
         };
         registry.register(
             "build",
-            "The version that runs",
+            "Version of the controller",
             Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register(
             "reconcile_duration_seconds",
-            "Time from the start of a reconciliation to its end, a write of the status included",
+            "Duration of reconciliations, including the status write",
             metrics.reconcile_duration.clone(),
         );
         registry.register(
             "check_duration_seconds",
-            "Time to compile or to type-check a policy",
+            "Time to compile or type-check a policy",
             metrics.check_duration.clone(),
         );
         registry.register(
             "reconciles",
-            "Reconciliations by how they ended",
+            "Reconciliations by outcome",
             metrics.reconciles.clone(),
         );
         registry.register(
@@ -146,7 +146,7 @@ impl Metrics {
         );
         registry.register(
             "skipped_writes",
-            "Reconciliations that wrote no status, by reason",
+            "Reconciliations without a status write, by reason",
             metrics.skipped_writes.clone(),
         );
         registry.register(
@@ -156,77 +156,77 @@ impl Metrics {
         );
         registry.register(
             "check_panics",
-            "Checks of a policy that broke off on an internal error",
+            "Policy checks that panicked",
             metrics.check_panics.clone(),
         );
         registry.register(
             "check_deadline_exceeded",
-            "Checks of a policy that were ended because they took too long",
+            "Policy checks that exceeded the time limit",
             metrics.deadlines_exceeded.clone(),
         );
         registry.register(
             "check_threads_stuck",
-            "Threads with a check that did not end although it was told to",
+            "Threads with a check that did not end after it was canceled",
             metrics.stuck_threads.clone(),
         );
         registry.register(
             "policy_compilations",
-            "Times that a policy was parsed and compiled",
+            "Compilations of policies",
             metrics.compilations.clone(),
         );
         registry.register(
             "events_dropped",
-            "Events that were not published: too many at a time, or not taken by the API server",
+            "Events that were not published: rate-limited, or rejected by the API server",
             metrics.events_dropped.clone(),
         );
         registry.register(
             "probe_status_write_errors",
-            "Statuses of probes that could not be written, by reason; each is tried again",
+            "Failed writes of probe statuses, by reason; each is retried",
             metrics.probe_write_errors.clone(),
         );
         registry.register(
             "schema_cache_lookups",
-            "Looks into the schema cache by result",
+            "Schema cache lookups by result",
             metrics.schema_lookups.clone(),
         );
         registry.register(
             "schema_cache_documents",
-            "Group versions whose schemas are in the cache",
+            "Group versions with cached schemas",
             metrics.schema_documents.clone(),
         );
         registry.register(
             "discovery_stale_groups",
-            "Group versions whose resources the API server could not list",
+            "Group versions whose resources the API server failed to list",
             metrics.stale_groups.clone(),
         );
         registry.register(
             "last_sync_timestamp_seconds",
-            "When a source of facts was last known to be up to date",
+            "Time of the last progress of each source, in seconds since the epoch",
             metrics.last_sync.clone(),
         );
         registry.register(
             "sync_errors",
-            "Failures to follow a source of facts, by reason",
+            "Failed lists, watches and discovery requests, by source and reason",
             metrics.sync_errors.clone(),
         );
         registry.register(
             "unreadable_objects",
-            "Objects of a source that exist and cannot be read",
+            "Objects of a source that exist and cannot be parsed",
             metrics.unreadable.clone(),
         );
         registry.register(
             "requests",
-            "Requests to the API server by the HTTP status of the answer, or error where there was none",
+            "Requests to the API server by HTTP status, or error without a response",
             metrics.requests.clone(),
         );
         registry.register(
             "request_duration_seconds",
-            "Time from a request to the API server to the head of its answer",
+            "Time from a request to the API server to its response headers",
             metrics.request_duration.clone(),
         );
         registry.register(
             "panics",
-            "Tasks that broke off on an internal error, which ends the process",
+            "Task panics, each of which ends the process",
             metrics.panics.clone(),
         );
         registry.register(
@@ -235,7 +235,7 @@ impl Metrics {
              not serve it or has not the CRD of its conditions",
             metrics.followed.clone(),
         );
-        // A series that begins with its first error cannot be alerted on by its increase.
+        // A counter that starts with its first error has no increase to alert on.
         for reason in ErrorReason::ALL {
             drop(
                 metrics
@@ -270,33 +270,33 @@ impl Metrics {
         }
     }
 
-    /// All metrics as `OpenMetrics` text.
+    /// Returns all metrics in the `OpenMetrics` text format.
     ///
     /// # Errors
-    /// Only where a metric cannot be written as text, which is an error of ours.
+    /// Returns an error if a metric cannot be encoded, which is a bug.
     pub fn encode(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
 
-    /// Sets what is said about a policy.
+    /// Sets the exported values of a policy.
     pub fn set_policy(&self, policy: &SubjectId, sample: PolicySample) {
         self.scraped.policies.set(policy, sample);
     }
 
-    /// Says nothing more about a policy, of which there is no trace either.
+    /// Removes a policy that neither exists nor is named by a probe.
     pub fn remove_policy(&self, policy: &SubjectId) {
         self.scraped.policies.remove(policy, Vec::new());
     }
 
-    /// Says nothing more about a policy, but that `probes` name it and it does not exist.
+    /// Removes a policy that does not exist and that `probes` name.
     pub fn set_missing_policy(&self, policy: &SubjectId, probes: Vec<String>) {
         self.scraped.policies.remove(policy, probes);
     }
 
-    /// Sets whether this instance leads, as it does at first. While it does not, no series with a policy or a
-    /// probe in its labels is exported; what is set is kept for when it does.
+    /// Sets whether this instance leads. Initially it does. A standby exports no series with a policy or probe label,
+    /// but still stores their values.
     pub fn set_leading(&self, is_leading: bool) {
         self.scraped.set_leading(is_leading);
     }
@@ -306,7 +306,7 @@ impl Metrics {
         self.scraped.set_in_sync(is_in_sync);
     }
 
-    /// Has the queue's length and the age of its oldest item told at each scrape.
+    /// Sets the function that returns the length of the queue and the age of its oldest item at each scrape.
     pub fn set_queue_gauge(&self, probe: QueueProbe) {
         self.scraped.set_queue_gauge(probe);
     }
@@ -326,19 +326,19 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a reconciliation that wrote nothing, by the reason.
+    /// Counts a reconciliation without a status write.
     pub fn write_skipped(&self, reason: Skipped) {
         self.skipped_writes
             .get_or_create(&SkippedLabels { reason })
             .inc();
     }
 
-    /// Counts a write of a status.
+    /// Counts a status write.
     pub fn status_written(&self) {
         self.status_writes.inc();
     }
 
-    /// Counts the time that a check took.
+    /// Records the duration of a check.
     pub fn checked(&self, seconds: f64) {
         self.check_duration.observe(seconds);
     }
@@ -348,17 +348,17 @@ impl Metrics {
         self.check_panics.inc();
     }
 
-    /// Counts a check that was ended because it took too long.
+    /// Counts a check that exceeded the time limit.
     pub fn check_deadline_exceeded(&self) {
         self.deadlines_exceeded.inc();
     }
 
-    /// Sets how many threads have a check that does not end.
+    /// Sets the number of threads whose check does not end.
     pub fn set_stuck_check_threads(&self, n: usize) {
         self.stuck_threads.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Counts a policy that was parsed and compiled.
+    /// Counts a compilation of a policy.
     pub fn policy_compiled(&self) {
         self.compilations.inc();
     }
@@ -368,67 +368,67 @@ impl Metrics {
         self.events_dropped.inc();
     }
 
-    /// Counts a status of a probe that could not be written.
+    /// Counts a failed write of a probe status.
     pub fn probe_write_failed(&self, reason: ErrorReason) {
         self.probe_write_errors
             .get_or_create(&ErrorLabels { reason })
             .inc();
     }
 
-    /// Counts a look into the schema cache.
+    /// Counts a schema cache lookup.
     pub fn schema_lookup(&self, result: Lookup) {
         self.schema_lookups
             .get_or_create(&LookupLabels { result })
             .inc();
     }
 
-    /// Sets how many group versions are in the schema cache.
+    /// Sets the number of group versions with cached schemas.
     pub fn set_schema_documents(&self, n: usize) {
         self.schema_documents
             .set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Sets how many group versions could not be listed.
+    /// Sets the number of group versions that the API server failed to list.
     pub fn set_stale_groups(&self, n: usize) {
         self.stale_groups.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Notes that `source` is up to date now.
+    /// Records that `source` is up to date now.
     pub fn synced(&self, source: Source) {
         self.last_sync
             .get_or_create(&SourceLabels { source })
             .set(seconds_since_epoch());
     }
 
-    /// Notes that `source` is not followed any more.
+    /// Removes the series of a `source` that is no longer watched.
     pub fn forget_source(&self, source: Source) {
         let labels = SourceLabels { source };
         self.last_sync.remove(&labels);
         self.unreadable.remove(&labels);
     }
 
-    /// Sets whether a kind that is to be followed is.
+    /// Sets whether an opt-in kind is watched.
     pub fn set_followed(&self, kind: &'static str, is_followed: bool) {
         self.followed
             .get_or_create(&KindLabels { kind })
             .set(i64::from(is_followed));
     }
 
-    /// Counts a failure to follow `source`.
+    /// Counts a failed list, watch or discovery request of `source`.
     pub fn sync_failed(&self, source: Source, reason: ErrorReason) {
         self.sync_errors
             .get_or_create(&SourceErrorLabels { source, reason })
             .inc();
     }
 
-    /// Sets how many objects of `source` exist and cannot be read.
+    /// Sets the number of objects of `source` that cannot be parsed.
     pub fn set_unreadable(&self, source: Source, n: usize) {
         self.unreadable
             .get_or_create(&SourceLabels { source })
             .set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Counts a request whose head of an answer, or whose failure, came after `seconds`.
+    /// Counts a request whose response headers, or failure, took `seconds`.
     pub fn requested(&self, verb: Verb, code: Code, seconds: f64) {
         self.requests
             .get_or_create(&RequestLabels { verb, code })
@@ -438,8 +438,8 @@ impl Metrics {
             .observe(seconds);
     }
 
-    /// Begins the count of panics of `task` at 0: a series that begins with its first panic cannot be alerted
-    /// on by its increase.
+    /// Initializes the panic count of `task` to 0. A counter that starts with its first panic has no increase to alert
+    /// on.
     pub fn supervised(&self, task: &'static str) {
         drop(self.panics.get_or_create(&TaskLabels { task }));
     }

@@ -1,5 +1,4 @@
-//! Metrics about each policy and probe: written at each scrape, so that nothing is kept twice and
-//! nothing outlives its policy.
+//! Metrics about policies and probes. They are encoded at each scrape, so that no series outlives its policy.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -11,61 +10,60 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::policy::subject::{SubjectId, SubjectKind};
 
-/// Sample of one policy.
+/// The values that are exported about one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
-    /// Each condition.
+    /// The conditions.
     pub conditions: Vec<ConditionSample>,
     /// `Fail` or `Ignore`.
     pub failure_policy: &'static str,
-    /// Actions of the bindings, [`actions`].
+    /// Actions of the bindings, as formatted by [`actions`].
     pub actions: String,
-    /// How many expressions have warnings.
+    /// The number of expressions with warnings.
     pub n_warnings: usize,
     /// The probes.
     pub probes: Vec<ProbeSample>,
 }
 
-/// Sample of one condition.
+/// The state of one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConditionSample {
-    /// Its type.
+    /// The condition type.
     pub type_: &'static str,
-    /// Its status.
+    /// The status.
     pub status: &'static str,
-    /// Its reason.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// Sample of one probe.
+/// The results of one probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProbeSample {
     /// The name of the probe.
     pub probe: String,
-    /// Each outcome with the number of cases that had it.
+    /// The number of cases by outcome.
     pub outcomes: [(&'static str, usize); 3],
 }
 
-/// The statuses that a condition can have; each is a series of its own.
+/// The possible statuses of a condition. Each has its own series.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
-/// The samples of all policies and of what refers to policies that do not exist.
+/// The samples of all policies, and the probes that name missing policies.
 ///
-/// A scrape takes the [`Arc`] and leaves the lock. Whoever changes a sample while it is written out copies
-/// the map, which holds no more than pointers, once.
+/// A scrape clones the [`Arc`] and releases the lock. A change during a scrape copies the map of pointers once.
 #[derive(Debug, Default)]
 pub(super) struct PolicySamples(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     samples: Arc<Samples>,
-    /// Samples that are equal are one: of thousands of policies few different things are said.
+    /// Shared samples: equal samples of different policies are stored once.
     distinct: HashSet<Arc<PolicySample>>,
-    /// At how many of them those are looked for that are said of no policy any more.
+    /// The number of distinct samples at which unused ones are dropped.
     clean_at: usize,
 }
 
-/// The least number of distinct samples at which it is looked for those of no policy.
+/// The smallest number of distinct samples at which unused ones are dropped.
 const LEAST_DISTINCT: usize = 256;
 
 impl State {
@@ -86,7 +84,7 @@ impl State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     policies: BTreeMap<SubjectId, Arc<PolicySample>>,
-    /// Probes by the policy that they name and that does not exist.
+    /// Probes by the missing policy that they name.
     missing: BTreeMap<SubjectId, Arc<[String]>>,
 }
 
@@ -95,13 +93,13 @@ impl PolicySamples {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many different samples are held.
+    /// Returns the number of distinct samples.
     #[cfg(test)]
     pub(super) fn n_distinct(&self) -> usize {
         self.lock().distinct.len()
     }
 
-    /// All samples as they are now.
+    /// Returns the current samples.
     pub(super) fn snapshot(&self) -> Arc<Samples> {
         Arc::clone(&self.lock().samples)
     }
@@ -122,7 +120,7 @@ impl PolicySamples {
         }
     }
 
-    /// Says nothing more about a policy, but that these probes name it and it does not exist.
+    /// Removes the sample of a policy. `probes` are the probes that name the missing policy.
     pub(super) fn remove(&self, policy: &SubjectId, probes: Vec<String>) {
         let mut state = self.lock();
         let samples = Arc::make_mut(&mut state.samples);
@@ -135,7 +133,7 @@ impl PolicySamples {
     }
 }
 
-/// Returns the label for the kind, which series of a `ValidatingAdmissionPolicy` do not have.
+/// Returns the label `kind`, or no label for a `ValidatingAdmissionPolicy`.
 fn kind_label(policy: &SubjectId) -> Vec<(&'static str, &'static str)> {
     match policy.kind {
         SubjectKind::ValidatingAdmissionPolicy => Vec::new(),
@@ -148,7 +146,7 @@ impl Samples {
         self.policies.len()
     }
 
-    /// Writes out every series that has a policy in its labels.
+    /// Encodes every series with a policy label.
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_conditions(encoder)?;
         self.encode_infos(encoder)?;
@@ -158,7 +156,7 @@ impl Samples {
     fn encode_conditions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
             "policy_condition",
-            "The conditions of each policy: 1 for the status that a condition has, 0 for the others",
+            "Conditions of each policy: 1 for the current status, 0 for the others",
             None,
             MetricType::Gauge,
         )?;
@@ -177,7 +175,7 @@ impl Samples {
         }
         let mut family = encoder.encode_descriptor(
             "policy_condition_reason",
-            "The reason of each condition of each policy, with the status that it has now",
+            "Current status and reason of each condition of each policy",
             None,
             MetricType::Gauge,
         )?;
@@ -198,7 +196,7 @@ impl Samples {
     fn encode_infos(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
             "policy_info",
-            "The failurePolicy of each policy and the validationActions of all of its bindings together",
+            "The failurePolicy of each policy and the validationActions of all its bindings",
             None,
             MetricType::Gauge,
         )?;
@@ -212,7 +210,7 @@ impl Samples {
         }
         let mut family = encoder.encode_descriptor(
             "policy_expression_warnings",
-            "Expressions of each policy that have type warnings",
+            "Expressions with type warnings, by policy",
             None,
             MetricType::Gauge,
         )?;
@@ -228,7 +226,7 @@ impl Samples {
     fn encode_probes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
             "probe_cases",
-            "Cases of each probe by their outcome",
+            "Cases of each probe by outcome",
             None,
             MetricType::Gauge,
         )?;
@@ -262,13 +260,13 @@ impl Samples {
     }
 }
 
-/// Formats the actions of bindings as the label `actions`: their validationActions without repetition,
-/// in alphabetical order, joined by commas. Empty where nothing is bound.
+/// Formats the actions of bindings as the label `actions`: the distinct validationActions in alphabetical order,
+/// separated by commas. Empty without bindings.
 #[must_use]
 pub fn actions<'a>(validation_actions: impl IntoIterator<Item = &'a str>) -> String {
     let distinct: std::collections::BTreeSet<&str> = validation_actions.into_iter().collect();
     distinct.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// The label `actions` where the bindings are not known.
+/// The label `actions` if the bindings are unknown.
 pub const ACTIONS_UNKNOWN: &str = "unknown";

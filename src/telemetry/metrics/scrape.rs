@@ -1,4 +1,4 @@
-//! Metrics computed at the scrape: a value that is set by a task stands still where the task does.
+//! Metrics that are computed at each scrape. A gauge set by a task would keep its last value if the task hung.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::policies::PolicySamples;
 
-/// Tells how many items wait and how many seconds the oldest of them has waited.
+/// Function that returns the number of queued items and the age of the oldest in seconds.
 pub type QueueProbe = Arc<dyn Fn() -> (usize, f64) + Send + Sync>;
 
-/// The state that is written out at each scrape.
+/// The state that is encoded at each scrape.
 pub(super) struct Scraped {
     pub(super) policies: PolicySamples,
     is_leading: AtomicBool,
@@ -64,7 +64,7 @@ impl Scraped {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
     }
 
-    /// The length of the queue and the age of its oldest item, once somebody can tell.
+    /// Returns the length of the queue and the age of its oldest item. `None` before the queue gauge is set.
     fn queue(&self) -> Option<(usize, f64)> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let probe = queue.clone()?;
@@ -84,13 +84,13 @@ impl Collector for Scraped {
         gauge(
             &mut encoder,
             "policies",
-            "Policies whose status is known",
+            "Policies with a known status",
             n_policies,
         )?;
         gauge(
             &mut encoder,
             "leader",
-            "1 where this instance writes statuses, 0 where it stands by",
+            "1 if this instance is the leader, 0 if it is a standby",
             i64::from(is_leading),
         )?;
         gauge(
@@ -113,13 +113,13 @@ impl Collector for Scraped {
             gauge(
                 &mut encoder,
                 "queue_length",
-                "Policies that wait for a reconciliation",
+                "Policies queued for reconciliation",
                 i64::try_from(length).unwrap_or(i64::MAX),
             )?;
             seconds(
                 &mut encoder,
                 "queue_oldest_seconds",
-                "How long the policy has waited that has waited longest for a reconciliation",
+                "Age of the oldest queued policy",
                 oldest,
             )?;
         }
@@ -137,7 +137,7 @@ fn seconds(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f
     ConstGauge::new(value).encode(encoder)
 }
 
-/// The time now.
+/// Returns the current time in seconds since the epoch.
 pub(super) fn seconds_since_epoch() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

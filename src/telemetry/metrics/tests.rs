@@ -1,4 +1,4 @@
-//! Tests of what a scrape shows.
+//! Tests of the exported series.
 
 use super::*;
 use crate::policy::subject::SubjectKind;
@@ -33,7 +33,7 @@ fn sample() -> PolicySample {
 }
 
 #[test]
-fn a_policy_has_its_series_while_it_exists() {
+fn policy_series_removed_with_policy() {
     let metrics = Metrics::new();
     metrics.set_policy(&id("a"), sample());
     metrics.set_policy(&id("b\"\\\n"), sample());
@@ -69,7 +69,7 @@ fn a_policy_has_its_series_while_it_exists() {
 }
 
 #[test]
-fn counters_count() {
+fn counters_increment() {
     let metrics = Metrics::new();
     metrics.reconciled(ReconcileOutcome::Applied, 0.001);
     metrics.reconcile_failed(ErrorReason::Timeout);
@@ -106,7 +106,7 @@ fn counters_count() {
 }
 
 #[test]
-fn the_text_is_openmetrics() {
+fn encode_is_openmetrics() {
     let text = Metrics::new().encode().unwrap();
     assert!(text.ends_with("# EOF\n"));
     for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
@@ -115,7 +115,7 @@ fn the_text_is_openmetrics() {
 }
 
 #[test]
-fn a_policy_says_why_and_what_follows() {
+fn policy_series_have_reason_and_actions() {
     let metrics = Metrics::new();
     metrics.set_policy(&id("a"), sample());
     assert_eq!(
@@ -133,7 +133,7 @@ fn a_policy_says_why_and_what_follows() {
 }
 
 #[test]
-fn a_policy_of_another_kind_has_it_in_its_labels() {
+fn policy_opt_in_kind_has_kind_label() {
     let metrics = Metrics::new();
     let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
     metrics.set_policy(&mutating, sample());
@@ -152,7 +152,7 @@ fn a_policy_of_another_kind_has_it_in_its_labels() {
 }
 
 #[test]
-fn a_source_that_is_followed_no_longer_is_not_silent() {
+fn forget_source_removes_series() {
     let metrics = Metrics::new();
     let source = Source::MutatingPolicies;
     metrics.synced(source);
@@ -163,7 +163,7 @@ fn a_source_that_is_followed_no_longer_is_not_silent() {
 }
 
 #[test]
-fn a_probe_of_no_policy_is_seen_until_there_is_one() {
+fn probe_policy_missing_until_policy_exists() {
     let metrics = Metrics::new();
     let missing = || lines(&metrics, "vap_probe_policy_missing{");
     metrics.set_policy(&id("a"), sample());
@@ -186,7 +186,7 @@ fn a_probe_of_no_policy_is_seen_until_there_is_one() {
 }
 
 #[test]
-fn a_standby_says_nothing_of_policies_and_probes() {
+fn standby_exports_no_policy_or_probe_series() {
     let metrics = Metrics::new();
     metrics.set_policy(&id("a"), sample());
     metrics.set_missing_policy(&id("b"), vec!["q".into()]);
@@ -204,7 +204,7 @@ fn a_standby_says_nothing_of_policies_and_probes() {
 }
 
 #[test]
-fn the_queue_is_looked_at_by_the_scrape() {
+fn queue_gauge_evaluated_at_scrape() {
     let metrics = Metrics::new();
     assert_eq!(lines(&metrics, "vap_queue_"), Vec::<String>::new());
     let length = Arc::new(std::sync::atomic::AtomicUsize::new(1));
@@ -221,7 +221,7 @@ fn the_queue_is_looked_at_by_the_scrape() {
 }
 
 #[test]
-fn a_time_is_told_from_the_first_time_on() {
+fn last_in_step_exported_after_first_sync() {
     let metrics = Metrics::new();
     let stamp = || lines(&metrics, "vap_last_in_sync_timestamp_seconds ");
     let in_sync = || lines(&metrics, "vap_in_sync ");
@@ -237,7 +237,7 @@ fn a_time_is_told_from_the_first_time_on() {
 }
 
 #[test]
-fn requests_and_their_times_are_counted() {
+fn requests_counted_with_duration() {
     let metrics = Metrics::new();
     metrics.requested(Verb::Patch, Code::Status(409), 0.02);
     metrics.requested(Verb::Patch, Code::Error, 20.0);
@@ -258,10 +258,10 @@ fn requests_and_their_times_are_counted() {
     }
 }
 
-/// A scrape of many policies holds no lock while it writes them out: whoever sets one meanwhile is not kept
-/// waiting, and is not seen by that scrape.
+/// A scrape holds no lock while it encodes the samples. Concurrent writers do not wait, and that scrape does not export
+/// their changes.
 #[test]
-fn a_snapshot_stands_while_samples_change() {
+fn snapshot_unaffected_by_later_changes() {
     let samples = policies::PolicySamples::default();
     samples.set(&id("a"), sample());
     let snapshot = samples.snapshot();
@@ -272,7 +272,7 @@ fn a_snapshot_stands_while_samples_change() {
 }
 
 #[test]
-fn equal_samples_are_one_and_those_of_no_policy_are_dropped() {
+fn equal_samples_shared_and_unused_dropped() {
     let samples = policies::PolicySamples::default();
     samples.set(&id("a"), sample());
     samples.set(&id("b"), sample());
@@ -288,9 +288,9 @@ fn equal_samples_are_one_and_those_of_no_policy_are_dropped() {
     assert_eq!(samples.snapshot().n_policies(), 2);
 }
 
-/// An engineer who is paged looks up the source that the alert names.
+/// The runbook must list each source, since the alert has it as a label.
 #[test]
-fn the_runbook_of_silent_watches_names_each_source() {
+fn watch_silent_runbook_lists_each_source() {
     let runbook = include_str!("../../../docs/runbooks/VapStatusControllerWatchSilent.md");
     for source in Source::ALL {
         let name = format!("`{}`", source.as_str());
