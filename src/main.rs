@@ -90,10 +90,7 @@ impl From<String> for Failure {
 }
 
 /// Prints a one-line error, independently of the log settings.
-#[expect(
-    clippy::print_stderr,
-    reason = "logging may have failed to start"
-)]
+#[expect(clippy::print_stderr, reason = "logging may have failed to start")]
 fn wrong_use(text: &str) -> ExitCode {
     eprintln!("vap-status-controller: {text}");
     ExitCode::from(WRONG_USE)

@@ -157,7 +157,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
     assert!(
-        text.ends_with("\n3 cleared, 0 had nothing of ours\n"),
+        text.ends_with("\n3 cleared, 0 had no fields of the controller\n"),
         "{text}"
     );
     let sound = policies(&client).get("sound").await.unwrap();
@@ -183,7 +183,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
 
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(text, "0 cleared, 3 had nothing of ours\n");
+    assert_eq!(text, "0 cleared, 3 had no fields of the controller\n");
 }
 
 /// Who clears managed fields, or applies a copy of a status, owns conditions of ours as well: what server-side apply then
@@ -243,7 +243,7 @@ async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
     assert!(
-        text.ends_with("\n3 cleared, 0 had nothing of ours\n"),
+        text.ends_with("\n3 cleared, 0 had no fields of the controller\n"),
         "{text}"
     );
     for name in ["forgotten", "copied", "sound"] {
@@ -266,7 +266,7 @@ async fn clear_does_nothing_beside_a_leader() {
     assert_eq!((output.status.code(), text.as_str()), (Some(1), ""));
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        complaint.contains("nothing was cleared: a controller runs")
+        complaint.contains("nothing was cleared: the controller ")
             && complaint.contains(
                 "scale deployment -l app.kubernetes.io/name=vap-status-controller --replicas=0"
             ),
@@ -280,7 +280,7 @@ async fn clear_does_nothing_beside_a_leader() {
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
     assert!(
-        text.ends_with("\n1 cleared, 0 had nothing of ours\n"),
+        text.ends_with("\n1 cleared, 0 had no fields of the controller\n"),
         "{text}"
     );
     let sound = policies(&client).get("sound").await.unwrap();
@@ -301,14 +301,14 @@ async fn clear_says_what_it_may_not_do() {
     };
     let unseen = complaints(&[]);
     assert!(
-        unseen.contains("it takes the permission to get leases.coordination.k8s.io")
+        unseen.contains("grant the permission to get leases.coordination.k8s.io")
             && unseen.contains("--force"),
         "{unseen}"
     );
     let complaints = complaints(&["--force"]);
     assert!(
         complaints.contains(
-            "it takes the permission to list validatingadmissionpolicies.admissionregistration.k8s.io"
+            "grant the permission to list validatingadmissionpolicies.admissionregistration.k8s.io"
         ),
         "{complaints}"
     );

@@ -272,7 +272,9 @@ const fn help(kind: SubjectKind) -> &'static str {
         SubjectKind::ValidatingWebhookConfiguration => {
             "`ValidatingWebhookConfigurations`: the match conditions and rules of webhooks"
         }
-        SubjectKind::MutatingWebhookConfiguration => "`MutatingWebhookConfigurations`: the match conditions and rules of webhooks",
+        SubjectKind::MutatingWebhookConfiguration => {
+            "`MutatingWebhookConfigurations`: the match conditions and rules of webhooks"
+        }
         SubjectKind::CustomResourceDefinition => {
             "`CustomResourceDefinitions`: their validation rules"
         }

@@ -1,4 +1,4 @@
-//! The controller against an API server of a few lines: what is written, when, and what not.
+//! Tests of reconciliation with an in-memory API server.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -67,15 +67,15 @@ fn document() -> Value {
     }}}})
 }
 
-/// Managed fields that say that the status is ours.
+/// Managed fields of a status that we own.
 pub(super) fn managed() -> Value {
     json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
 }
 
-/// Returns the API server's answer to a write: the policy with the applied fields.
+/// Returns the API server's response to a write: the policy with the applied fields.
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
-    // One more than that of what was judged.
+    // One higher than the resource version of the write.
     let judged = request.body["metadata"]["resourceVersion"].as_str();
     let judged: u64 = judged.and_then(|judged| judged.parse().ok()).unwrap_or(7);
     policy["metadata"]["resourceVersion"] = json!((judged + 1).to_string());
@@ -84,7 +84,7 @@ fn written(request: &Seen) -> Reply {
     Reply::json(&policy)
 }
 
-/// A context with one policy, in a cluster that serves deployments.
+/// Creates a context with one policy, in a cluster that serves deployments.
 pub(super) fn context(
     expression: &str,
     answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
@@ -92,7 +92,7 @@ pub(super) fn context(
     context_with(settings(), expression, answer)
 }
 
-/// [`context`] with settings of its own.
+/// Creates [`context`] with other settings.
 pub(super) fn context_with(
     settings: Settings,
     expression: &str,
@@ -113,7 +113,7 @@ pub(super) fn context_with(
     (Arc::new(context), log)
 }
 
-/// An API server that has the schema and takes every write.
+/// An API server that serves the schema and accepts every write.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "the form that a server of a test has"
@@ -137,7 +137,7 @@ fn writes(log: &Log) -> Vec<Seen> {
 const SOUND: &str = "object.spec.replicas <= 5";
 
 #[tokio::test(start_paused = true)]
-async fn writes_our_fields_and_no_others() {
+async fn reconcile_writes_only_owned_fields() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
@@ -173,7 +173,7 @@ async fn writes_our_fields_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn warnings_of_others_are_taken_back_by_an_empty_list() {
+async fn reconcile_empty_list_replaces_warnings_of_others() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(
@@ -183,7 +183,7 @@ async fn warnings_of_others_are_taken_back_by_an_empty_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
+async fn reconcile_removes_shared_stalled_condition() {
     let (context, log) = context(SOUND, |request| {
         if request.method != Method::PATCH {
             return healthy(request);
@@ -192,7 +192,7 @@ async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
         policy["metadata"]["resourceVersion"] = json!("8");
         policy["metadata"]["managedFields"] = managed();
         policy["status"] = request.body["status"].clone();
-        // An apply leaves what is left out of it, a merge patch does not.
+        // Apply keeps omitted shared conditions, a merge patch does not.
         if request.body["kind"].is_string() {
             let stale = json!({"type": "Stalled", "status": "True", "reason": "ExpressionWarnings", "message": "old",
                                "observedGeneration": 1, "lastTransitionTime": "1970-01-01T00:00:01Z"});
@@ -220,10 +220,10 @@ async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_is_not_ours_any_more_is_written_again() {
+async fn reconcile_cleared_managed_fields_writes_again() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
-    // Somebody clears the managed fields; what the status says stays.
+    // A client clears the managed fields. The status itself remains.
     let mut cleared = policy(SOUND);
     cleared.metadata.resource_version = Some("9".into());
     cleared.status = context.store.get(&id("a")).unwrap().policy.status.clone();
@@ -236,18 +236,18 @@ async fn a_status_that_is_not_ours_any_more_is_written_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn our_own_write_is_no_reason_for_another() {
+async fn reconcile_own_write_is_unchanged() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Applied
     );
-    // Something else wants it looked at before the watch has told of the write.
+    // The policy is reconciled again before the watch has reported the write.
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // The watch tells of it, and of the state before it.
+    // The watch reports the write, and then the state before it.
     for version in ["8", "7"] {
         let mut echo = policy(SOUND);
         echo.metadata.resource_version = Some(version.into());
@@ -258,12 +258,12 @@ async fn our_own_write_is_no_reason_for_another() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
-    // The document was read once.
+    // The document was fetched once.
     assert_eq!(log.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_wrote_over_ours_is_written_once_more() {
+async fn reconcile_overwritten_status_is_restored() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     let mut overwritten = context.store.get(&id("a")).unwrap().policy.as_ref().clone();
@@ -281,7 +281,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_is_gone_is_forgotten() {
+async fn reconcile_deleted_policy_is_forgotten() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     assert!(context.metrics.encode().unwrap().contains("policy=\"a\""));
@@ -295,7 +295,7 @@ async fn a_policy_that_is_gone_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_deleted_before_the_write_is_no_failure() {
+async fn reconcile_policy_deleted_before_write_succeeds() {
     let (context, _) = context(SOUND, |request| match request.method {
         Method::PATCH => Some(Reply::failure(404, "not found")),
         _ => healthy(request),
@@ -307,13 +307,13 @@ async fn a_policy_deleted_before_the_write_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_have_reasons() {
+async fn reconcile_failures_have_reasons() {
     for (status, reason) in [
         (403, ErrorReason::Forbidden),
         (422, ErrorReason::Invalid),
         (429, ErrorReason::Throttled),
         (503, ErrorReason::Server),
-        // No answer at all.
+        // No response.
         (0, ErrorReason::Timeout),
     ] {
         let (context, log) = context(SOUND, move |request| match (&request.method, status) {
@@ -324,14 +324,14 @@ async fn failures_have_reasons() {
         let failure = reconcile(&context, &id("a")).await.unwrap_err();
         assert_eq!(failure.reason(), reason, "{failure}");
         assert_eq!(writes(&log).len(), 1);
-        // What is known is not lost: nothing is fetched or checked again.
+        // The result is retained: nothing is fetched or checked again.
         drop(reconcile(&context, &id("a")).await);
         assert_eq!(log.lock().unwrap().len(), 3);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
+async fn reconcile_conflict_is_retried() {
     let (context, log) = context(SOUND, move |request| match request.method {
         Method::PATCH if request.body["metadata"]["resourceVersion"] == "7" => {
             Some(Reply::failure(409, "the object has been modified"))
@@ -364,13 +364,12 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_during_a_check_is_looked_at_again() {
+async fn schema_change_during_check_requeues() {
     let known = Arc::new(std::sync::OnceLock::<Arc<Context>>::new());
     let seen = Arc::clone(&known);
     let (context, _) = context(SOUND, move |request| {
         if request.method == Method::GET {
-            // The schema changes while the policy is checked against the one before: nobody knows yet
-            // that the policy depends on it.
+            // The schema changes while the policy is checked with the previous one, before its dependency is recorded.
             let new = snapshot(
                 &[("apps/v1", "deployments", "Deployment")],
                 &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
@@ -391,9 +390,9 @@ async fn what_changes_during_a_check_is_looked_at_again() {
     assert_eq!(next.unwrap(), id("a"));
 }
 
-/// A check may end after the policy that it is about was received anew, with another spec of its generation.
+/// A check may end after another spec of the same generation was received.
 #[tokio::test(start_paused = true)]
-async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
+async fn note_result_of_other_spec_is_discarded() {
     let (context, _) = context(SOUND, healthy);
     let late = loop {
         reconcile(&context, &id("a")).await.unwrap();
@@ -410,8 +409,8 @@ async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_watch_told_wrongly_is_judged_again() {
-    // The answer to the write has the spec that is stored; the watch told another of the same generation.
+async fn wrong_spec_of_watch_is_reconciled_again() {
+    // The response to the write has the stored spec. The watch reported another one of the same generation.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
             return healthy(request);
@@ -433,7 +432,7 @@ async fn what_the_watch_told_wrongly_is_judged_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_brings_no_policy_back() {
+async fn late_response_does_not_restore_policy() {
     let (context, _) = context(SOUND, healthy);
     let at_work = Arc::clone(&context);
     let entry = context.store.get(&id("a")).unwrap();
@@ -448,7 +447,7 @@ async fn a_late_answer_brings_no_policy_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
+async fn unavailable_schema_retains_status() {
     let is_down = Arc::new(AtomicU16::new(0));
     let status = Arc::clone(&is_down);
     let (context, log) = context(SOUND, move |request| match status.load(Ordering::Relaxed) {
@@ -456,7 +455,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         _ => healthy(request),
     });
     reconcile(&context, &id("a")).await.unwrap();
-    // The document has another address now, and cannot be read.
+    // The document has a new URL now, and cannot be read.
     is_down.store(503, Ordering::Relaxed);
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
@@ -467,7 +466,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
-    // It lasts, and somebody is to look again.
+    // The failure persists, and the policy is due for reconciliation.
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(
         context.stale_conditions.due(tokio::time::Instant::now()),
@@ -491,13 +490,13 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // A controller that starts meanwhile does not know since when, and leaves the note.
+    // A restarted controller does not know since when, and keeps the note.
     context.stale_conditions.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // It can be read again.
+    // The document can be read again.
     is_down.store(0, Ordering::Relaxed);
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
@@ -522,7 +521,7 @@ async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[Seen]) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_write_is_tried_again_until_it_works() {
+async fn failed_write_is_retried() {
     let n_failures = Mutex::new(5);
     let (context, log) = context(SOUND, move |request| {
         let mut n_failures = n_failures.lock().unwrap();
@@ -548,7 +547,7 @@ async fn a_failed_write_is_tried_again_until_it_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_judged_before_the_facts_are_there() {
+async fn work_waits_for_snapshot() {
     let (client, log) = client(healthy);
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     context.store.put(policy(SOUND), EventSource::Watched);
@@ -562,7 +561,7 @@ async fn nothing_is_judged_before_the_facts_are_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_ends_a_write_that_was_begun_and_no_more() {
+async fn stop_finishes_write_in_progress_only() {
     let (context, log) = context(SOUND, |request| match request.method {
         Method::PATCH => None,
         _ => healthy(request),
@@ -570,7 +569,7 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
     context.queue.add(&id("a"));
     let start = tokio::time::Instant::now();
     work_until(&context, &log, |writes| writes.len() == 1).await;
-    // The write never ends, so that it is given up.
+    // The write never ends and is canceled.
     assert!(
         start.elapsed() < Duration::from_secs(6),
         "{:?}",
@@ -580,8 +579,8 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_known_fact_is_no_change() {
-    // The watch of probes waits for changes, and notes each time that their kind is not served.
+async fn note_known_fact_does_not_notify() {
+    // The watch of probes waits for changes, and records each time that their kind is not served.
     let (context, _) = context(SOUND, healthy);
     let mut changes = context.changes();
     changes.mark_unchanged();

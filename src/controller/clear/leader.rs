@@ -17,10 +17,10 @@ use crate::controller::leadership::lease::{ElectionRecord, Observed};
 use crate::controller::reconcile::clear_status::TIMEOUT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The pause between two looks.
+/// The time between two reads.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest time for which a Lease is watched, whatever it says of how long it holds.
+/// The longest time for which a Lease is watched, independently of its duration.
 const MAX_WATCH: Duration = Duration::from_secs(300);
 
 /// The Lease of the controller.
@@ -31,14 +31,14 @@ pub(super) struct Leader {
     name: String,
 }
 
-/// Why nothing is cleared.
+/// The reason why nothing is cleared.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// A controller leads.
+    /// A controller is running and leads.
     Leads { holder: String },
-    /// The Lease is held, and may be held for longer than anybody waits.
+    /// The Lease is held for longer than the command waits.
     Held { holder: String },
-    /// It cannot be told.
+    /// The Lease cannot be read.
     Unknown(Error),
 }
 
@@ -51,17 +51,18 @@ impl Leader {
         }
     }
 
-    /// Makes sure that no controller leads.
+    /// Checks that no controller leads.
     ///
     /// # Errors
-    /// The reason why that is not sure.
+    /// Returns the obstacle if a controller may be leading.
     pub(super) async fn is_gone(&self, err: &mut dyn Write) -> Result<(), Obstacle> {
         let start = Instant::now();
         let mut first: Option<Observed> = None;
         loop {
             let Some(record) = self.record().await.map_err(Obstacle::Unknown)? else {
                 let name = self.full_name();
-                let text = "it cannot be told whether a controller without --leader-elect runs";
+                let text =
+                    "cannot determine whether a controller without --leader-elect is running";
                 say(err, format_args!("there is no Lease {name}: {text}"));
                 return Ok(());
             };
@@ -86,7 +87,7 @@ impl Leader {
                 say(
                     err,
                     format_args!(
-                        "{holder} holds the Lease {name}: seeing for up to {seconds} s whether it is renewed"
+                        "{holder} holds the Lease {name}: waiting up to {seconds} s to see whether it is renewed"
                     ),
                 );
             }
@@ -95,7 +96,7 @@ impl Leader {
         }
     }
 
-    /// Who holds the Lease now, if anybody does and it can be told.
+    /// Returns the current holder of the Lease. `None` if there is none or the Lease cannot be read.
     pub(super) async fn holder(&self) -> Option<String> {
         let record = self.record().await.ok().flatten()?;
         (!record.holder.is_empty()).then_some(record.holder)
@@ -115,12 +116,12 @@ impl Leader {
         }
     }
 
-    /// `<namespace>/<name>`.
+    /// Returns `<namespace>/<name>`.
     pub(super) fn full_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Returns the remedy for an obstacle.
+    /// Returns the error message for an obstacle, with a hint.
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(
@@ -129,17 +130,17 @@ impl Leader {
         );
         match obstacle {
             Obstacle::Leads { holder } => format!(
-                "nothing was cleared: a controller runs, {holder}, which renews the Lease {name} and would write \
-                 everything again; {stop}, or give --force"
+                "nothing was cleared: the controller {holder} is running, renews the Lease {name} and would write \
+                 everything again; {stop}, or set --force"
             ),
             Obstacle::Held { holder } => format!(
-                "nothing was cleared: {holder} holds the Lease {name} for longer than is waited here; {stop}, \
-                 then give --force"
+                "nothing was cleared: {holder} holds the Lease {name} for longer than this command waits; {stop}, \
+                 then set --force"
             ),
             Obstacle::Unknown(error) => format!(
-                "nothing was cleared: whether a controller runs cannot be told, as the Lease {name} cannot be \
-                 read: {error}; it takes the permission to get leases.coordination.k8s.io in that namespace, or \
-                 --force where none runs"
+                "nothing was cleared: cannot determine whether a controller is running, since the Lease {name} \
+                 cannot be read: {error}; grant the permission to get leases.coordination.k8s.io in that namespace, \
+                 or set --force if none is running"
             ),
         }
     }

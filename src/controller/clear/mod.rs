@@ -32,39 +32,39 @@ use crate::probe::api::PolicyProbe;
 use crate::status::object::StatusObject;
 use crate::telemetry::metrics::ErrorReason;
 
-/// How many objects a list gives at once.
+/// The page size of lists.
 const PAGE_SIZE: u32 = 500;
 
-/// How many statuses are cleared at once.
+/// The number of concurrent writes.
 const CONCURRENCY: usize = 16;
 
-/// Outcome for all objects.
+/// Counts of the outcomes for all objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Cleared.
+    /// Objects that were cleared or deleted.
     pub n_cleared: usize,
-    /// Without anything of ours.
+    /// Objects without fields that we own.
     pub n_untouched: usize,
-    /// Not cleared.
+    /// Objects that could not be cleared.
     pub n_failed: usize,
 }
 
-/// Objects to clear, and the controller to clear beside.
+/// Options of the command.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The namespace of the Lease by which a controller that runs is noticed.
+    /// The namespace of the Lease that shows a running controller.
     pub lease_namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub lease_name: String,
-    /// True to clear whoever holds the Lease.
+    /// True to clear even if a controller holds the Lease.
     pub is_forced: bool,
 }
 
-/// Clears what can be cleared in the cluster that the kubeconfig or the pod names, and says so; whether nothing
-/// is left.
+/// Clears all statuses in the cluster of the kubeconfig or the pod, and prints the outcomes. Returns true if nothing
+/// remains.
 ///
 /// # Errors
-/// A sentence that says what to do, where there is no way to the cluster.
+/// Returns an error message with a hint if the cluster cannot be reached.
 pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result<bool, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -73,7 +73,7 @@ pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result
     runtime.block_on(async {
         let config = config::infer()
             .await
-            .map_err(|error| format!("no way to the API server: {error}; set KUBECONFIG"))?;
+            .map_err(|error| format!("cannot reach the API server: {error}; set KUBECONFIG"))?;
         let client = command_client(config).map_err(|error| {
             let error = redacted(&error.to_string());
             format!("cannot use the kubeconfig: {error}")
@@ -82,7 +82,7 @@ pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result
     })
 }
 
-/// Clears everything unless a controller leads; whether nothing is left.
+/// Clears everything unless a controller leads. Returns true if nothing remains.
 async fn clear_unless_led(
     client: &Client,
     options: Options,
@@ -99,7 +99,7 @@ async fn clear_unless_led(
         Some(leader.holder().await)
     };
     let summary = clear_all(client, out, err).await;
-    // One that began to lead meanwhile has written again what was cleared.
+    // A controller that has become the leader in the meantime may have written the statuses again.
     if let (Some(before), Some(holder)) = (before, leader.holder().await)
         && before.as_ref() != Some(&holder)
     {
@@ -107,7 +107,7 @@ async fn clear_unless_led(
         say(
             err,
             format_args!(
-                "{holder} took the Lease {lease} meanwhile, and may have written again what was cleared: stop \
+                "{holder} acquired the Lease {lease} in the meantime and may have written the statuses again: stop \
                  the controller, then clear again"
             ),
         );
@@ -138,13 +138,13 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     };
     say(
         out,
-        format_args!("{n_cleared} cleared, {n_untouched} had nothing of ours{failed}"),
+        format_args!("{n_cleared} cleared, {n_untouched} had no fields of the controller{failed}"),
     );
     summary
 }
 
-/// One page of the objects of a kind; `None` where the kind is not installed, or where they cannot be listed, which is
-/// said.
+/// Returns one page of the objects of a kind. `None` if the kind is not installed or cannot be listed, which is
+/// printed.
 async fn page_of<K>(
     api: &Api<K>,
     params: &ListParams,
@@ -157,7 +157,7 @@ where
 {
     match within(TIMEOUT, api.list_metadata(params)).await {
         Ok(page) => Some(page),
-        // There is none of them.
+        // The kind is not installed.
         Err(error) if error.reason() == ErrorReason::NotFound => None,
         Err(error) => {
             summary.n_failed += 1;
@@ -198,7 +198,7 @@ async fn clear_kind<K>(
                     summary.n_cleared += 1;
                     say(out, format_args!("{resource}/{name} cleared"));
                 }
-                // It is gone, or another of that name took its place.
+                // The object is deleted, or another object of that name exists.
                 Ok(Written::Gone | Written::Conflict) => summary.n_untouched += 1,
                 Err(error) => {
                     summary.n_failed += 1;
@@ -217,7 +217,7 @@ async fn clear_kind<K>(
     }
 }
 
-/// Deletes the objects that hold the conditions of policies without a status.
+/// Deletes the objects that store the conditions of policies without a status.
 async fn delete_all(
     client: &Client,
     kind: &StatusObjectKind,
@@ -265,10 +265,10 @@ async fn delete_all(
     }
 }
 
-/// Returns the permission to grant, where a missing one is the cause.
+/// Returns a hint about the permission to grant if it is missing.
 fn permission(error: &Error, verb: &str, resource: &str) -> String {
     if error.reason() == ErrorReason::Forbidden {
-        format!("; it takes the permission to {verb} {resource}")
+        format!("; grant the permission to {verb} {resource}")
     } else {
         String::new()
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write;
 
-/// A reader that goes away ends the output, not the work.
+/// Prints a line. A closed pipe ends the output, not the command.
 pub(super) fn say(out: &mut dyn Write, text: fmt::Arguments<'_>) {
     drop(writeln!(out, "{text}"));
 }

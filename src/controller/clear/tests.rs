@@ -1,4 +1,4 @@
-//! Tests of clearing.
+//! Tests of the command `clear`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 const PROBES: &str = "/apis/vap-status.dev/v1alpha1/policyprobes";
 const OBJECTS: &str = "/apis/vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses";
 
-/// An object whose status has something of ours, or of another.
+/// An object whose status is owned by `manager`.
 fn object(name: &str, manager: &str) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
            "metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
@@ -28,7 +28,7 @@ fn list(objects: &[Value], continue_: &str) -> Reply {
     )
 }
 
-/// Two pages of policies, and no kind of probes.
+/// Two pages of policies, and no resource of probes.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "the form that a server of a test has"
@@ -61,7 +61,7 @@ fn patches(log: &Log) -> Vec<Seen> {
 }
 
 #[tokio::test]
-async fn what_is_ours_is_cleared_and_said() {
+async fn clear_removes_owned_fields() {
     let (client, log) = client(answer);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
@@ -74,12 +74,12 @@ async fn what_is_ours_is_cleared_and_said() {
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "validatingadmissionpolicies.admissionregistration.k8s.io/a cleared\n\
-         1 cleared, 2 had nothing of ours, 1 could not be cleared\n"
+         1 cleared, 2 had no fields of the controller, 1 could not be cleared\n"
     );
     assert_eq!(
         String::from_utf8(err).unwrap(),
         "cannot clear validatingadmissionpolicies.admissionregistration.k8s.io/c: the API server \
-         answered 403: user cannot patch; it takes the permission to patch \
+         answered 403: user cannot patch; grant the permission to patch \
          validatingadmissionpolicies.admissionregistration.k8s.io, status\n"
     );
     let patches = patches(&log);
@@ -97,7 +97,7 @@ async fn what_is_ours_is_cleared_and_said() {
 }
 
 #[tokio::test]
-async fn objects_of_ours_are_deleted() {
+async fn clear_deletes_status_objects() {
     let (client, log) = client(|request| {
         Some(match (&request.method, request.path.as_str()) {
             (&Method::GET, path) if path.contains("continue=") => list(&[object("b", "x")], ""),
@@ -120,7 +120,7 @@ async fn objects_of_ours_are_deleted() {
     let err = String::from_utf8(err).unwrap();
     assert!(
         err.contains(
-            "it takes the permission to delete mutatingadmissionpolicystatuses.vap-status.dev"
+            "grant the permission to delete mutatingadmissionpolicystatuses.vap-status.dev"
         ),
         "{err}"
     );
@@ -130,11 +130,11 @@ async fn objects_of_ours_are_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_does_not_answer_is_not_waited_for() {
+async fn clear_no_response_times_out() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
-    // Policies, probes, and each kind of objects of ours.
+    // Policies, probes, and each kind of status objects.
     assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no answer within 10 s"), "{err}");
@@ -142,8 +142,8 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for() {
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
 
-/// Clears beside a Lease whose reads give these answers, the last one for good: returns whether it was
-/// cleared, the number of writes, and the complaints.
+/// Clears next to a Lease. `reads` returns its state by the number of previous reads. Returns true if everything was
+/// cleared, the number of writes, and the error output.
 async fn clear_beside(
     is_forced: bool,
     looks: impl Fn(usize) -> Reply + Send + Sync + 'static,
@@ -167,7 +167,7 @@ async fn clear_beside(
     (is_clear, patches(&log).len(), complaints)
 }
 
-/// A Lease that was renewed so many times.
+/// A Lease that was renewed `n_renewals` times.
 fn lease(holder: &str, n_renewals: usize) -> Reply {
     Reply::json(&json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},
@@ -177,16 +177,16 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_cleared_beside_a_controller_that_leads() {
-    // Renewed every two seconds, by a clock that is months behind.
+async fn clear_running_controller_fails() {
+    // Renewed every two seconds, by a clock that is months slow.
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
         complaints.ends_with(
-            "nothing was cleared: a controller runs, pod-a, which renews the Lease vap/lease and would write \
+            "nothing was cleared: the controller pod-a is running, renews the Lease vap/lease and would write \
              everything again; stop it first, as by `kubectl -n vap scale deployment \
-             -l app.kubernetes.io/name=vap-status-controller --replicas=0`, or give --force\n"
+             -l app.kubernetes.io/name=vap-status-controller --replicas=0`, or set --force\n"
         ),
         "{complaints}"
     );
@@ -195,7 +195,7 @@ async fn nothing_is_cleared_beside_a_controller_that_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_was_stopped_or_killed_is_no_obstacle() {
+async fn clear_stopped_or_killed_controller_succeeds() {
     let released = clear_beside(false, |_| lease("", 0)).await;
     assert_eq!(released, (true, 1, String::new()));
 
@@ -205,7 +205,7 @@ async fn a_controller_that_was_stopped_or_killed_is_no_obstacle() {
     assert!((15..17).contains(&start.elapsed().as_secs()));
     assert_eq!(
         complaints,
-        "pod-a holds the Lease vap/lease: seeing for up to 15 s whether it is renewed\n"
+        "pod-a holds the Lease vap/lease: waiting up to 15 s to see whether it is renewed\n"
     );
 
     let (is_clear, n_writes, complaints) =
@@ -215,12 +215,12 @@ async fn a_controller_that_was_stopped_or_killed_is_no_obstacle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_told_or_changes_meanwhile_is_said() {
+async fn clear_unknown_or_new_leader_fails() {
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |_| Reply::failure(403, "user cannot get")).await;
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
-        complaints.contains("user cannot get; it takes the permission to get leases"),
+        complaints.contains("user cannot get; grant the permission to get leases"),
         "{complaints}"
     );
 
@@ -230,11 +230,11 @@ async fn what_cannot_be_told_or_changes_meanwhile_is_said() {
     .await;
     assert_eq!((is_clear, n_writes), (false, 1));
     assert!(
-        complaints.starts_with("pod-b took the Lease vap/lease meanwhile"),
+        complaints.starts_with("pod-b acquired the Lease vap/lease in the meantime"),
         "{complaints}"
     );
 
-    // A Lease that would hold for a year is not waited for.
+    // The command does not wait a year for a Lease to expire.
     let (is_clear, n_writes, complaints) = clear_beside(false, |_| {
         Reply::json(&json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},
@@ -244,7 +244,7 @@ async fn what_cannot_be_told_or_changes_meanwhile_is_said() {
     .await;
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
-        complaints.contains("for longer than is waited"),
+        complaints.contains("for longer than this command waits"),
         "{complaints}"
     );
 }

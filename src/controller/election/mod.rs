@@ -17,28 +17,28 @@ use crate::controller::process::supervisor::Heartbeat;
 use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// How much longer than the Lease holds the election may make no attempt before it is taken for hung.
+/// Time in addition to the lease duration without an attempt, after which the election counts as hung.
 ///
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 
-/// Time for which a standby's certificates or credentials may be rejected before its process ends, so that the next
-/// one reads them again. Files that are replaced are read again within a minute, without a new process.
+/// Time for which a standby's certificates or credentials may be rejected before its process exits, so that a new
+/// process reads them again. Replaced files are read again within a minute, without a new process.
 const REJECTED_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long giving the Lease up may take.
+/// The timeout of releasing the Lease.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The Lease that decides, and who we are.
+/// The Lease and the identity of this instance.
 #[derive(Clone, Debug)]
 pub struct Election {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Name of this instance in the Lease; no other may have this name.
+    /// The name of this instance in the Lease. It must be unique.
     pub identity: String,
-    /// How long it holds, and how often it is renewed.
+    /// The timing of the election.
     pub timing: Timing,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Elector {
     leases: Api<Lease>,
     leadership: Leadership,
     heartbeat: Heartbeat,
-    /// The Lease as it was seen last, to be written on condition that it has not changed.
+    /// The Lease as last seen. It is written on condition that it has not changed.
     live: Option<Lease>,
     observed: Option<Observed>,
     /// Who held it when that was told last.
@@ -57,7 +57,7 @@ pub(crate) struct Elector {
 }
 
 impl Elector {
-    /// Begins to stand by.
+    /// Creates an elector, which starts as a standby.
     pub(crate) fn new(context: Arc<Context>, election: Election) -> Self {
         let leadership = context.leadership.clone();
         leadership.stand_by(election.timing.write_limit());
@@ -75,12 +75,12 @@ impl Elector {
         }
     }
 
-    /// Stands by, leads, and gives the Lease up when `released` turns true.
+    /// Stands by, leads, and releases the Lease when `released` becomes true.
     ///
     /// # Errors
-    /// How the Lease was lost. The process is to end.
+    /// Returns how the Lease was lost. The process must exit.
     pub(crate) async fn run(mut self, mut released: watch::Receiver<bool>) -> Result<(), String> {
-        // Nobody can ask for it any more where the sender is gone.
+        // No release can be requested once the sender is dropped.
         let mut release = std::pin::pin!(async move {
             drop(released.wait_for(|released| *released).await);
         });
@@ -107,10 +107,10 @@ impl Elector {
         }
     }
 
-    /// Waits until the Lease is ours. Returns the start of the successful attempt.
+    /// Waits until this instance holds the Lease. Returns the start of the successful attempt.
     ///
     /// # Errors
-    /// If certificates or credentials are not accepted for [`REJECTED_LIMIT`].
+    /// Returns an error if certificates or credentials are rejected for [`REJECTED_LIMIT`].
     async fn stand_by(&mut self) -> Result<Instant, String> {
         let mut rejected_since = None;
         loop {
@@ -135,10 +135,10 @@ impl Elector {
         }
     }
 
-    /// Reports a connection that has been rejected for the time `elapsed`, and so misses all changes.
+    /// Records that the connection has been rejected for the time `elapsed`, so that the instance misses all changes.
     ///
     /// # Errors
-    /// If that time is over [`REJECTED_LIMIT`].
+    /// Returns an error if `elapsed` exceeds [`REJECTED_LIMIT`].
     fn check_rejected(&self, elapsed: Duration, error: &Error) -> Result<(), String> {
         let text = format!(
             "the Lease {} could not be read for {} s: {error}",
@@ -154,7 +154,7 @@ impl Elector {
         Ok(())
     }
 
-    /// Leads as long as the Lease can be renewed; how it was lost.
+    /// Leads as long as the Lease can be renewed. Returns how it was lost.
     async fn lead(&mut self, mut renewed: Instant) -> String {
         let timing = self.election.timing;
         self.renewed(renewed);
@@ -163,7 +163,7 @@ impl Elector {
             identity = self.election.identity,
             "leading"
         );
-        // What a standby computed is written now.
+        // Writes the statuses that were computed as a standby.
         self.context.touch_all();
         let mut next = renewed + timing.retry_period;
         loop {
@@ -199,7 +199,7 @@ impl Elector {
         }
     }
 
-    /// Notes that the Lease is ours, by an attempt that began at `start`.
+    /// Records that this instance holds the Lease by an attempt that started at `start`.
     fn renewed(&self, start: Instant) {
         let timing = &self.election.timing;
         let last_start = start + timing.lease_duration.saturating_sub(timing.write_limit());
@@ -209,12 +209,12 @@ impl Elector {
         }
     }
 
-    /// Takes the Lease or renews it, where that may be done; whether it is ours.
+    /// Acquires or renews the Lease if allowed. Returns true if this instance holds it.
     async fn attempt(&mut self) -> Result<bool, Error> {
         let is_ours = self.holder() == self.election.identity;
         if is_ours && let Some(live) = self.live.take() {
             match self.decide_and_write(Some(live)).await {
-                // Somebody else wrote to it or removed it, a person perhaps: it is looked at.
+                // Another client has changed or deleted the Lease. The next attempt reads it again.
                 Err(error)
                     if matches!(
                         error.reason(),
@@ -225,7 +225,7 @@ impl Elector {
         }
         let live = self.get().await?;
         match self.decide_and_write(live).await {
-            // Another was faster. It is looked at the next time.
+            // Another instance was faster. The next attempt reads the Lease again.
             Err(error) if error.reason() == ErrorReason::Conflict => Ok(false),
             outcome => outcome,
         }
@@ -271,7 +271,7 @@ impl Elector {
         Ok(true)
     }
 
-    /// Writes the Lease, on condition that it is the one that was seen.
+    /// Writes the Lease, on condition that it has not changed since it was read.
     async fn write(&mut self, lease: &Lease, exists: bool) -> Result<(), Error> {
         let params = PostParams::default();
         let written = if exists {
@@ -309,7 +309,7 @@ impl Elector {
         }
     }
 
-    /// Gives the Lease up, if it is ours.
+    /// Releases the Lease, if this instance holds it.
     async fn release(&mut self) {
         self.context.metrics.set_leading(false);
         match within(RELEASE_TIMEOUT, self.try_release()).await {
@@ -325,7 +325,7 @@ impl Elector {
 
     async fn try_release(&mut self) -> Result<bool, Error> {
         loop {
-            // It may have been written since it was seen, by an attempt that was given up.
+            // A timed-out attempt may have written it since it was last read.
             let Some(mut lease) = self.get().await? else {
                 return Ok(false);
             };
@@ -342,7 +342,7 @@ impl Elector {
         }
     }
 
-    /// Who holds the Lease as it was seen last; empty where nobody does.
+    /// Returns the holder of the Lease as last seen. Empty if there is none.
     fn holder(&self) -> &str {
         let record = self.observed.as_ref().map(|observed| &observed.record);
         record.map_or("", |record| record.holder.as_str())
@@ -352,7 +352,7 @@ impl Elector {
         format!("{}/{}", self.election.namespace, self.election.name)
     }
 
-    /// Says who leads, where that is news.
+    /// Logs the holder of the Lease if it has changed.
     fn tell_holder(&mut self) {
         let holder = self.holder().to_owned();
         if self.told.as_deref() != Some(&holder) {
@@ -361,14 +361,14 @@ impl Elector {
         }
     }
 
-    /// Says once a minute what is wrong, and what to do about it.
+    /// Logs an error about the Lease once per minute, with a hint.
     fn complain(&self, error: &Error) {
         let Election {
             namespace, name, ..
         } = &self.election;
         if error.reason() == ErrorReason::Forbidden {
             let text = format!(
-                "cannot keep the Lease {name} ({error}): grant `get` and `update` on it and `create` on \
+                "cannot read or write the Lease {name} ({error}): grant `get` and `update` on it and `create` on \
                  `leases` (coordination.k8s.io) in the Role vap-status-controller-lease of the namespace \
                  {namespace}"
             );
@@ -385,18 +385,18 @@ impl Elector {
             tracing::warn!(
                 lease = self.lease_name(),
                 %error,
-                "cannot keep the Lease, retrying{hint}"
+                "cannot read or write the Lease, retrying{hint}"
             );
         }
     }
 }
 
-/// Returns true if a new process may succeed where this one fails, as it reads certificates and credentials again.
+/// Returns true if a new process may succeed, since it reads certificates and credentials again.
 fn is_rejected(error: &Error) -> bool {
     error.is_certificate_error() || error.reason() == ErrorReason::Unauthorized
 }
 
-/// A number from 0 to 1 to spread attempts with; it need not be hard to guess.
+/// Returns a number from 0 to 1 for jitter. It need not be unpredictable.
 fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();

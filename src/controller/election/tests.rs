@@ -1,5 +1,4 @@
-//! Elections among several instances on one Lease that an API server of a few lines keeps, in virtual
-//! time.
+//! Elections among several instances with an in-memory API server, in virtual time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,18 +24,18 @@ const TIMING: Timing = Timing {
     retry_period: Duration::from_secs(2),
 };
 
-/// The Lease as the API server keeps it, and who cannot reach it.
+/// The Lease as stored by the API server, and its connectivity to each instance.
 #[derive(Debug, Default)]
 struct Server {
     lease: Option<Value>,
     version: u64,
-    /// Requests of these are not answered and have no effect.
+    /// Requests of these instances get no response and have no effect.
     cut: BTreeSet<&'static str>,
-    /// Requests of these have their effect, and are not answered.
+    /// Requests of these instances have an effect, but get no response.
     mute: BTreeSet<&'static str>,
-    /// Requests of these are answered with this status and have no effect.
+    /// Requests of this instance get this status and have no effect.
     refused: Option<(&'static str, u16)>,
-    /// Who held the Lease, one after the other.
+    /// All holders of the Lease, in order.
     holders: Vec<String>,
 }
 
@@ -99,7 +98,7 @@ impl Server {
 
 type Shared = Arc<Mutex<Server>>;
 
-/// An instance that takes part.
+/// An instance in the election.
 struct Instance {
     context: Arc<Context>,
     release: watch::Sender<bool>,
@@ -138,11 +137,14 @@ impl Instance {
         !self.task.is_finished() && self.context.leadership.may_write().is_some()
     }
 
-    /// Waits until it may write; how long that took.
+    /// Waits until the instance may write. Returns how long that took.
     async fn leads(&self) -> Duration {
         let start = Instant::now();
         while !self.may_write() {
-            assert!(start.elapsed() < Duration::from_secs(120), "nobody leads");
+            assert!(
+                start.elapsed() < Duration::from_secs(120),
+                "no instance leads"
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         start.elapsed()
@@ -169,7 +171,7 @@ fn spec(server: &Shared) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_leads_and_the_others_stand_by() {
+async fn election_has_one_leader() {
     let server = Shared::default();
     let first = start(&server, "a");
     assert!(first.leads().await < Duration::from_secs(1));
@@ -191,7 +193,7 @@ async fn one_leads_and_the_others_stand_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_dies_is_replaced_when_its_lease_was_watched_unchanged() {
+async fn killed_leader_is_replaced_after_expiry() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -207,7 +209,7 @@ async fn a_leader_that_dies_is_replaced_when_its_lease_was_watched_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_stops_gives_the_lease_up_and_is_replaced_within_two_seconds() {
+async fn stopped_leader_is_replaced_within_two_seconds() {
     let server = Shared::default();
     for _ in 0..20 {
         let first = start(&server, "a");
@@ -225,7 +227,7 @@ async fn one_that_stops_gives_the_lease_up_and_is_replaced_within_two_seconds() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_that_stops_leaves_the_lease_alone() {
+async fn stopped_standby_does_not_write_lease() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -236,7 +238,7 @@ async fn a_standby_that_stops_leaves_the_lease_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_is_given_up_after_the_last_write() {
+async fn lease_is_released_after_last_write() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -252,14 +254,14 @@ async fn the_lease_is_given_up_after_the_last_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_is_never_answered_ends_before_another_leads() {
+async fn unanswered_write_ends_before_takeover() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
     let second = start(&server, "b");
     seconds(30).await;
     server.lock().unwrap().cut.insert("a");
-    // One write after the other, as long as that is allowed.
+    // Writes repeatedly, as long as that is allowed.
     let leadership = first.context.leadership.clone();
     let writes = tokio::spawn(async move {
         while let Some(permit) = leadership.may_write() {
@@ -282,13 +284,13 @@ async fn a_write_that_is_never_answered_ends_before_another_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_election_that_hangs_ends_writing_all_the_same() {
+async fn hanging_election_ends_writing() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
     let second = start(&server, "b");
     seconds(30).await;
-    // Nothing renews the Lease any more, and nobody says so.
+    // Nothing renews the Lease anymore, and no error is reported.
     first.task.abort();
     let leadership = first.context.leadership.clone();
     let mut end = Instant::now();
@@ -302,8 +304,8 @@ async fn an_election_that_hangs_ends_writing_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_lost_costs_nothing() {
-    // The Lease was written, and who wrote it does not know.
+async fn lost_response_does_not_lose_lease() {
+    // The Lease was written, but the writer got no response.
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -315,19 +317,19 @@ async fn an_answer_that_is_lost_costs_nothing() {
         seconds(1).await;
         assert!(first.may_write() && !second.may_write());
     }
-    // The same while standing by: the Lease is ours as soon as that is seen.
+    // The same on a standby: it leads as soon as it reads the Lease.
     first.stop().await;
     server.lock().unwrap().mute.insert("b");
     seconds(6).await;
     assert!(!second.may_write());
     server.lock().unwrap().mute.clear();
-    // A request that was swallowed is given up first.
+    // The unanswered request times out first.
     let limit = TIMING.request_limit() + Duration::from_secs(1);
     assert!(second.leads().await < limit);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_a_person_edits_or_deletes_is_kept() {
+async fn edited_or_deleted_lease_is_kept() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -344,12 +346,12 @@ async fn a_lease_that_a_person_edits_or_deletes_is_kept() {
     assert_eq!(labels, json!({"team": "x"}));
     server.lock().unwrap().lease = None;
     seconds(10).await;
-    // Whoever is faster makes it anew, and the other sees that.
+    // The faster instance creates the Lease, and the other one sees that.
     assert!(first.may_write() ^ second.may_write());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_another_took_ends_the_leader_at_once() {
+async fn lost_lease_ends_leader_at_once() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -366,7 +368,7 @@ async fn a_lease_that_another_took_ends_the_leader_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_right_is_named_and_makes_unready() {
+async fn missing_permission_is_reported_as_problem() {
     let server = Shared::default();
     server.lock().unwrap().refused = Some(("a", 403));
     let first = start(&server, "a");
@@ -398,7 +400,7 @@ async fn standby_with_rejected_credentials_turns_unready_and_ends() {
     seconds(4).await;
     let problem = second.context.leadership.problem().unwrap();
     assert!(problem.contains("could not be read for 1"), "{problem}");
-    // Accepted again, it goes on.
+    // When it is accepted again, it continues.
     server.lock().unwrap().refused = None;
     seconds(2).await;
     assert_eq!(second.context.leadership.problem(), None);
@@ -451,7 +453,7 @@ async fn the_lease_says_when_the_leader_was_in_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_says_which_policies_are_left_alone() {
+async fn lease_has_exclusions() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     let selector = "vendor in (x)".parse().unwrap();
@@ -467,7 +469,7 @@ async fn the_lease_says_which_policies_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_that_hangs_is_no_progress() {
+async fn hanging_renewal_has_no_heartbeat() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -477,7 +479,7 @@ async fn a_renewal_that_hangs_is_no_progress() {
     };
     seconds(60).await;
     assert_eq!(problems(&first), 0);
-    // Standing by without an answer is progress: each attempt ends.
+    // A standby without responses makes progress: each attempt ends.
     server.lock().unwrap().cut.insert("b");
     let second = start(&server, "b");
     seconds(60).await;
@@ -485,7 +487,7 @@ async fn a_renewal_that_hangs_is_no_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_is_alone_always_writes() {
+async fn instance_without_election_always_writes() {
     let context = context_of(&Shared::default(), "a");
     let permit = context.leadership.may_write().unwrap();
     let never = std::future::pending::<Result<(), Error>>();
@@ -493,14 +495,14 @@ async fn an_instance_that_is_alone_always_writes() {
     assert_eq!(error.to_string(), "no answer within 5 s");
 }
 
-/// A number below `n`, by the generator of Lehmer.
+/// Returns a number below `n` from Lehmer's generator.
 fn below(state: &mut u64, n: u64) -> u64 {
     *state = *state * 48_271 % 0x7fff_ffff;
     *state % n
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_never_write_at_once_whatever_happens() {
+async fn random_failures_never_allow_two_writers() {
     const NAMES: [&str; 3] = ["a", "b", "c"];
     let timings = [
         TIMING,
@@ -560,6 +562,6 @@ async fn two_never_write_at_once_whatever_happens() {
             instance.kill();
         }
     }
-    // The test is worth something only where the Lease passed from one to the other.
+    // The test is only meaningful if the Lease changed its holder.
     assert!(n_turns > 50, "{n_turns}");
 }

@@ -1,8 +1,8 @@
 //! The Lease by which one of several instances is elected to write, by the rules of client-go's leader election.
 //! The functions are pure: they take observations with their times, and return the next step.
 //!
-//! Clocks of different machines are not compared. The times in the record are for people; a candidate takes over
-//! when it has watched an unchanged record for as long as that record says it holds.
+//! Clocks of different machines are not compared. The times in the record are informational. A candidate takes over
+//! after it has observed an unchanged record for the lease duration of that record.
 //!
 //! Source: client-go `tools/leaderelection/leaderelection.go`, `LeaderElector.tryAcquireOrRenew`,
 //! `LeaderElector.isLeaseValid`, `LeaderElector.release`, `NewLeaderElector`.
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// By how much of itself a pause may be longer, at random.
+/// The factor of the random extension of a wait.
 ///
 /// Source: client-go `tools/leaderelection`, `JitterFactor`.
 const JITTER_FACTOR: f64 = 1.2;
@@ -22,31 +22,30 @@ const JITTER_FACTOR: f64 = 1.2;
 /// The longest time that one write may take.
 pub(crate) const MAX_WRITE: Duration = Duration::from_secs(5);
 
-/// The longest pause between two looks of a standby at the Lease.
+/// The longest time between two reads of the Lease by a standby.
 ///
-/// Differs: client-go looks every 1 to 2.2 retry periods. A Lease that was given up would lie there for
-/// more than four seconds.
+/// Differs: client-go reads every 1 to 2.2 retry periods. A released Lease would stay free for more than four seconds.
 const MAX_LOOK: Duration = Duration::from_millis(500);
 
-/// How long a Lease holds, and how often it is renewed.
+/// Timing of the leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long the others leave the Lease alone after a renewal.
+    /// How long other instances wait after a renewal before they take over.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew the Lease before it gives up.
+    /// How long the leader tries to renew the Lease before it releases it.
     pub renew_deadline: Duration,
-    /// The pause between two attempts.
+    /// The time between two attempts.
     pub retry_period: Duration,
 }
 
 impl Timing {
-    /// Checks that a leader which cannot renew gives up before another may take over.
+    /// Checks that a leader that cannot renew the Lease stops before another instance takes over.
     ///
     /// # Errors
-    /// A sentence that says which is too long.
+    /// Returns an error message that names the invalid duration.
     pub fn check(&self) -> Result<(), String> {
         if self.lease_duration.subsec_nanos() != 0 {
-            return Err("--lease-duration takes whole seconds".to_owned());
+            return Err("--lease-duration must be whole seconds".to_owned());
         }
         if self.lease_duration <= self.renew_deadline {
             return Err("--lease-duration must be longer than --renew-deadline".to_owned());
@@ -57,21 +56,21 @@ impl Timing {
         Ok(())
     }
 
-    /// How long one write may take: it must have ended before another may begin, also where it is begun
-    /// just before the leader gives up.
+    /// Returns how long one write may take. It must end before another instance may write, even if it starts just
+    /// before the leader stops.
     pub(crate) fn write_limit(&self) -> Duration {
         let reserve = self.lease_duration.saturating_sub(self.renew_deadline);
         reserve.min(MAX_WRITE)
     }
 
-    /// How long one attempt to renew may take, so that there is time for another.
+    /// Returns how long one renewal attempt may take, so that there is time for another.
     ///
     /// Source: client-go `tools/leaderelection/resourcelock/interface.go`, `NewFromKubeconfig`.
     pub(crate) fn request_limit(&self) -> Duration {
         self.renew_deadline / 2
     }
 
-    /// The pause between two looks of a standby; `random` is from 0 to 1.
+    /// Returns the time between two reads of a standby. `random` is from 0 to 1.
     pub(crate) fn look_pause(&self, random: f64) -> Duration {
         let pause = self.retry_period.min(MAX_LOOK);
         pause.mul_f64(1.0 + random.clamp(0.0, 1.0) * (JITTER_FACTOR - 1.0))
@@ -81,15 +80,15 @@ impl Timing {
 /// Contents of the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ElectionRecord {
-    /// Who holds it; empty where it was given up.
+    /// The identity of the holder. Empty if the Lease is released.
     pub(crate) holder: String,
-    /// How long it holds, in seconds.
+    /// The lease duration, in seconds.
     pub(crate) duration_seconds: i32,
-    /// Since when it has this holder.
+    /// The time at which the holder acquired the Lease.
     pub(crate) acquire_time: Option<Timestamp>,
-    /// When it was renewed last.
+    /// The time of the last renewal.
     pub(crate) renew_time: Option<Timestamp>,
-    /// How many times it passed to another holder.
+    /// The number of changes of the holder.
     pub(crate) transitions: i32,
 }
 
@@ -106,7 +105,7 @@ impl From<&LeaseSpec> for ElectionRecord {
 }
 
 impl ElectionRecord {
-    /// Writes it into `spec`, and leaves alone what it does not know.
+    /// Writes the record into `spec`. Other fields of `spec` remain.
     pub(crate) fn write_to(&self, spec: &mut LeaseSpec) {
         spec.holder_identity = Some(self.holder.clone());
         spec.lease_duration_seconds = Some(self.duration_seconds);
@@ -115,7 +114,7 @@ impl ElectionRecord {
         spec.lease_transitions = Some(self.transitions);
     }
 
-    /// Returns the record that its holder leaves when it gives the Lease up.
+    /// Returns the record that the holder writes when it releases the Lease.
     pub(crate) fn released(&self, wall: Timestamp) -> Self {
         Self {
             holder: String::new(),
@@ -127,7 +126,7 @@ impl ElectionRecord {
     }
 }
 
-/// A record, and when it was first seen as it is.
+/// A record, and the time at which it was first seen in this state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observed {
     pub(crate) record: ElectionRecord,
@@ -135,7 +134,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the observation of `record` after `before`: a record that has not changed ages.
+    /// Returns the observation of `record` after `before`. The observation of an unchanged record keeps its time.
     pub(crate) fn next(before: Option<Self>, record: ElectionRecord, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,
@@ -143,7 +142,7 @@ impl Observed {
         }
     }
 
-    /// When it may be taken over, if it does not change until then.
+    /// Returns the time at which another instance may take over if the record does not change.
     pub(crate) fn expires(&self) -> Instant {
         let seconds = u64::try_from(self.record.duration_seconds).unwrap_or(0);
         self.since + Duration::from_secs(seconds)
@@ -153,14 +152,14 @@ impl Observed {
 /// Decisions about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// To leave it alone: another holds it.
+    /// Another instance holds the Lease.
     Wait,
-    /// To write this, on condition that it has not changed.
+    /// Write this record, on condition that the Lease has not changed.
     Write(ElectionRecord),
 }
 
-/// Decides for `identity` on what was `observed`, which is nothing where there is no Lease. `now` is the
-/// time by which is measured, `wall` the one for people.
+/// Returns the next step of `identity`. `observed` is `None` if the Lease does not exist. `now` is the monotonic clock
+/// for all comparisons, `wall` the time for the record.
 pub(crate) fn decide(
     identity: &str,
     timing: &Timing,
@@ -216,8 +215,7 @@ mod tests {
         }
     }
 
-    /// Returns the decision of `a` on the record `seen` that has been there for so long, at the wall
-    /// clock 200.
+    /// Returns the decision of `a` about the record `seen` that has been unchanged for `age`, at the wall clock 200.
     fn decide_after(seen: Option<ElectionRecord>, age: Duration) -> Decision {
         let since = Instant::now();
         let observed = seen.map(|record| Observed { record, since });
@@ -240,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_not_there_is_made() {
+    fn decide_missing_lease_creates_it() {
         let decision = decide_after(None, Duration::ZERO);
         assert_eq!(written(decision), ("a".to_owned(), 200, 200, 0));
     }
 
     #[test]
-    fn ones_own_is_renewed_whatever_its_age() {
+    fn decide_own_lease_renews() {
         for age in [0, 14, 16, 1000] {
             let decision = decide_after(Some(record("a")), Duration::from_secs(age));
             assert_eq!(written(decision), ("a".to_owned(), 100, 200, 3));
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn that_of_another_is_taken_over_when_it_was_watched_unchanged_for_its_duration() {
+    fn decide_expired_lease_takes_over() {
         let just_before = Duration::from_secs(15) - Duration::from_nanos(1);
         assert_eq!(decide_after(Some(record("b")), just_before), Decision::Wait);
         let decision = decide_after(Some(record("b")), Duration::from_secs(15));
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_duration_of_the_record_that_counts() {
+    fn decide_uses_duration_of_record() {
         let seen = ElectionRecord {
             duration_seconds: 60,
             ..record("b")
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_the_other_does_not_count() {
+    fn decide_ignores_clock_of_holder() {
         for renewed in [-1_000_000, 0, 1_000_000] {
             let seen = ElectionRecord {
                 renew_time: Some(wall(200 + renewed)),
@@ -290,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_given_up_is_taken_at_once() {
+    fn decide_released_lease_takes_over_at_once() {
         let released = record("b").released(wall(150));
         assert_eq!(
             (released.holder.as_str(), released.duration_seconds),
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_ages_until_it_changes() {
+    fn observed_ages_until_record_changes() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let first = Observed::next(None, record("b"), start);
@@ -320,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_of_strange_content_is_no_trap() {
+    fn decide_invalid_durations_take_over() {
         let empty = ElectionRecord::from(&LeaseSpec::default());
         assert_eq!(empty, ElectionRecord::default());
         assert_eq!(written(decide_after(Some(empty), Duration::ZERO)).3, 1);
@@ -334,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_leaves_the_rest_of_the_spec_alone() {
+    fn write_to_keeps_other_fields() {
         let mut spec = LeaseSpec {
             strategy: Some("x".to_owned()),
             ..LeaseSpec::default()
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_would_let_two_lead_are_refused() {
+    fn timing_check_rejects_two_leaders() {
         let timing = |lease, renew, retry| Timing {
             lease_duration: Duration::from_millis(lease),
             renew_deadline: Duration::from_millis(renew),
@@ -370,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_ends_before_another_may_lead() {
+    fn write_limit_ends_before_takeover() {
         for (lease, renew) in [(15, 10), (3, 2), (60, 10), (137, 107)] {
             let timing = Timing {
                 lease_duration: Duration::from_secs(lease),
@@ -384,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standby_looks_often_enough_to_take_over_within_two_seconds() {
+    fn look_pause_is_short_enough_for_takeover() {
         assert_eq!(TIMING.look_pause(0.0), Duration::from_millis(500));
         assert_eq!(TIMING.look_pause(1.0), Duration::from_millis(600));
         let short = Timing {

@@ -18,16 +18,16 @@ use tokio::time::Instant;
 use crate::cluster::error::Error;
 use crate::controller::leadership::lease::MAX_WRITE;
 
-/// Roles of this instance, by which it may write or not.
+/// Roles of this instance, which determine if it may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// There is no election.
     Alone,
-    /// Another may hold the Lease.
+    /// Another instance may hold the Lease.
     Standby,
-    /// We hold the Lease: no write starts after this moment.
+    /// This instance holds the Lease. No write starts after `last_start`.
     Leader { last_start: Instant },
-    /// We have written all that we ever shall.
+    /// This instance has finished its last write.
     Over,
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct Leadership {
 struct State {
     role: Role,
     write_limit: Duration,
-    /// Why we cannot even stand by.
+    /// The reason why this instance could not acquire the Lease.
     problem: Option<String>,
 }
 
 impl Default for Leadership {
-    /// That of an instance that is alone.
+    /// Creates the state of an instance without an election.
     fn default() -> Self {
         let state = State {
             role: Role::Alone,
@@ -61,7 +61,7 @@ impl Default for Leadership {
     }
 }
 
-/// The right to make one write, which is to end in time. It counts as begun until this is dropped.
+/// The permission for one write with a deadline. The write counts as in progress until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct WritePermit {
     limit: Duration,
@@ -76,10 +76,10 @@ impl Drop for WritePermit {
 }
 
 impl WritePermit {
-    /// Makes the write.
+    /// Runs the write within its deadline.
     ///
     /// # Errors
-    /// The errors of the write, and [`Error::Timeout`].
+    /// Returns the error of the write, or [`Error::Timeout`].
     pub(crate) async fn within<T, E>(
         &self,
         write: impl Future<Output = Result<T, E>>,
@@ -95,8 +95,7 @@ impl WritePermit {
 }
 
 impl Leadership {
-    /// The right to make one write now, or nothing where another instance may be writing. To be asked for
-    /// just before the write.
+    /// Returns a permit for one write now, or `None` if another instance may be writing. Call it just before the write.
     pub(crate) fn may_write(&self) -> Option<WritePermit> {
         let state = self.lock();
         let now = Instant::now();
@@ -105,7 +104,7 @@ impl Leadership {
             Role::Leader { last_start } => now <= last_start,
             Role::Standby | Role::Over => false,
         };
-        // Counted under the lock, so that the end of writing misses none.
+        // Counted under the lock, so that [`Self::close`] waits for every write.
         may.then(|| {
             self.n_writes.send_modify(|n| *n = n.saturating_add(1));
             WritePermit {
@@ -116,27 +115,27 @@ impl Leadership {
         })
     }
 
-    /// Why this instance could not take the Lease over, were it free.
+    /// Returns the reason why this instance could not acquire a free Lease.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }
 
-    /// Ends all writing, and waits for the end of the writes that were begun.
+    /// Forbids further writes, and waits for the end of the writes in progress.
     pub(crate) async fn close(&self) {
         self.end();
         let mut n_writes = self.n_writes.subscribe();
-        // Each has a deadline. The sender lives as long as `self`.
+        // Each write has a deadline. The sender lives as long as `self`.
         drop(n_writes.wait_for(|n| *n == 0).await);
     }
 
-    /// Begins to stand by.
+    /// Becomes a standby.
     pub(crate) fn stand_by(&self, write_limit: Duration) {
         let mut state = self.lock();
         state.role = Role::Standby;
         state.write_limit = write_limit;
     }
 
-    /// Leads until `last_start`, unless all writing has ended; whether that is news.
+    /// Leads until `last_start`, unless writing has ended. Returns true if this instance was not the leader before.
     pub(crate) fn lead(&self, last_start: Instant) -> bool {
         let mut state = self.lock();
         let is_news = state.role == Role::Standby;
@@ -146,7 +145,7 @@ impl Leadership {
         is_news
     }
 
-    /// Ends all writing, without waiting for anything.
+    /// Forbids further writes, without waiting.
     pub(crate) fn end(&self) {
         self.lock().role = Role::Over;
     }

@@ -63,12 +63,12 @@ impl Inputs {
         &self.schemas
     }
 
-    /// Returns how many params are to be read.
+    /// Returns the number of params to read.
     pub(crate) fn n_params(&self) -> usize {
         self.params.as_ref().map_or(0, Vec::len)
     }
 
-    /// The bindings in the cluster, where they are known.
+    /// Returns the bindings in the cluster, if known.
     pub(crate) fn bindings(&self) -> &[Arc<ValidatingAdmissionPolicyBinding>] {
         self.bindings.as_deref().unwrap_or_default()
     }

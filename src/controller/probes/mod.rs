@@ -69,9 +69,9 @@ pub(crate) struct Known {
     pub(crate) outcome: Option<Arc<Finished>>,
     /// Inputs of the evaluation that a reconciliation waits for.
     pub(crate) awaited: Option<Inputs>,
-    /// True if they take long.
+    /// True if the probes are slow.
     pub(crate) is_slow: bool,
-    /// True if they are to be evaluated again although no change is known.
+    /// True if the probes are to be evaluated again without a known change.
     pub(crate) is_due: bool,
 }
 
@@ -85,16 +85,16 @@ pub(crate) struct Finished {
     pub(crate) namespaces: BTreeMap<String, Version>,
     /// True if the results depend on permissions.
     pub(crate) has_asked: bool,
-    /// True if cases were left out for lack of time.
+    /// True if cases were skipped for lack of time.
     pub(crate) is_late: bool,
-    /// How long it took, without waiting for others.
+    /// The duration of the evaluation, without waiting.
     pub(crate) took: Duration,
     /// The bytes of the results.
     pub(crate) charge: Option<Charge>,
 }
 
 impl ProbeRunner {
-    /// Lets the probes of a policy be looked at.
+    /// Queues the probes of a policy.
     pub(crate) fn add(&self, policy: &SubjectId) {
         let is_slow = self.is_slow(policy);
         let lane = if is_slow { Lane::Slow } else { Lane::Quick };
@@ -118,7 +118,7 @@ impl ProbeRunner {
         self.quick.n_unfinished() + self.slow.n_unfinished()
     }
 
-    /// Lets the probes of a policy be evaluated again although nothing is known to have changed.
+    /// Queues the probes of a policy for another evaluation without a known change.
     pub(crate) fn renew(&self, policy: &SubjectId) {
         if let Some(known) = self.lock().get_mut(policy) {
             known.is_due = true;
@@ -133,7 +133,7 @@ impl ProbeRunner {
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
-    /// Returns the results for these very generations, whatever the other inputs, if there are any.
+    /// Returns the results for the same generations, whatever the other inputs, if there are any.
     pub(crate) fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;

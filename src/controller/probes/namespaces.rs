@@ -25,16 +25,16 @@ use crate::policy::admission::{Namespace, NamespaceSource};
 use crate::probe::api::BindingSource;
 use crate::telemetry::metrics::ErrorReason;
 
-/// How long reading one namespace may take.
+/// The timeout of reading one namespace.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long it counts that a namespace could not be read.
+/// How long a failed read of a namespace is cached.
 const MAX_FAILURE_AGE: Duration = Duration::from_secs(5);
 
-/// How many namespaces are kept.
+/// The maximum number of cached namespaces.
 const MAX_KEPT: usize = 1_000;
 
-/// How many are read at once for one policy.
+/// The number of concurrent reads for one policy.
 const MAX_AT_ONCE: usize = 8;
 
 /// The label that the API server sets on each namespace to its name.
@@ -45,11 +45,11 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// The state of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// It cannot be read.
+    /// The namespace cannot be read.
     Unreadable,
-    /// There is none of that name.
+    /// The namespace does not exist.
     Missing,
-    /// Its resource version.
+    /// The resource version.
     Of(String),
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Namespaces {
     known: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
 
-/// A namespace; who reads it holds the lock, so that nobody reads it as well.
+/// A cached namespace. The reader holds the lock, so that it is read only once.
 #[derive(Debug, Default)]
 struct Slot {
     read: tokio::sync::Mutex<Option<Read>>,
@@ -82,7 +82,7 @@ struct Read {
     found: Result<Option<Found>, Unavailable>,
 }
 
-/// A namespace as it was read: text.
+/// A namespace as text.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     version: String,
@@ -129,7 +129,7 @@ impl Namespaces {
         found
     }
 
-    /// Forgets some of those that were read longest ago, where too many are kept.
+    /// Removes the least recently read namespaces if too many are cached.
     fn forget_oldest(&self) {
         let mut known = self.lock();
         let state_of = |slot: &Slot| {
@@ -171,11 +171,11 @@ impl Namespaces {
 
 /// Reads a namespace.
 ///
-/// A namespace of any shape is accepted, as far as selectors and expressions see it.
+/// A namespace with invalid other fields is accepted: only the parts for selectors and expressions are parsed.
 async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable> {
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_in_name) {
-        // There is no namespace of a name that is not valid.
+        // A namespace with an invalid name cannot exist.
         return Ok(None);
     }
     let failed = |error: &Error| {
@@ -251,7 +251,7 @@ impl Received<'_> {
     }
 }
 
-/// A namespace as it is stored.
+/// The stored form of a namespace.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -269,7 +269,7 @@ struct Written<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
-    /// Why one that was looked up cannot be told.
+    /// The reason why a requested namespace is unknown.
     failure: Mutex<Option<String>>,
     /// The namespace that was parsed last.
     last: Mutex<Option<(String, Namespace)>>,
@@ -310,7 +310,7 @@ impl Given {
         }
     }
 
-    /// Namespaces that are not read, for this reason.
+    /// Creates an instance without namespaces, for this reason.
     pub(crate) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
         let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
         Self {
@@ -319,20 +319,20 @@ impl Given {
         }
     }
 
-    /// The state of each.
+    /// Returns the state of each namespace.
     pub(crate) fn versions(&self) -> BTreeMap<String, Version> {
         let all = self.read.iter();
         all.map(|(name, found)| (name.clone(), Version::new(found)))
             .collect()
     }
 
-    /// Reports whether a namespace could not be read that may be readable in a moment.
+    /// Returns true if a namespace could not be read for a temporary reason.
     pub(crate) fn is_transient(&self) -> bool {
         let mut failures = self.read.values().filter_map(|found| found.as_ref().err());
         failures.any(|why| why.is_transient)
     }
 
-    /// Why a namespace that was looked up since this was asked last cannot be told.
+    /// Returns the reason why a namespace requested since the last call is unknown.
     pub(crate) fn take_failure(&self) -> Option<String> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
@@ -363,8 +363,8 @@ impl NamespaceSource for Given {
     }
 }
 
-/// The namespaces of the cluster that the results of a probe depend on: none, where neither the policy nor a
-/// binding looks at namespaces.
+/// Returns the namespaces that the results of a probe depend on. Empty if neither the policy nor a binding uses
+/// namespaces.
 pub(crate) fn needed<'a>(
     entry: &Entry,
     bindings: impl IntoIterator<Item = &'a ValidatingAdmissionPolicyBinding>,
@@ -386,7 +386,7 @@ pub(crate) fn needed<'a>(
     names.cloned().collect()
 }
 
-/// Reports whether a selector of `policy` or one of its expressions looks at namespaces.
+/// Returns true if a selector of `policy` or one of its expressions uses namespaces.
 fn looks_at_namespaces(policy: &ValidatingAdmissionPolicy) -> bool {
     let Some(spec) = &policy.spec else {
         return false;

@@ -17,7 +17,7 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// The name of the task that works on it.
+    /// Returns the name of the task of the lane.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Quick => "probes",
@@ -25,7 +25,7 @@ impl Lane {
         }
     }
 
-    /// How many policies are worked on at once, most of them waiting for the API server.
+    /// Returns the number of concurrently processed policies, most of which wait for the API server.
     pub(crate) const fn concurrency(self) -> usize {
         match self {
             Self::Quick => 16,

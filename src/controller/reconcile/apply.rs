@@ -1,8 +1,7 @@
 //! Server-side apply to the status of a policy.
 //!
-//! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others survive, as the list is a
-//! map by type. kube-controller-manager applies the first two as well, once for each new generation; we take them
-//! back by force.
+//! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others remain, as the list is a map by
+//! type. kube-controller-manager applies the first two as well, once for each new generation; we force ownership.
 //!
 //! A write has the resource version that it was computed from. The API server rejects it if the policy has changed
 //! since, so that no status lands on another generation.
@@ -24,7 +23,7 @@ use crate::controller::watch::wire::WirePolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
-/// Object that is applied: our fields and no others.
+/// The applied object, with only the fields that we own.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Applied<'a> {
@@ -34,8 +33,8 @@ struct Applied<'a> {
     status: Status<'a>,
 }
 
-/// The uid makes the API server refuse to write to another policy of the same name, the resource version
-/// to another state of it.
+/// With the uid, the API server rejects a write to another policy of the same name; with the resource version, to
+/// another state.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
@@ -46,22 +45,22 @@ struct Metadata<'a> {
     resource_version: Option<&'a str>,
 }
 
-/// How a write ended.
+/// Outcome of a write.
 #[derive(Debug)]
 pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
-    /// It was taken; this is the object as it is now.
+    /// The write was accepted. The value is the new object.
     Applied(Box<K>),
-    /// The object is another than the one that the status was computed from.
+    /// The object differs from the one that the status was computed from.
     Conflict,
-    /// The object is gone.
+    /// The object does not exist.
     Gone,
 }
 
 impl<K> Written<K> {
-    /// The end of a write that was not taken.
+    /// Returns the outcome of a rejected write.
     ///
     /// # Errors
-    /// That it failed for what is no news about the object.
+    /// Returns the error if it is not about the state of the object.
     pub(crate) fn refused(error: Error) -> Result<Self, Error> {
         match error.reason() {
             ErrorReason::NotFound => Ok(Self::Gone),
@@ -70,7 +69,7 @@ impl<K> Written<K> {
         }
     }
 
-    /// The same of another object that was made of the one that was taken.
+    /// Converts the written object.
     pub(crate) fn map<T>(self, make: impl FnOnce(K) -> T) -> Written<T> {
         match self {
             Self::Applied(written) => Written::Applied(Box::new(make(*written))),
@@ -88,8 +87,7 @@ struct Status<'a> {
     conditions: &'a [Condition],
 }
 
-/// The list is written even if it is empty: only a field that is applied can take the place of one
-/// that somebody else applied before.
+/// The list is written even if it is empty: an omitted field would leave a value that another manager has applied.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TypeChecking<'a> {
@@ -125,7 +123,7 @@ pub(crate) async fn apply(
     };
     let params = apply_params();
     let patch = Patch::Apply(&applied);
-    // The answer is read as far as it is needed.
+    // Only the needed part of the response is parsed.
     let policies: Api<WirePolicy> = Api::all(context.client.clone());
     let written = permit.within(policies.patch_status(name, &params, &patch));
     match written.await {
@@ -144,8 +142,8 @@ pub(crate) async fn apply(
     }
 }
 
-/// Writes the conditions that stay where an apply has left one that does not hold any more, since another manager owns
-/// it as well.
+/// Writes the remaining conditions if an apply could not remove an outdated one because another manager owns it as
+/// well.
 ///
 /// # Errors
 /// If the API server does not accept it in time.
@@ -160,7 +158,7 @@ where
 {
     tracing::info!(
         name = seen.name,
-        "a condition that does not hold any more belongs to another field manager as well: removing it"
+        "removing an outdated condition that another field manager owns as well"
     );
     let written = permit.within(shared_conditions::retain(api, seen, kept));
     match written.await {

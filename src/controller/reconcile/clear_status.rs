@@ -14,10 +14,10 @@ use super::shared_conditions;
 use crate::cluster::error::{Error, within};
 use crate::controller::subjects::managed_fields::{apply_params, may_share};
 
-/// How long one request may take.
+/// The timeout of one request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Takes what is ours out of the status of an object; where `is_fenced`, only if it is as it was seen.
+/// Removes our fields from the status of an object. If `is_fenced`, only if the object is in the state `seen`.
 ///
 /// # Errors
 /// If the API server does not accept it in time.
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// Applies an empty status to an object under our name.
+/// Applies an empty status to an object with our field manager.
 async fn apply_nothing<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
@@ -52,7 +52,7 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut metadata = json!({"name": name});
     if let Some(fields) = metadata.as_object_mut() {
-        // The uid makes the API server refuse to write to another object of the same name.
+        // With the uid, the API server rejects a write to another object of the same name.
         fields.extend(seen.uid.iter().map(|uid| ("uid".to_owned(), json!(uid))));
         let version = seen.resource_version.iter().filter(|_| is_fenced);
         fields.extend(version.map(|version| ("resourceVersion".to_owned(), json!(version))));

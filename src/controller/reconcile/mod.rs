@@ -51,7 +51,7 @@ use crate::telemetry::metrics::{
 /// How long writes in progress may take once the process is asked to stop. A pod is killed some seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
 
-/// Brings the status of a subject up to date: observes, computes, applies.
+/// Updates the status of a subject: observes, computes, applies.
 pub(crate) async fn reconcile(
     context: &Arc<Context>,
     id: &SubjectId,
@@ -78,7 +78,7 @@ pub(crate) async fn reconcile(
     apply_status(context, &entry, &desired).await
 }
 
-/// Ends everything about a subject that does not exist any more.
+/// Removes all state about a subject that does not exist anymore.
 async fn deleted(
     context: &Arc<Context>,
     id: &SubjectId,
@@ -113,8 +113,8 @@ async fn apply_status(
         if context.log_throttle.is_due("write_limiter") {
             tracing::warn!(
                 policy = id.to_string(),
-                "the status was written 100 times in a minute, each time with other contents: does a second \
-                 vap-status-controller write it, of another version or with other flags? Backing off"
+                "the status was written 100 times in a minute, each time with different contents; check for a second \
+                 vap-status-controller of another version or with other flags; backing off"
             );
         }
         return Ok(Skipped::RateLimited.into());
@@ -153,7 +153,7 @@ fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     }
 }
 
-/// The status that a subject should have, by what was observed.
+/// Returns the status that a subject should have according to the observed facts.
 fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let now = (context.now)();
     let mut observed = facts.observed(&context.settings.ready_requires);
@@ -177,8 +177,8 @@ fn forget(context: &Context, id: &SubjectId) {
     context.params.forget(id, Referrer::Probes);
 }
 
-/// Loads the status that the object of `entry` holds, if its kind has no status of ours. Returns the result if the
-/// subject is not checked.
+/// Loads the status from the status object of `entry`, if its kind has no status. Returns the result if the subject is
+/// not checked.
 async fn load_status(
     context: &Arc<Context>,
     entry: &mut Entry,
@@ -265,7 +265,7 @@ async fn delete_status_object(
     Ok(status_objects::delete(context, &permit, (id, state), &object).await?)
 }
 
-/// `True`, or the status of `Ready` with its reason.
+/// Returns `True`, or the status of `Ready` with its reason.
 fn ready(desired: &DesiredStatus) -> String {
     match desired.conditions.first() {
         Some(ready) if ready.status == "True" => ready.status.clone(),
@@ -274,7 +274,7 @@ fn ready(desired: &DesiredStatus) -> String {
     }
 }
 
-/// Reports whether the status is about this very generation.
+/// Returns true if the status is about the current generation.
 fn has_current_status(policy: &ValidatingAdmissionPolicy) -> bool {
     let status = policy.status.as_ref();
     status.is_some_and(|status| {
@@ -299,7 +299,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
     }
 }
 
-/// Works through the queue until `stop`, and then ends what was begun.
+/// Processes the queue until `stop`, and then finishes the work in progress.
 pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) {
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -336,11 +336,11 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
     let rest = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(MAX_ENDING, rest).await.is_err() {
-        tracing::warn!("stopping although the API server has not answered all writes");
+        tracing::warn!("stopping before the API server has responded to all writes");
     }
 }
 
-/// Reconciles one subject of the queue and gives it back.
+/// Reconciles one subject of the queue and marks it as done.
 async fn process(context: &Arc<Context>, id: &SubjectId) {
     let start = Instant::now();
     let done = AssertUnwindSafe(reconcile(context, id))
@@ -375,7 +375,7 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
             context.queue.failed(id, random());
             tracing::error!(
                 policy = id.to_string(),
-                "a reconciliation panicked; please report it"
+                "a reconciliation panicked, which is a bug; please report it"
             );
             ReconcileOutcome::Failed
         }
@@ -389,8 +389,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
     context.metrics.reconciled(outcome, seconds);
 }
 
-/// The key by which a failure is logged once a minute: policies mostly fail for one cause. Rights are given for each
-/// kind that is followed, and a missing one is to be named for each.
+/// Returns the key by which a failure is logged once per minute. Most policies fail for the same reason. Permissions
+/// are granted per kind, so a missing one is logged per kind.
 fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     match reason {
         ErrorReason::Forbidden | ErrorReason::Invalid => {
@@ -400,7 +400,7 @@ fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     }
 }
 
-/// Says what went wrong, once a minute for all policies that fail for one cause.
+/// Logs a failure, once per minute for all policies with the same reason.
 fn complain(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
     let reason = failure.reason();
     if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {

@@ -35,12 +35,12 @@ use crate::telemetry::metrics::{self, Skipped};
 pub(crate) struct Facts {
     subject: SubjectKind,
     fails_closed: bool,
-    /// True if there are webhooks to call, or rules to ask.
+    /// True if the configuration has webhooks, or the definition has rules.
     is_asked: bool,
     policy: Arc<ValidatingAdmissionPolicy>,
     result: Arc<CheckResult>,
     params: ParamKindState,
-    /// The group version of its paramKind, where it has not been discovered for some time.
+    /// The group version of the paramKind, if its discovery has failed for some time.
     undiscovered_params: Vec<String>,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
@@ -69,7 +69,7 @@ pub(crate) async fn observe(
             },
             lane => {
                 context.lanes.add(&entry.id, lane);
-                // The result with other inputs remains until there is another.
+                // The result for other inputs remains until there is a new one.
                 let latest = entry.result.as_ref();
                 match latest.filter(|result| result.is_of(&entry.generation())) {
                     Some(result) => Arc::clone(result),
@@ -124,22 +124,22 @@ fn params_of(
 }
 
 impl Facts {
-    /// Reports whether the params were requested and will be known soon; a notification follows.
+    /// Returns true if the params were requested and will be loaded soon. A notification follows.
     pub(crate) fn is_reading_params(&self) -> bool {
         matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))
     }
 
-    /// Returns the results of the probes, where they are known.
+    /// Returns the results of the probes, if known.
     pub(crate) fn probed(&self) -> Option<&Probed> {
         self.probes.as_ref().ok()
     }
 
-    /// The policy's failurePolicy, as metrics say it.
+    /// Returns the policy's failurePolicy, as exported in metrics.
     pub(crate) fn failure_policy(&self) -> &'static str {
         if self.fails_closed { "Fail" } else { "Ignore" }
     }
 
-    /// Returns the actions of the bindings, as metrics report them.
+    /// Returns the actions of the bindings, as exported in metrics.
     pub(crate) fn actions(&self) -> String {
         let action = match self.subject {
             SubjectKind::ValidatingWebhookConfiguration
@@ -151,7 +151,7 @@ impl Facts {
             return metrics::actions(action.filter(|_| self.is_asked));
         }
         match &self.bindings {
-            // Their bindings have no actions, and change requests.
+            // These bindings have no actions. A bound policy mutates requests.
             BindingsState::Known(bindings)
                 if self.subject == SubjectKind::MutatingAdmissionPolicy =>
             {
@@ -168,7 +168,7 @@ impl Facts {
         }
     }
 
-    /// The facts as they are computed with.
+    /// Returns the facts as input of the computation.
     pub(crate) fn observed<'a>(
         &'a self,
         ready_requires: &'a BTreeSet<ConditionType>,
@@ -245,7 +245,7 @@ impl Facts {
     }
 }
 
-/// The group version of the paramKind of `policy`, if it has not been discovered for some time.
+/// Returns the group version of the paramKind of `policy`, if its discovery has failed for some time.
 fn undiscovered_params(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<String> {
     let group_version = policy::declared_param_kind(policy).map(|gvk| gvk.api_version());
     let group_version = group_version.filter(|gv| mapper.undiscovered.contains(gv));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_required() {
+    fn param_kind_state_none_without_param_kind() {
         assert_eq!(
             state(&json!(null), &mapper(), &Crds::new()),
             ParamKindState::NotRequired
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_decides() {
+    fn param_kind_state_depends_on_served_resources() {
         let (mapper, none) = (mapper(), Crds::new());
         let served = |gvk| ParamKindState::Served(gvk, ParamsState::NotReferred);
         check(("v1", "ConfigMap"), &mapper, &none, served);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_tells_why_not() {
+    fn not_served_reason_comes_from_crd() {
         let name = || "limits.rules.example.com".to_owned();
         let with = |spoil: &dyn Fn(&mut crds::Crd)| -> Crds {
             let mut crd = crd("rules.example.com", "Limit", &["v1"]);

@@ -1,4 +1,4 @@
-//! Periodic work, done every minute, as no watch shows when it is due.
+//! Periodic work, done every minute, for changes that no watch reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use crate::controller::context::Context;
 use crate::controller::probe_runner::stale::{see_to, tasks};
 
-/// How often.
+/// The interval of a complete iteration.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The shortest pause between two tasks: where there are very many, a round takes longer than a minute.
+/// The minimum time between two items. With very many items, an iteration takes longer than a minute.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Ends watches of params that no policy needs, and re-queues probes that depend on namespaces or permissions, which

@@ -8,7 +8,7 @@ use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome, Skipped};
 pub(crate) enum ReconcileResult {
     /// The status was written.
     Applied,
-    /// The subject or the object with its conditions is deleted.
+    /// The subject or its status object is deleted.
     Deleted,
     /// The object changed during the reconciliation.
     Conflict,
@@ -22,7 +22,7 @@ impl ReconcileResult {
         matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
     }
 
-    /// Returns the outcome, as metrics report it.
+    /// Returns the outcome, as exported in metrics.
     pub(crate) const fn outcome(self) -> ReconcileOutcome {
         match self {
             Self::Applied => ReconcileOutcome::Applied,
@@ -41,7 +41,7 @@ impl From<Skipped> for ReconcileResult {
     }
 }
 
-/// Why a reconciliation failed.
+/// The reason why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     #[error(transparent)]
@@ -62,7 +62,7 @@ impl ReconcileError {
     }
 }
 
-/// The process ends before the check did.
+/// The process ends before the check is complete.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;

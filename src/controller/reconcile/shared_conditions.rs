@@ -1,4 +1,4 @@
-//! Conditions of ours that another manager owns in part.
+//! Our conditions that another field manager owns as well.
 //!
 //! Server-side apply removes what its manager alone owns. A client that clears the managed fields of an object (its
 //! fields then belong to `before-first-apply`), or that applies a copy of its status, owns our conditions from then
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use crate::controller::subjects::managed_fields::{apply_params, key, shared};
 
-/// How often conditions are looked at again that have changed meanwhile.
+/// The number of attempts if the conditions change concurrently.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Writes the conditions of a status that stay; the state of the object must be the one of `seen`.
+/// Writes the remaining conditions of a status; the object must be in the state `seen`.
 ///
 /// # Errors
 /// If the API server does not accept it.
@@ -46,7 +46,7 @@ where
     api.patch_status(name, &params, &Patch::Merge(&patch)).await
 }
 
-/// Takes the conditions out of an object whose content we own beside others; false where there are none.
+/// Removes our conditions that other managers own as well from an object. Returns false if there are none.
 ///
 /// # Errors
 /// If the object cannot be read, or the API server rejects the write.
@@ -58,7 +58,7 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut n_attempts = 1;
     loop {
-        // Listing is permitted, where reading one is not.
+        // The controller has permission to list, but not to get.
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let Some(object) = api.list(&named).await?.items.pop() else {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! Checks in the lanes besides the quick one, each with a queue, a task and a thread. They only check: afterwards
-//! the policy returns to the queue of all policies.
+//! Checks in all lanes except the quick one. Each lane has a queue, a task and a thread. After its check, the policy
+//! returns to the main queue.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::controller::process::supervisor::WORK_LIMIT;
 use crate::controller::subjects::check_result::Lane;
 use crate::policy::subject::SubjectId;
 
-/// Checks the policies of the lanes besides the quick one, forever.
+/// Checks the policies of all lanes except the quick one, forever.
 pub(crate) async fn work(context: Arc<Context>) {
     context.started().await;
     tokio::join!(
@@ -44,7 +44,7 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
             }
             Err(_) => {
                 context.metrics.check_panicked();
-                tracing::error!(policy = %id, "checking this policy panicked; please report it");
+                tracing::error!(policy = %id, "the check of this policy panicked, which is a bug; please report it");
                 queue.failed(&id, random());
             }
         }
@@ -52,7 +52,7 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
     }
 }
 
-/// Checks one policy, unless that is not necessary any more, and returns it to the queue of all others.
+/// Checks one policy if still necessary, and returns it to the main queue.
 async fn check_one(
     context: &Arc<Context>,
     id: &SubjectId,

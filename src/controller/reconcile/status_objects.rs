@@ -1,7 +1,7 @@
 //! Writes of the objects that hold the conditions of subjects without a status: create, apply, delete.
 //!
-//! An object is created when its subject is first reconciled, without a status, which a write of its own adds. A
-//! write has the state of the object that it was computed from.
+//! An object is created without a status when its subject is first reconciled. A second write adds the status. A write
+//! has the state of the object that it was computed from.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -41,7 +41,7 @@ pub(crate) async fn apply(
     let known = state.object(&entry.id.name);
     let object = match known {
         Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
-        // It is about another policy of that name, which is gone.
+        // The object is about a deleted policy of the same name.
         Some(object) => {
             delete(context, permit, (&entry.id, state), &object).await?;
             return Ok(Written::Conflict);
@@ -88,7 +88,7 @@ async fn create(
 ) -> Result<Written<StatusObject>, Error> {
     let status_object = &state.status_object;
     let ObjectMeta { name, uid, .. } = &entry.policy.metadata;
-    // What owns it is deleted together with it, also where no controller runs. The version is the one that stays.
+    // The owner reference deletes the object together with its policy, also without a running controller.
     let object = json!({
         "apiVersion": StatusObject::api_version(status_object),
         "kind": status_object.kind,
@@ -115,14 +115,14 @@ async fn create(
     match permit.within(created).await {
         Ok(created) => Ok(Written::Applied(Box::new(created))),
         Err(error) => match error.reason() {
-            // Somebody else has created it.
+            // Another client has created it.
             ErrorReason::Conflict => Ok(Written::Conflict),
             _ => Err(error),
         },
     }
 }
 
-/// Writes the status of an object as it was seen.
+/// Writes the status of an object, on condition that it is in the state `seen`.
 async fn write(
     context: &Context,
     permit: &WritePermit,
@@ -144,7 +144,7 @@ async fn write(
         .await
 }
 
-/// Deletes an object of ours. One that does not exist any more counts as deleted. If the API server reports a conflict, the
+/// Deletes a status object. An object that does not exist counts as deleted. If the API server reports a conflict, the
 /// object remains stored and the deletion is retried; the watch shows whether the object has changed.
 ///
 /// # Errors
@@ -196,10 +196,10 @@ mod tests {
     use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;
 
-    /// A conflict may be the API server's own, or that of a webhook: what is taken for deleted then would stay for
-    /// ever.
+    /// The conflict may be returned by the API server or by a webhook. If the object counted as deleted, it would
+    /// remain forever.
     #[tokio::test(start_paused = true)]
-    async fn conditions_whose_deletion_is_refused_are_deleted_later() {
+    async fn delete_conflict_is_retried() {
         let n = std::sync::atomic::AtomicUsize::new(0);
         let (client, seen) = client(move |request| {
             assert_eq!(request.method, http::Method::DELETE);

@@ -85,10 +85,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Registers all metrics.
     #[must_use]
-    #[expect(
-        clippy::too_many_lines,
-        reason = "a flat list of names and help texts"
-    )]
+    #[expect(clippy::too_many_lines, reason = "a flat list of names and help texts")]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("vap");
         let scraped = Arc::new(Scraped::default());

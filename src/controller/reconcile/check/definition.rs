@@ -16,11 +16,11 @@ use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::{ErrorReason, Skipped};
 use crate::validation_rules;
 
-/// Checks the rules of the definition `entry`, within the limits of `lane`. Returns the reason if there is no result yet; a
-/// notification follows.
+/// Checks the rules of the definition `entry`, within the limits of `lane`. Returns the reason if there is no result
+/// yet; a notification follows.
 ///
 /// # Errors
-/// If it cannot be read, or the process ends.
+/// Returns an error if the definition cannot be read, or the process ends.
 pub(super) async fn check(
     context: &Context,
     entry: &Entry,
@@ -124,7 +124,7 @@ mod tests {
         let entry = entry(&context, told);
         let result = check(&context, &entry, Lane::Quick).await.unwrap();
         if result.is_ok() {
-            // It holds as long as the definition does, whatever is served.
+            // The result depends only on the definition, not on the served resources.
             let entry = context.store.get(&entry.id).unwrap();
             let known = entry.result.as_ref().unwrap();
             assert!(known.holds_for(&entry.generation(), &context.snapshot()));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_generation_that_was_told_of_is_judged() {
+    async fn check_requires_reported_generation() {
         let sound = json!([{"rule": "true"}]);
         let value = definition("a", 2, &sound);
         let (result, asked) = judged(value.clone(), &value).await;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_without_rules_is_not_asked_for() {
+    async fn check_definition_without_rules_is_not_read() {
         let value = definition("a", 2, &json!([]));
         let (result, asked) = judged(value.clone(), &value).await;
         assert!(result.is_ok());

@@ -15,12 +15,12 @@ use crate::controller::subjects::store::Entry;
 use crate::policy::subject::SubjectId;
 use crate::telemetry::Metrics;
 
-/// How a part of a check ended.
+/// Outcome of a part of a check.
 pub(super) enum Guarded<T> {
     /// With a value, which says itself if it was interrupted; that would be reported like this.
     Done(T, Late),
     Panicked,
-    /// It was interrupted.
+    /// The part was interrupted.
     Late(Late),
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn guard<T: Send + 'static>(
             tracing::error!(
                 policy = policy.to_string(),
                 field = interrupt.field(),
-                "the check of this policy does not end; please report it"
+                "the check of this policy does not end after it was canceled, which is a bug; please report it"
             );
             Ok(Guarded::Late(late(true)))
         }
@@ -88,17 +88,16 @@ pub(super) async fn guard<T: Send + 'static>(
     }
 }
 
-/// Says and counts that a check panicked.
+/// Logs and counts a panic of a check.
 pub(super) fn panicked(policy: &SubjectId, metrics: &Metrics) {
     metrics.check_panicked();
     tracing::error!(
         policy = policy.to_string(),
-        "the check of this policy panicked; please report it"
+        "the check of this policy panicked, which is a bug; please report it"
     );
 }
 
-/// Has the policy `entry` checked in another lane, or notes that its check ends here. Returns true if it is checked
-/// again.
+/// Moves the check of `entry` to another lane, or records that it ends here. Returns true if it is checked again.
 pub(super) fn defer(context: &Context, entry: &Entry, late: &LateStep) -> bool {
     let Late {
         next,

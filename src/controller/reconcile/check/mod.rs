@@ -35,7 +35,7 @@ use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::{CheckStep, MatchSummary, TypeSummary};
 use crate::telemetry::metrics::Skipped;
 
-/// A policy, or a webhook that is read as one, compiled and matched.
+/// A policy, or a webhook converted to one, compiled and matched.
 struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
@@ -98,11 +98,11 @@ fn matched(parts: &[Unmatched<'_>]) -> MatchSummary {
 struct Examined {
     parts: Vec<Part>,
     group_versions: BTreeSet<GroupVersion>,
-    /// Its type check, if its schemas were there already.
+    /// The type check, if its schemas were cached.
     checked: Option<TypeChecked>,
 }
 
-/// How a type check ended.
+/// Outcome of a type check.
 enum TypeChecked {
     Done(TypeSummary),
     Panicked,
@@ -110,7 +110,7 @@ enum TypeChecked {
 }
 
 impl TypeChecked {
-    /// Checks the types of all parts. A panic or an interruption ends nothing else.
+    /// Checks the types of all parts. A panic or an interruption affects only this check.
     fn run(parts: &[Part], schemas: &Schemas, profile: Profile) -> Self {
         match catch_unwind(AssertUnwindSafe(|| typed(parts, schemas, profile))) {
             Ok(typed) => Self::Done(typed),
@@ -124,9 +124,9 @@ impl TypeChecked {
 enum Checked {
     /// The result.
     Result(Box<CheckResult>),
-    /// Schemas are being read; the policy is put into the queue when they are there.
+    /// Schemas are loading. The policy is queued when they are loaded.
     Pending,
-    /// It took too long for the lane, and is checked in another one.
+    /// The check exceeded the limit of the lane, and continues in another one.
     Deferred,
 }
 
@@ -181,7 +181,7 @@ impl Check<'_> {
             *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
             let (parts, group_versions) =
                 compile_parts(unmatched, (&subject, &mapper), profile, admissions);
-            // They are mostly loaded, and this thread can continue.
+            // Most schemas are cached, so this thread can continue.
             let schemas = cached.loaded(&subject.id, &group_versions, &index);
             let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
             Examined {
@@ -199,7 +199,7 @@ impl Check<'_> {
 
 /// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
 ///
-/// If it has probes, it is prepared for them as well, so that it need not be compiled once more.
+/// If the policy has probes, it is also prepared for them, so that it is compiled only once.
 async fn check(
     context: &Context,
     entry: &Entry,
@@ -210,7 +210,7 @@ async fn check(
         schemas, metrics, ..
     } = context;
     let id = &entry.id;
-    // Upstream checks no mutating policies, so that it has no answers about them.
+    // Upstream does not check mutating policies, so there is no upstream behavior to follow.
     let profile = match entry.body {
         Some(_) => Profile::Truthful,
         None => context.settings.profile,
@@ -326,7 +326,7 @@ pub(crate) async fn check_in(
         Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
     };
     context.store.note(&entry.id, &result);
-    // A change during the check notified of nothing, as the inputs of the policy were not known.
+    // A change during the check did not notify, since the inputs of the policy were not recorded yet.
     if !result.is_current_in(&context.snapshot()) {
         context.queue.add(&entry.id);
     }

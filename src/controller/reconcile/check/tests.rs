@@ -32,7 +32,7 @@ fn context(limits: Limits, expression: &str) -> (Arc<Context>, Log) {
     (context, log)
 }
 
-/// Work that ends only by an interruption.
+/// Runs until it is interrupted.
 fn endless() {
     working_on(FIELD);
     loop {
@@ -51,7 +51,7 @@ async fn late_in(context: &Context, lane: Lane) -> Late {
     }
 }
 
-/// The work of the task for deferred and slow checks, for as long as it is kept.
+/// The task of the deferred and slow checks, which is aborted on drop.
 struct Task(tokio::task::JoinHandle<()>);
 
 impl Task {
@@ -66,7 +66,7 @@ impl Drop for Task {
     }
 }
 
-/// A policy that takes minutes to check: a hundred expressions for each of many kinds.
+/// A policy whose check takes minutes: a hundred expressions for each of many kinds.
 fn expensive(name: &str) -> ValidatingAdmissionPolicy {
     let term = "object.spec.replicas == 1 || ";
     let expression = format!("{}true", term.repeat(90_000 / term.len()));
@@ -91,7 +91,7 @@ fn writes(log: &Log) -> Vec<Seen> {
     log.iter().filter(is_write).cloned().collect()
 }
 
-/// The written condition of each type, as status and reason.
+/// Returns the status, reason and message of the written condition of a type.
 fn condition(write: &Seen, type_: &str) -> (String, String, String) {
     let conditions = write.body["status"]["conditions"].as_array().unwrap();
     let condition = conditions.iter().find(|it| it["type"] == type_).unwrap();
@@ -144,7 +144,7 @@ async fn guard_deadline_leads_to_the_next_lane() {
 }
 
 #[tokio::test]
-async fn guard_gives_way_to_a_waiting_policy() {
+async fn guard_yields_to_waiting_policy() {
     let limits = Limits {
         quick: Duration::from_secs(3600),
         ..LIMITS
@@ -176,7 +176,7 @@ async fn guard_abandons_work_that_does_not_stop() {
         }
     });
     begin.await.unwrap();
-    // Time goes on by hand while a thread is busy.
+    // The paused clock does not advance by itself while a thread is busy.
     for _ in 0..200 {
         tokio::time::advance(Duration::from_millis(50)).await;
         tokio::task::yield_now().await;
@@ -320,10 +320,10 @@ async fn restart_checks_a_late_policy_in_the_slow_lane() {
     let entry = context.store.get(&id("a")).unwrap();
     assert_eq!(context.lanes.lane(&entry), Lane::Slow);
     reconcile(&context, &id("a")).await.unwrap();
-    assert_eq!(writes(&log).len(), 0, "the status of before remains");
+    assert_eq!(writes(&log).len(), 0, "the previous status remains");
     let _task = Task::of_lanes(&context);
     until(|| context.queue.len() > 0).await;
-    // It is quick now, and has no place among the slow ones.
+    // Its check is quick now, so it leaves the slow lane.
     let entry = context.store.get(&id("a")).unwrap();
     assert!(entry.result.is_some());
     reconcile(&context, &id("a")).await.unwrap();
@@ -354,7 +354,7 @@ async fn deadline_check_is_repeated_after_an_hour() {
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);
-    // A thread hangs in the check: one is enough.
+    // A hanging check is not repeated: one stuck thread is enough.
     context.lanes.exceeded(&id("b"), entry.generation(), true);
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());

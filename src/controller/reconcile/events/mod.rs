@@ -1,8 +1,8 @@
 //! Events on the policy for transitions of its conditions.
 //!
-//! They wait in a bounded queue, and one task sends a few each second, so that a cluster whose policies all change
-//! at once is not flooded. Events that do not fit are counted and dropped: the status has the same information, and
-//! for longer.
+//! Events wait in a bounded queue, and one task sends a few per second, so that a cluster whose policies all change at
+//! once is not flooded. Events that do not fit are counted and dropped: the status has the same information, and for
+//! longer.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -42,29 +42,29 @@ const MAX_NOTE: usize = 1024;
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/events.go`, `ReportingInstanceLengthLimit`.
 const MAX_INSTANCE: usize = 128;
 
-/// Events are about objects without a namespace, so that they go here, as those of others do.
+/// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 
-/// How much of a policy's name is in that of an event, which is not longer than 253 bytes.
+/// The longest part of a policy's name in the name of an Event, which has at most 253 bytes.
 const MAX_NAME: usize = 220;
 
-/// How many events may be sent at once, if none was sent for a while.
+/// The number of Events that may be sent at once after an idle time.
 const BURST: u32 = 50;
 
-/// How often an event may be sent in the long run.
+/// The long-term interval between Events.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long events that wait may take to be sent when the process ends. The Lease is given up after it, which is
-/// to be within two seconds.
+/// The time limit for sending the pending Events when the process ends. The Lease is released afterwards, within two
+/// seconds overall.
 const MAX_ENDING: Duration = Duration::from_secs(1);
 
-/// How long the same event is counted up instead of being told anew.
+/// How long a repeated Event increments a series instead of creating a new Event.
 const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 
-/// How many events are known again.
+/// The number of recent Events that are remembered.
 const MAX_SERIES: usize = 1_000;
 
-/// Lets an event be published for each condition that `desired` changes.
+/// Queues an Event for each condition that `desired` changes.
 pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
     let regarding = regarding(context, entry);
     publish_of(context, &entry.policy, &regarding, desired);
@@ -108,7 +108,7 @@ fn publish_of(
     }
 }
 
-/// The object that the events of a policy are about.
+/// Returns the object that the Events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let reference = entry.policy.object_ref(&());
     let Some(state) = context.opt_in.of(entry.id.kind) else {
@@ -121,8 +121,7 @@ fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     }
 }
 
-/// Says once a minute that events are lost, and what to do about it. That the API server does not answer is
-/// said by others, and passes.
+/// Logs once per minute that Events are lost, with a hint. An unreachable API server is logged elsewhere.
 fn complain(context: &Context, error: &Error) {
     match error.reason() {
         ErrorReason::Forbidden => {
@@ -139,13 +138,13 @@ fn complain(context: &Context, error: &Error) {
         }
         _ => {
             if context.log_throttle.is_due("events refused") {
-                tracing::warn!(%error, "cannot publish an event; the status holds the same information");
+                tracing::warn!(%error, "cannot publish an event; the status has the same information");
             }
         }
     }
 }
 
-/// Sends the events that wait, for ever.
+/// Sends the pending Events, forever.
 pub(crate) async fn send(context: Arc<Context>) {
     let mut bucket = TokenBucket::new(BURST, PACE, Instant::now());
     let mut correlator = EventCorrelator::default();
@@ -153,7 +152,7 @@ pub(crate) async fn send(context: Arc<Context>) {
         let event = context.events.next().await;
         let may_be_sent_at = bucket.take(Instant::now());
         context.events.pause(may_be_sent_at).await;
-        // What turned while another instance led is told by that one.
+        // Transitions on a standby are reported by the leader.
         if let Some(permit) = context.leadership.may_write()
             && let Err(error) = permit.within(correlator.send(&context, &event)).await
         {
@@ -164,7 +163,7 @@ pub(crate) async fn send(context: Arc<Context>) {
     }
 }
 
-/// Ends publishing before the process ends: what waits is sent, as far as that goes within [`MAX_ENDING`].
+/// Ends publishing before the process ends: sends the pending Events within [`MAX_ENDING`].
 pub(crate) async fn end(context: &Context) {
     let n_dropped = context.events.flush(MAX_ENDING).await;
     for _ in 0..n_dropped {
@@ -173,28 +172,28 @@ pub(crate) async fn end(context: &Context) {
     if n_dropped > 0 {
         tracing::info!(
             events = n_dropped,
-            "stopping: some events were not published; the statuses hold the same information"
+            "stopping: some events were not published; the statuses have the same information"
         );
     }
 }
 
-/// The events that were sent a short while ago.
+/// The recently sent Events.
 #[derive(Debug, Default)]
 struct EventCorrelator(BTreeMap<Key, Series>);
 
 #[derive(Clone, Debug)]
 struct Series {
-    /// The name of the event.
+    /// The name of the Event.
     name: String,
     count: i32,
     last: Instant,
 }
 
 impl EventCorrelator {
-    /// Sends an event, or counts it up where it was sent before.
+    /// Sends an Event, or increments the series of an equal one.
     ///
     /// # Errors
-    /// If the API server does not accept it.
+    /// Returns an error if the API server does not accept it.
     async fn send(&mut self, context: &Context, event: &PendingEvent) -> Result<(), Error> {
         let now = Instant::now();
         self.0
@@ -212,7 +211,7 @@ impl EventCorrelator {
                     series.last = now;
                     return Ok(());
                 }
-                // It was deleted, or has expired.
+                // It was deleted or has expired.
                 Err(error) if error.reason() == ErrorReason::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -240,7 +239,7 @@ impl EventCorrelator {
     }
 }
 
-/// The event as the API has it.
+/// Returns the API object of an Event.
 fn object(event: &PendingEvent, time: MicroTime) -> Event {
     let condition = &event.condition;
     let is_healthy = ConditionStatus::from_condition(condition) == ConditionStatus::True;
@@ -270,8 +269,8 @@ fn object(event: &PendingEvent, time: MicroTime) -> Event {
     }
 }
 
-/// The conditions that turned from `old` to `new`: True or False, or False from the start. What `Ready`
-/// repeats of another that turned is left out.
+/// Returns the conditions with a transition from `old` to `new`: to True or False, or initially False. Omits `Ready` if
+/// it repeats another one.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let turned = |type_: ConditionType| -> Option<&Condition> {
         let after = condition::find(new, type_)?;
@@ -282,7 +281,7 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
             | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
             (before, status) => before != Some(status),
         };
-        // An unbound policy is no event, only the loss of the last binding is.
+        // A policy that was never bound causes no Event, only the loss of its last binding does.
         let is_staged = type_ == ConditionType::Bound && before.is_none();
         (is_news && !is_staged).then_some(after)
     };

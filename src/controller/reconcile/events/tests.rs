@@ -1,4 +1,4 @@
-//! Tests of which conditions are events, and of how these are sent.
+//! Tests of the transitions that cause Events, and of sending Events.
 
 use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -28,7 +28,7 @@ fn turned(old: &[Condition], new: &[Condition]) -> Vec<String> {
 }
 
 #[test]
-fn only_what_turns_is_an_event() {
+fn transitions_only_changed_status() {
     let table: [(Option<&str>, &str, &[&str]); 7] = [
         (None, "True", &[]),
         (None, "False", &["Compiled is False"]),
@@ -49,7 +49,7 @@ fn only_what_turns_is_an_event() {
 }
 
 #[test]
-fn a_staged_policy_is_none() {
+fn transitions_ignore_unbound_new_policy() {
     let unbound = [condition("Bound", "False", "so")];
     assert_eq!(turned(&[], &unbound), Vec::<String>::new());
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_staged_policy_is_none() {
 }
 
 #[test]
-fn what_ready_repeats_of_another_is_left_out() {
+fn transitions_omit_ready_with_same_message() {
     let of = |compiled: &str, ready: &str| {
         [
             condition("Ready", "False", ready),
@@ -71,7 +71,7 @@ fn what_ready_repeats_of_another_is_left_out() {
         turned(&[], &of("x", "y")),
         ["Ready is False", "Compiled is False"]
     );
-    // The other did not turn, so that Ready alone tells of it.
+    // The other condition did not change, so only Ready is reported.
     let old = [condition("Compiled", "False", "x")];
     assert_eq!(turned(&old, &of("x", "x")), ["Ready is False"]);
 }
@@ -90,7 +90,7 @@ fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &Desi
     publish_of(context, policy, &policy.object_ref(&()), desired);
 }
 
-/// The API server takes events, or refuses each with this status.
+/// Returns a context whose API server accepts Events, or rejects each with this status.
 fn taking(refusal: Option<u16>) -> (Arc<Context>, Log) {
     context("true", move |request: &Seen| {
         Some(match refusal {
@@ -119,7 +119,7 @@ fn requests(log: &Log) -> Vec<(Method, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_is_counted_up_and_another_note_is_another_event() {
+async fn send_same_note_increments_series() {
     let (context, log) = taking(None);
     let policy = policy("true");
     let turns = [("False", "A"), ("True", ""), ("False", "B"), ("False", "A")];
@@ -146,7 +146,7 @@ async fn the_same_is_counted_up_and_another_note_is_another_event() {
             json!("Compiled is False: B"),
         ]
     );
-    // Each task knows what it sent itself.
+    // Each task has its own correlator.
     assert_eq!(requests.len(), 4);
     let (_, first) = &requests[0];
     assert_eq!(first["type"], "Warning");
@@ -156,7 +156,7 @@ async fn the_same_is_counted_up_and_another_note_is_another_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repetition_is_a_series() {
+async fn send_repetition_is_series() {
     let (context, log) = taking(None);
     let policy = policy("true");
     let sending = tokio::spawn(send(Arc::clone(&context)));
@@ -166,7 +166,7 @@ async fn a_repetition_is_a_series() {
     }
     publish(&context, &policy, &desired("False", "B"));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // After some minutes it is news again.
+    // After some minutes a new Event is created.
     tokio::time::sleep(MAX_SERIES_AGE).await;
     publish(&context, &policy, &desired("False", "A"));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -188,7 +188,7 @@ async fn a_repetition_is_a_series() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_at_once_are_spread_and_too_many_are_counted() {
+async fn send_is_rate_limited_and_counts_dropped() {
     let (context, log) = taking(None);
     let policy = policy("true");
     for n in 0..MAX_WAITING + 7 {
@@ -203,7 +203,7 @@ async fn many_at_once_are_spread_and_too_many_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_refused_is_counted_and_stops_nobody() {
+async fn send_rejected_event_is_counted_and_skipped() {
     let (context, log) = taking(Some(403));
     for message in ["A", "B"] {
         publish(&context, &policy("true"), &desired("False", message));
@@ -215,8 +215,8 @@ async fn one_that_is_refused_is_counted_and_stops_nobody() {
 }
 
 #[test]
-fn the_name_of_an_event_is_valid() {
-    let told = |name: &str| PendingEvent {
+fn object_name_is_valid() {
+    let event = |name: &str| PendingEvent {
         key: Key {
             regarding: String::new(),
             type_: String::new(),
@@ -231,7 +231,7 @@ fn the_name_of_an_event_is_valid() {
         condition: condition("Compiled", "False", ""),
     };
     let time = || MicroTime(Timestamp::from_second(1).unwrap());
-    let name = |policy: &str| object(&told(policy), time()).metadata.name.unwrap();
+    let name = |policy: &str| object(&event(policy), time()).metadata.name.unwrap();
     assert_eq!(name("a"), "a.3b9aca00");
     let long = format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(32));
     assert_eq!(
@@ -241,7 +241,7 @@ fn the_name_of_an_event_is_valid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_at_the_end_is_sent_at_once_and_what_is_left_is_counted() {
+async fn end_sends_pending_and_counts_dropped() {
     let policy = policy("true");
     let (context, log) = taking(None);
     for n in 0..200 {
@@ -252,13 +252,13 @@ async fn what_waits_at_the_end_is_sent_at_once_and_what_is_left_is_counted() {
     end(&context).await;
     assert!(start.elapsed() < Duration::from_millis(100));
     assert_eq!(log.lock().unwrap().len(), 200);
-    // Nothing waits: nothing is waited for.
+    // With an empty queue, it does not wait.
     end(&context).await;
     sending.abort();
     let text = context.metrics.encode().unwrap();
     assert!(text.contains("vap_events_dropped_total 0\n"), "{text}");
 
-    // An API server that does not answer keeps nobody for longer.
+    // An API server that does not respond delays the end for at most a second.
     let (context, _) = context_of_silence();
     for n in 0..5 {
         publish(&context, &policy, &desired("False", &n.to_string()));
@@ -269,7 +269,7 @@ async fn what_waits_at_the_end_is_sent_at_once_and_what_is_left_is_counted() {
     assert_eq!(start.elapsed(), MAX_ENDING);
     sending.abort();
     let text = context.metrics.encode().unwrap();
-    // The first was begun, and has a deadline of its own.
+    // The first one is in progress and has its own deadline.
     assert!(text.contains("vap_events_dropped_total 4\n"), "{text}");
 }
 

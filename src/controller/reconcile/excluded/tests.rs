@@ -1,4 +1,4 @@
-//! Tests of what is left alone.
+//! Tests of excluded policies.
 
 use http::Method;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -12,7 +12,7 @@ use crate::controller::tests::{context_with, healthy, id, settings};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 
-/// A policy with a label, that we have judged or not.
+/// Returns a policy with labels, and with or without a status that we own.
 fn labelled(labels: &Value, version: &str, owns_status: bool) -> ValidatingAdmissionPolicy {
     let managed = if owns_status {
         json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
@@ -41,7 +41,7 @@ fn series(metrics: &Metrics) -> usize {
 }
 
 #[tokio::test]
-async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
+async fn leave_clears_status_once() {
     let answer = |request: &Seen| {
         if request.method == Method::PATCH && request.body.get("status").is_none() {
             let policy = labelled(&json!({"vendor": "x"}), "21", false);
@@ -65,7 +65,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);
 
-    // The label comes: what was written is cleared, once.
+    // The label is added: the status is cleared, once.
     let excluded = labelled(&json!({"vendor": "x"}), "20", true);
     assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
@@ -87,7 +87,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     );
     assert_eq!(patches().len(), 2);
 
-    // It goes again: the policy is judged again.
+    // The label is removed: the policy is reconciled again.
     context
         .store
         .put(labelled(&json!({}), "30", false), EventSource::Watched);
@@ -100,7 +100,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
 }
 
 #[tokio::test]
-async fn a_policy_that_was_never_judged_is_not_touched() {
+async fn leave_unowned_status_is_not_written() {
     let mut settings = settings();
     settings.exclusion = Exclusion::new(&["a*".parse().unwrap()], None);
     let (context, log) = context_with(settings, "true", healthy);
