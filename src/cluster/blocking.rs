@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_gives_the_thread_back() {
+    async fn panic_releases_thread() {
         for _ in 0..=CHECK_THREADS {
             let outcome = run(Kind::Check, || panic!("hostile")).await;
             assert!(outcome.unwrap_err().is_panic());

@@ -11,7 +11,7 @@ use crate::telemetry::metrics::ErrorReason;
 /// A failed request to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The client could not send the request, or the API server refused it.
+    /// The client could not send the request, or the API server rejected it.
     #[error("{}", describe(.0))]
     Client(#[from] kube::Error),
     /// No answer came in time.
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if the API server's certificate is not trusted, or it does not trust ours.
+    /// Returns true if the API server's certificate is not trusted, or it does not trust the client's certificate.
     #[must_use]
     pub(crate) fn is_certificate_error(&self) -> bool {
         let Self::Client(error) = self else {
@@ -86,7 +86,7 @@ fn status_reason(code: u16, message: &str) -> ErrorReason {
         413 => ErrorReason::TooLarge,
         400 | 422 => ErrorReason::Invalid,
         429 => ErrorReason::Throttled,
-        // etcd's refusal comes through as an internal error.
+        // A rejection by etcd is reported as an internal error.
         500 if message.contains("request is too large") => ErrorReason::TooLarge,
         500 if is_undeclared_field(message) => ErrorReason::Invalid,
         500.. => ErrorReason::Server,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_ends_in_time() {
+    async fn within_limits_requests() {
         let limit = Duration::from_secs(30);
         let never = std::future::pending::<Result<(), kube::Error>>();
         let error = within(limit, never).await.unwrap_err();

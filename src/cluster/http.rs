@@ -11,13 +11,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Error, empty_body, within};
 
-/// How long a document may take.
+/// The timeout of one document.
 pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How large a document may be, in bytes; the largest of Kubernetes' own has 2 MiB.
+/// The size limit of a document, in bytes. The largest one of Kubernetes itself has 2 MiB.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// How much of an error's text is read, in bytes.
+/// The maximum length of an error message, in bytes.
 const MAX_ERROR_BYTES: usize = 4 * 1024;
 
 /// A document with what its head said about it.
@@ -31,14 +31,14 @@ pub(crate) struct Document {
     _share: Option<OwnedSemaphorePermit>,
 }
 
-/// How much memory the documents may take together that are being read.
+/// The memory limit of all documents in transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     kib: Arc<Semaphore>,
     max_bytes: usize,
 }
 
-/// The part of a budget that a document gets whose length is not told, as a divisor.
+/// The share of the budget for a document of unknown length, as a divisor.
 const UNKNOWN_SHARE: usize = 4;
 
 impl Budget {
@@ -69,7 +69,7 @@ impl Budget {
     }
 }
 
-/// Gets the document at `path`, or `None` where it still is the one with the tag `known`.
+/// Gets the document at `path`, or `None` if it still has the tag `known`.
 ///
 /// # Errors
 /// If the API server cannot be reached, does not answer in time or not with the document.

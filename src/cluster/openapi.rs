@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_text_is_the_same_index_without_a_tag() {
+    async fn equal_text_without_tag_is_unchanged() {
         let address = std::sync::Mutex::new("/openapi/v3/api/v1?hash=1");
         let shared = std::sync::Arc::new(address);
         let served = std::sync::Arc::clone(&shared);

@@ -27,16 +27,16 @@ use tokio::task::AbortHandle;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::CONTENT_TYPE;
 
-/// How many connections a port serves at once.
+/// The maximum number of connections per port.
 const MAX_CONNECTIONS: usize = 32;
 
-/// How many answers of `/metrics` are on their way at once; each may be large.
+/// The maximum number of concurrent responses of `/metrics`, each of which may be large.
 const MAX_SCRAPES: usize = 4;
 
-/// How much of an answer is handed out at once, in bytes.
+/// The chunk size of a response, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How long a client may take to send the head of a request, and how long an idle connection lives.
+/// The timeout of request headers and of idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a connection takes requests, and how much longer its last answer may take.
@@ -76,7 +76,7 @@ impl Endpoints {
 pub struct Check {
     /// Its name, as it is listed.
     pub name: Cow<'static, str>,
-    /// Why it does not hold, or nothing where it does.
+    /// The problem, or `None` if the check passes.
     pub problem: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Debug for Health {
 /// Opens the port that `flag` names.
 ///
 /// # Errors
-/// A sentence that says what to do, where the address cannot be listened on.
+/// Returns an error message with a hint if the address cannot be bound.
 pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, String> {
     TcpListener::bind(address).await.map_err(|error| {
         format!("cannot listen on {address}: {error}; choose another address with {flag}")

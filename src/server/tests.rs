@@ -73,7 +73,7 @@ fn liveness_does_not_depend_on_the_cluster() {
 }
 
 #[test]
-fn a_task_that_hangs_fails_liveness_and_is_named() {
+fn livez_hanging_task_fails() {
     let health = Health {
         alive: Arc::new(|| checks(&[("watch of crds", Some("no progress for 301 s"))])),
         ..health(READY)
@@ -121,7 +121,7 @@ fn metrics_have_their_content_type() {
 }
 
 #[tokio::test]
-async fn a_busy_port_says_what_to_do() {
+async fn bind_busy_port_fails_with_hint() {
     let first = bind("127.0.0.1:0".parse().unwrap(), "--listen")
         .await
         .unwrap();

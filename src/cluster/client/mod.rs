@@ -31,7 +31,7 @@ use self::reload::{FileStamps, ReloadingConnector};
 use super::address::take_credentials;
 use crate::telemetry::metrics::{Code, Verb};
 
-/// How long a connection may take to come about, TLS included.
+/// The timeout of establishing a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time for a command to connect, TLS included: kube's default.

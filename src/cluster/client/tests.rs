@@ -68,7 +68,7 @@ fn get(path: &str) -> Request<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn what_the_api_server_cannot_serve_now_is_told_at_once() {
+async fn throttled_response_fails_at_once() {
     for status in [429, 503, 504] {
         let server = server(status).await;
         let outcome = server.client.request_text(get("/apis")).await;
@@ -85,7 +85,7 @@ async fn what_the_api_server_cannot_serve_now_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn the_api_server_can_tell_instances_apart() {
+async fn user_agent_has_identity() {
     let server = server(200).await;
     server.client.request_text(get("/apis")).await.unwrap();
     let version = env!("CARGO_PKG_VERSION");
@@ -96,12 +96,12 @@ async fn the_api_server_can_tell_instances_apart() {
 }
 
 #[tokio::test]
-async fn a_request_without_an_answer_is_measured() {
+async fn request_without_response_is_measured() {
     // Nobody listens there any more.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    // Connections to this one are made by the system, and nobody answers.
+    // Connections to this listener are established by the system, but never accepted.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent_url = format!("http://{}", silent.local_addr().unwrap());
     for url in [refused, silent_url] {

@@ -28,10 +28,10 @@ use crate::schema::{GroupVersion, Gvk, Gvr};
 /// The two roots of discovery.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
 
-/// How long a group version that cannot be listed is taken for one that starts again.
+/// How long a group version that cannot be listed counts as restarting.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many group versions are asked at once, where each is asked on its own.
+/// The number of concurrent requests if each group version is requested separately.
 const CONCURRENCY: usize = 4;
 
 /// Follows what is served.
@@ -77,7 +77,7 @@ impl Discovery {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
             let document = http::get(client, path, accept, root.etag.as_deref()).await?;
             let Some(document) = document else { continue };
-            // Megabytes, where there are many CRDs: not for a thread that has other tasks.
+            // The response may have megabytes with many CRDs, so it is parsed on a blocking thread.
             let body = document.body;
             let answer = blocking::run(blocking::Kind::Schemas, move || parse(&body)).await;
             let broke_off = || Error::Decode("reading the document broke off".to_owned());
@@ -123,7 +123,7 @@ impl Discovery {
         }
     }
 
-    /// Reports whether another look at `now` would report that a group version has not been listed for some time.
+    /// Returns true if a discovery at `now` would report that a group version has not been listed for some time.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let mut stale = self.stale_since.iter();
         stale.any(|(gv, since)| lasts(*since, now) && !self.undiscovered.contains(gv))
@@ -147,7 +147,7 @@ impl Discovery {
     }
 }
 
-/// Reports whether what has been so `since` then has lasted longer at `now` than a pause takes.
+/// Returns true if the state that began at `since` has lasted longer at `now` than an outage.
 fn lasts(since: Option<Instant>, now: Instant) -> bool {
     since.is_none_or(|since| now.saturating_duration_since(since) >= MAX_PAUSE)
 }
@@ -183,7 +183,7 @@ enum Answer {
     Groups(Vec<GroupVersion>),
 }
 
-/// Tells the kinds of answers apart.
+/// Distinguishes the kinds of responses.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -233,7 +233,7 @@ fn aggregated(list: APIGroupDiscoveryList) -> Served {
                 add(&mut served.resources, &gv, resource);
             }
             if version.freshness.as_deref() == Some("Stale") {
-                let reason = "the API server behind it does not answer";
+                let reason = "its API server does not respond";
                 served.incomplete.push((gv.to_string(), reason.to_owned()));
             }
         }

@@ -85,7 +85,7 @@ async fn reads_aggregated_discovery_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_group_is_incomplete_until_it_was_seen() {
+async fn stale_group_is_incomplete_until_seen() {
     let round = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&round);
     let (client, _) = client(move |request| {
@@ -100,7 +100,7 @@ async fn a_stale_group_is_incomplete_until_it_was_seen() {
     });
     let mut discovery = Discovery::default();
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
-    let reason = "the API server behind it does not answer".to_owned();
+    let reason = "its API server does not respond".to_owned();
     assert_eq!(
         mapper.incomplete,
         [("metrics.k8s.io/v1".to_owned(), reason)]
@@ -135,7 +135,7 @@ async fn a_stale_group_is_incomplete_until_it_was_seen() {
 }
 
 #[tokio::test]
-async fn a_change_is_told_although_the_other_root_failed() {
+async fn change_is_reported_if_other_root_fails() {
     let round = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&round);
     let (client, _) = client(move |request| {
@@ -205,7 +205,7 @@ async fn falls_back_to_one_group_version_after_the_other() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_kind_is_an_error() {
+async fn unexpected_response_kind_fails() {
     let (client, _) = client(|_| Some(Reply::json(&json!({"kind": "Table"}))));
     let error = Discovery::default().refresh(&client).await.unwrap_err();
     assert_eq!(
@@ -215,7 +215,7 @@ async fn an_answer_of_another_kind_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_does_not_answer_is_an_error_in_time() {
+async fn no_response_times_out() {
     let (client, _) = client(|_| None);
     let error = Discovery::default().refresh(&client).await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 10 s");

@@ -135,7 +135,7 @@ pub(crate) struct Crd {
     pub(crate) served: Vec<String>,
     /// True if it is established, so that the API server serves it.
     pub(crate) is_established: bool,
-    /// Why it is not established, where the API server says.
+    /// The API server's reason why it is not established, if any.
     pub(crate) problem: Option<String>,
     /// The uid and the generation: another pair is another schema, perhaps.
     pub(crate) revision: (String, i64),
@@ -159,7 +159,7 @@ impl Crd {
         self.resources().map(|gvr| gvr.group_version())
     }
 
-    /// Reports whether `other` is the same as far as served resources are concerned, whatever its schema.
+    /// Returns true if `other` serves the same resources, whatever its schema.
     #[must_use]
     pub(crate) fn is_served_as(&self, other: &Self) -> bool {
         let Self {
@@ -300,7 +300,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_new_crd_has_no_status() {
+    fn crd_without_status_is_not_established() {
         let read = read(serde_json::json!({"metadata": {"name": "a.b"}, "spec": {"group": "b"}}));
         assert!(!read.is_established);
         assert_eq!(read.problem, None);
@@ -336,7 +336,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_established_crd_defines_before_another() {
+    fn established_crd_takes_precedence() {
         let mut crds = Crds::new();
         let mut taken = crd("example.com", "Widget", &["v1"]);
         taken.is_established = false;

@@ -13,7 +13,7 @@ use super::crds::CustomResourceDefinition;
 use crate::cluster::error::{Error, within};
 use crate::controller::process::memory;
 
-/// How long reading a definition may take.
+/// The timeout of reading a definition.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The definition of that name as the API server has it.

@@ -18,17 +18,17 @@ use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvr};
 
-/// How long a snapshot may contradict a CRD before it is taken for the truth.
+/// How long a snapshot may contradict a CRD before it is accepted.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a document that must change holds a CRD back. It is shorter, as the change may have
 /// been seen before the CRD that caused it.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long a CRD is held back in all, however often it changes.
+/// How long a CRD is pinned in total, however often it changes.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a document is expected to change after the CRD did, without holding anything up.
+/// How long a document is expected to change after its CRD, without delaying anything.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Changes that must, and changes that may, still show.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_crd_must_be_listed_and_described() {
+    fn new_crd_must_be_served_and_documented() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_beside_others_changes_the_document() {
+    fn new_crd_in_group_changes_document() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_show_in_time_is_a_fact() {
+    fn contradiction_is_accepted_after_limit() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lagging_answer_of_another_api_server_is_held_back() {
+    fn lagging_response_of_other_api_server_is_pinned() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let crds = crds(&crd("example.com", "Widget", &["v1"]));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_gets_lost_is_waited_for() {
+    fn lost_document_is_awaited() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let served = [("apps/v1", "deployments", "Deployment")];
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_that_is_not_established_is_not_waited_for() {
+    fn crd_not_established_is_not_awaited() {
         let mut widget = crd("example.com", "Widget", &["v1"]);
         widget.is_established = false;
         let now = Instant::now();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_crd_must_leave() {
+    fn deleted_crd_must_disappear() {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut lag = DiscoveryLag::default();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_that_comes_back_is_not_waited_to_leave() {
+    fn recreated_crd_need_not_disappear() {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut lag = DiscoveryLag::default();
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_schema_holds_nothing_up() {
+    fn changed_schema_delays_nothing() {
         let now = Instant::now();
         let before = crd("example.com", "Widget", &["v1"]);
         let after = Crd {
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_as_it_was() {
+    fn pinned_state_is_unchanged() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let early = crd("example.com", "Early", &["v1"]);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_that_changes_all_the_time_is_not_held_back_for_ever() {
+    fn changing_crd_is_pinned_for_limited_time() {
         let start = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut lag = DiscoveryLag::default();

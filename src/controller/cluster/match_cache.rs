@@ -9,10 +9,10 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use crate::policy::matching::RuleMatches;
 use crate::schema::rest_mapper::RestMapper;
 
-/// How many are kept: each may be hundreds of kilobytes.
+/// The maximum number of entries, each of which may have hundreds of kilobytes.
 const MAX: usize = 16;
 
-/// How many resources rules match at the least for their matches to be kept: fewer are found as quickly.
+/// The minimum number of matched resources for an entry. Smaller matches are computed as quickly.
 const BROAD: usize = 64;
 
 /// The latest matches of broad rules.

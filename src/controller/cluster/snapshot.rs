@@ -34,7 +34,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Reports whether there are no differences.
+    /// Returns true if there are no differences.
     pub(crate) fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.schemas.is_empty() && self.crds.is_empty()
     }
@@ -178,7 +178,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_schema_of_a_crd_is_told_by_the_index_alone() {
+    fn crd_schema_change_comes_from_index_only() {
         let mut old = ClusterSnapshot::default();
         let mut new = ClusterSnapshot::default();
         let before = crd("a", "A", &["v1"]);

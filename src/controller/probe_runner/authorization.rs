@@ -24,19 +24,19 @@ use crate::policy::admission::{
 use crate::policy::subject::SubjectId;
 use crate::telemetry::metrics::ErrorReason;
 
-/// How long one answer may take.
+/// The timeout of one review.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the probes of a policy may wait for answers, in all.
+/// How long the probes of a policy may wait for reviews in total.
 const MAX_ASKING: Duration = Duration::from_secs(30);
 
-/// How many questions are asked at once for one policy.
+/// The number of concurrent reviews for one policy.
 const MAX_AT_ONCE: usize = 8;
 
-/// How many questions the probes of a policy may ask.
+/// The maximum number of reviews for the probes of one policy.
 const MAX_QUESTIONS: usize = 200;
 
-/// How often cases may be evaluated again, since an answer leads to another question.
+/// The maximum number of repeated evaluations of cases, since a response may lead to another review.
 const MAX_ROUNDS: usize = 32;
 
 /// The questions of the probes of a policy, with the answers so far.
@@ -48,11 +48,11 @@ pub(super) struct AccessReviews {
 #[derive(Debug, Default)]
 struct State {
     answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
-    /// Those that were asked and are not answered yet.
+    /// The reviews that are requested and have no response yet.
     asked: BTreeSet<AuthorizerAttributes>,
     /// True if a question of the current case is not answered.
     is_open: bool,
-    /// Why none is asked any more.
+    /// The reason why no further review is sent.
     broken: Option<Unavailable>,
     n_rounds: usize,
     waited: Duration,
@@ -74,12 +74,12 @@ impl AccessReviews {
         std::mem::take(&mut self.lock().is_open)
     }
 
-    /// How long answers were waited for.
+    /// Returns the time spent waiting for responses.
     pub(super) fn waited(&self) -> Duration {
         self.lock().waited
     }
 
-    /// Reports whether any question was asked.
+    /// Returns true if any review was requested.
     pub(super) fn are_there(&self) -> bool {
         let state = self.lock();
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
@@ -132,7 +132,7 @@ impl AccessReviews {
             let mut state = self.lock();
             match answer {
                 Ok(answer) => drop(state.answers.insert(asked, answer)),
-                // Those that follow would fail alike, each after the time that an answer may take.
+                // Further reviews would fail as well, each after its timeout.
                 Err(why) => {
                     state.broken = Some(why);
                     break;
@@ -145,7 +145,7 @@ impl AccessReviews {
             state.broken.get_or_insert_with(limited);
         }
         drop(state);
-        // What was answered may do for some cases, whatever failed.
+        // Some cases may be complete with the responses so far.
         Next::Again
     }
 

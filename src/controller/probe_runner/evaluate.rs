@@ -34,7 +34,7 @@ use crate::probe::run::{self, CaseResult, Runner, Setting};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 
-/// How long a cancelled evaluation may go on before that is said.
+/// How long a canceled evaluation may continue before that is logged.
 const MAX_ENDING: Duration = Duration::from_secs(30);
 
 /// Inputs of the evaluation of a policy's probes.
@@ -43,7 +43,7 @@ pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition itself, where the probes are about one.
+    /// The CustomResourceDefinition itself, if the probes are about one.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// Cluster inputs of each probe.
@@ -90,7 +90,7 @@ impl Task {
 /// Results of the cases.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
-    /// Those of each probe.
+    /// The results of each probe.
     pub(super) cases: Vec<Vec<CaseStatus>>,
     /// True if something is unavailable now that may be available in a moment.
     pub(super) is_transient: bool,
@@ -98,7 +98,7 @@ pub(super) struct Evaluated {
     pub(super) is_late: bool,
     /// True if the API server was asked for permissions.
     pub(super) has_asked: bool,
-    /// How long that took, without waiting for others.
+    /// The duration of the evaluation, without waiting.
     pub(super) took: Duration,
 }
 
@@ -191,7 +191,7 @@ struct Job {
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// Cancels an evaluation that nobody waits for any more.
+/// Cancels an evaluation whose result is no longer needed.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {

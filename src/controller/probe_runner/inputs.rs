@@ -31,10 +31,10 @@ use crate::status::message;
 /// The most params that are read for the probes of a policy.
 const MAX_PARAMS: usize = 500;
 
-/// How long reading the params of a policy's probes may take.
+/// The timeout of reading the params of a policy's probes.
 const MAX_READING: Duration = Duration::from_secs(20);
 
-/// How many of them are read at once.
+/// The number of concurrent reads.
 const MAX_AT_ONCE: usize = 8;
 
 /// Collects the current inputs.

@@ -36,7 +36,7 @@ use crate::policy::subject::SubjectId;
 use crate::status::probes::ProbesState;
 use crate::telemetry::metrics::Source;
 
-/// How old a namespace may be that cases are evaluated with. Upkeep reads it more often.
+/// The maximum age of a cached namespace. The periodic resync reads it more often.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(90);
 
 /// The names of the probes of a policy, as far as they are known.
@@ -44,7 +44,7 @@ pub(crate) fn names(context: &Context, policy: &SubjectId) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
-        // A target is told of in the probe alone.
+        // A missing policy is reported only in the probe.
         .filter(|probe| probe.spec.target.is_none())
         .map(|probe| name_of(probe).to_owned())
         .collect()
@@ -104,7 +104,7 @@ pub(crate) async fn run_probes(
     })
 }
 
-/// Works through the policies whose probes are to be looked at, for ever.
+/// Processes the policies whose probes are queued, forever.
 pub(crate) async fn work(context: Arc<Context>) {
     context.started().await;
     tokio::join!(
@@ -161,7 +161,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         return false;
     };
     let state = context.opt_in.of(id.kind);
-    // Definitions are known also where their conditions have no place.
+    // Definitions are checked even if the CRD for their conditions is missing.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {

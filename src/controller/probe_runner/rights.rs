@@ -119,7 +119,7 @@ fn refers_to_params(
         }
 }
 
-/// Why a probe does not use params of the cluster that it refers to; `None` if it does.
+/// Returns the reason why a probe does not use params of the cluster that it refers to. `None` if it does.
 pub(super) fn params_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -143,7 +143,7 @@ pub(super) fn params_refusal(
     ))
 }
 
-/// Why a probe does not use namespaces of the cluster that it depends on; `None` if it does.
+/// Returns the reason why a probe does not use namespaces of the cluster that it depends on. `None` if it does.
 fn namespaces_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],

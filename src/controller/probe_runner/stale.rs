@@ -12,10 +12,10 @@ use crate::controller::context::Context;
 use crate::controller::subjects::probe::Probe;
 use crate::policy::subject::SubjectId;
 
-/// How old what is known of a namespace may be for it not to be read again.
+/// The maximum age of a cached namespace.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
 
-/// How long reading a probe may take.
+/// The timeout of reading a probe.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When probes are evaluated again that took too long: the machine may have been busy.
@@ -76,7 +76,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
                 why.text
             );
         }
-        // What was found stands, unless waiting does not help.
+        // The last results remain, unless waiting does not help.
         if why.is_transient {
             return;
         }

@@ -21,7 +21,7 @@ use crate::probe::api::{CaseStatus, PolicyProbeStatus};
 use crate::status::probes::{ProbeSubject, probe_status};
 use crate::telemetry::metrics::ErrorReason;
 
-/// How long one write may take.
+/// The timeout of one write.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The probes whose statuses say something else than `probed`, with what they must say. `generation` is that
@@ -141,7 +141,7 @@ async fn write_one(
     let params = apply_params();
     let patch = Patch::Apply(&applied);
     let Some(permit) = context.leadership.may_write() else {
-        // Whoever leads writes it; on becoming leader everything is looked at again.
+        // The leader writes it. All subjects are queued when this instance becomes the leader.
         return Ok(WriteOutcome::Done);
     };
     let name = name_of(probe);
@@ -163,7 +163,7 @@ async fn write_one(
     Ok(WriteOutcome::Done)
 }
 
-/// Says what went wrong, once a minute for all probes together.
+/// Logs a failure, once per minute for all probes.
 fn complain(context: &Context, probe: &Probe, error: &Error) {
     let reason = error.reason();
     if !context
@@ -190,7 +190,7 @@ fn complain(context: &Context, probe: &Probe, error: &Error) {
         ErrorReason::TooLarge => tracing::error!(
             probe = name,
             %error,
-            "the status of this probe is too large beside its spec: split the probe; retrying until then"
+            "the status of this probe is too large in addition to its spec: split the probe; retrying until then"
         ),
         _ => tracing::warn!(
             probe = name,

@@ -26,7 +26,7 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 /// The kind.
 const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
-/// A definition as the watch reads it, with its rules where they are looked for.
+/// A definition as read by the watch, with its rules if they are needed.
 pub(crate) trait ReadDefinition: Resource<DynamicType = ()> + DeserializeOwned {
     /// The parts.
     fn parts(self) -> (CustomResourceDefinition, Option<Rules>);
@@ -108,7 +108,7 @@ impl Resource for WithRules {
     }
 }
 
-/// The place where the watch of definitions puts those that are followed.
+/// The event handler of the watch of definitions for the opt-in state.
 pub(crate) struct Listener<'a> {
     context: &'a Context,
     state: &'a OptInState,
@@ -118,7 +118,7 @@ pub(crate) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    /// A listener, where definitions are followed.
+    /// The opt-in handler, if definitions are watched on request.
     pub(crate) fn new(context: &'a Context) -> Option<Self> {
         let is_watched = context.settings.followed.contains(&DEFINITIONS);
         let state = context.opt_in.of(DEFINITIONS).filter(|_| is_watched)?;
@@ -229,14 +229,14 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // What one form cannot read the other cannot either.
+        // Both representations reject the same input.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();
     }
 
     #[test]
-    fn the_spec_alone_tells_what_is_to_be_judged() {
+    fn definition_reads_rules_from_spec_only() {
         let rules = |value: &Value| read_with_rules(value).parts().1.unwrap();
         let some = definition("a", 1, &json!([{"rule": "true"}]));
         assert!(rules(&some).has_some);

@@ -39,7 +39,7 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// How many objects a list gives at once, where the API server cannot stream it.
+/// The page size of lists, if the API server cannot stream them.
 const PAGE_SIZE: u32 = 50;
 
 /// Watches the policies.
@@ -369,7 +369,7 @@ fn resource_name<K: Resource<DynamicType = ()>>() -> String {
     format!("{}.{}", K::plural(&()), K::group(&()))
 }
 
-/// Says what is wrong with a watch, and what to do about it.
+/// Logs a failure of a watch, with a hint.
 fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     let reason = error.reason();
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
@@ -395,7 +395,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     );
     let is_news = context.readiness.refused(source, text.clone());
     if context.readiness.refusal(source).is_none() {
-        tracing::debug!("{text}; a starting API server refuses all requests, retrying");
+        tracing::debug!("{text}; retrying, since a starting API server rejects all requests");
         return;
     }
     context.log_throttle.watch_forbidden(source, &text);

@@ -47,7 +47,7 @@ pub(crate) fn referred<'a>(
         .referred(resource, by, references, start_watch)
 }
 
-/// How many objects a list gives at once.
+/// The page size of lists.
 const PAGE_SIZE: u32 = 500;
 
 /// Watches the objects of a kind until the task is aborted.
@@ -160,7 +160,7 @@ impl EventHandler<WireMeta> for ParamHandler<'_> {
     }
 }
 
-/// The key of an object by its name, with its namespace before it where it has one.
+/// Returns the key of an object: its name, preceded by its namespace if it has one.
 fn key_of(name: &str) -> Key {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     (namespace.to_owned(), name.to_owned())

@@ -1,4 +1,4 @@
-//! Watches against an API server that refuses, stops or does not support streamed lists.
+//! Tests of watches with an API server that rejects requests, fails or does not support streamed lists.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn follows_a_streamed_list_and_what_comes_after() {
     assert_eq!(names(&context), ["a"]);
     let paths = crate::cluster::testing::paths(&log);
     assert!(paths[0].contains("sendInitialEvents=true"), "{paths:?}");
-    // The stream ended; it goes on where it was.
+    // The stream ended. The watch continues at the last resource version.
     assert!(
         paths[1].contains("watch=true") && paths[1].contains("resourceVersion=5"),
         "{paths:?}"
@@ -105,7 +105,7 @@ async fn lists_by_page_where_lists_are_not_streamed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_list_takes_out_what_is_gone() {
+async fn relist_removes_deleted_objects() {
     let (context, _) = watching(|_, n| {
         let gone = json!({"kind": "Status", "apiVersion": "v1", "code": 410, "message": "too old",
                           "metadata": {}, "status": "Failure", "reason": "Expired"});
@@ -119,13 +119,13 @@ async fn a_new_list_takes_out_what_is_gone() {
             _ => return None,
         })
     });
-    // The policy that is gone is looked at once more, to forget it.
+    // The deleted policy is reconciled once more, to forget it.
     assert_eq!(queued(&context).await, ["a", "b", "a"]);
     assert_eq!(names(&context), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_permission_says_what_to_grant_and_is_tried_again() {
+async fn watch_missing_permission_is_logged_and_retried() {
     let (context, log) = watching(|_, n| {
         Some(match n {
             0..5 => Reply::failure(
@@ -158,7 +158,7 @@ async fn a_missing_permission_says_what_to_grant_and_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_does_not_end_the_watch() {
+async fn watch_unreadable_object_continues() {
     let (context, _) = watching(|_, n| {
         let odd = json!({"metadata": {"name": "odd", "resourceVersion": "2"}, "spec": {"validations": 7}});
         Some(match n {
@@ -177,7 +177,7 @@ async fn an_object_that_cannot_be_read_does_not_end_the_watch() {
 async fn only_a_watch_that_works_is_in_sync() {
     let (context, _) = watching(|_, n| match n {
         0 => Some(stream(&[bookmark("1"), bookmark("2")])),
-        // A connection that nobody answers on, and then an API server that fails.
+        // A connection without a response, and then a failing API server.
         1 => None,
         2 => Some(Reply::failure(503, "down")),
         _ => Some(Reply::watch(&[])),
@@ -196,7 +196,7 @@ async fn only_a_watch_that_works_is_in_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_crd_does_not_end_the_watch_of_crds() {
+async fn watch_crds_continues_after_new_crd() {
     let created = json!({
         "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1, "resourceVersion": "2"},
         "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},
@@ -215,7 +215,7 @@ async fn a_new_crd_does_not_end_the_watch_of_crds() {
         Some(RefreshTrigger::CrdsListed { .. })
     ));
     let Some(RefreshTrigger::CrdApplied(name, crd)) = received.recv().await else {
-        panic!("the CRD was not told of");
+        panic!("the CRD was not reported");
     };
     assert_eq!(
         (name.as_str(), crd.is_established),
@@ -247,14 +247,17 @@ async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
         "{:?}",
         start.elapsed()
     );
-    // That they are not known is told.
+    // The failure is reported as a problem.
     let problem = context.readiness.checks().pop().unwrap();
     assert_eq!(problem.0, "probes");
-    assert!(problem.1.unwrap().contains("500"), "what is wrong is told");
+    assert!(
+        problem.1.unwrap().contains("500"),
+        "the problem has the status"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_without_aggregation_is_whole() {
+async fn watch_api_services_not_served_is_ready() {
     let (client, _) = client(|_| Some(Reply::failure(404, "not found")));
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     let (signals, _received) = tokio::sync::mpsc::unbounded_channel();
@@ -286,7 +289,7 @@ async fn bindings_that_can_be_read_at_last_touch_every_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
+async fn revoked_permission_is_noticed_until_granted() {
     let start = tokio::time::Instant::now();
     let (client, _) = client(move |request| {
         let seconds = start.elapsed().as_secs();
@@ -306,14 +309,14 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     let of_a = || crate::controller::watch::binding_state::bindings_of(&context, &id("a"));
     assert_eq!(of_a().unwrap().len(), 0);
-    // That there are none was told once.
+    // The problem was logged once.
     assert_eq!(queued(&context).await, ["a"]);
 
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
     let text = context.readiness.refusal(Source::Bindings).unwrap();
     assert!(text.contains("grant `list` and `watch` on it"), "{text}");
-    // It is told once, however often it is found again.
+    // It is logged once, however often it recurs.
     assert_eq!(queued(&context).await, ["a"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(queued(&context).await, Vec::<String>::new());

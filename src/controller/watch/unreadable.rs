@@ -13,7 +13,7 @@ pub(crate) struct UnreadableObjects {
     /// The resource, as in `policyprobes.vap-status.dev`.
     resource: String,
     names: BTreeSet<String>,
-    /// Those of a list that is not whole yet.
+    /// Unreadable objects of a list that is not complete yet.
     listed: Option<BTreeSet<String>>,
 }
 
@@ -69,7 +69,7 @@ impl UnreadableObjects {
         self.names.remove(name);
     }
 
-    /// How many there are.
+    /// Returns the number of unreadable objects.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }

@@ -22,16 +22,16 @@ use crate::schema::intern::Interner;
 use crate::schema::openapi::OpenApiDocument;
 use crate::telemetry::metrics::Lookup;
 
-/// How many documents are read at once, those not counted that are slow or failed before.
+/// The number of concurrent reads, without slow documents and retries.
 const TURNS: usize = 4;
 
 /// After how long a document is slow.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// After how long nobody waits for a document any more that is being read.
+/// Time after which no caller waits for a loading document.
 const LATE: Duration = Duration::from_secs(2);
 
-/// How long a document may take.
+/// The timeout of one document.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The pause after the first failure, and the longest.
@@ -44,7 +44,7 @@ const ORDINARY: Duration = Duration::from_secs(1);
 /// The same of a document that is not published: its CRD may be deleted and created again.
 const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
-/// How many bytes of documents may be in memory at once, and of those that failed before.
+/// The bytes of documents that may be in memory at once, and of retries.
 const BUDGETS: (usize, usize) = (16 << 20, 8 << 20);
 
 /// Reads documents.
@@ -53,9 +53,9 @@ pub(super) struct Loader {
     interner: Arc<Mutex<Interner>>,
     turns: Arc<Semaphore>,
     budget: Budget,
-    /// That of documents that failed before.
+    /// The budget of retries.
     budget_apart: Budget,
-    /// How many further attempts panic.
+    /// The number of further attempts that panic.
     #[cfg(test)]
     pub(super) panics: std::sync::atomic::AtomicUsize,
 }
@@ -73,7 +73,7 @@ impl Loader {
         }
     }
 
-    /// Drops the types that nobody holds.
+    /// Drops the types that are no longer used.
     pub(super) fn purge(&self) {
         self.interner
             .lock()
@@ -81,7 +81,7 @@ impl Loader {
             .purge();
     }
 
-    /// Reports whether no types are held.
+    /// Returns true if no types are stored.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.interner.lock().unwrap().is_empty()
@@ -96,7 +96,7 @@ impl Loader {
         })
     }
 
-    /// Reads the document at `address`; `is_apart` where it failed before.
+    /// Reads the document at `address`. `is_apart` is true for a retry.
     async fn read(&self, address: &str, is_apart: bool) -> Result<Read, Error> {
         let budget = if is_apart {
             &self.budget_apart

@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) queue: Arc<Queue>,
     pub(super) state: Mutex<State>,
-    /// Tells when a document is there, or is not waited for any more.
+    /// Notified when a document is loaded or no longer awaited.
     pub(super) changes: watch::Sender<()>,
 }
 
@@ -150,7 +150,7 @@ impl Missing {
         }
     }
 
-    /// Reports whether another check would do without it as well, and for the same reason.
+    /// Returns true if another check would lack the document as well, and for the same reason.
     pub(crate) fn is_still_missing(&self) -> bool {
         self.versions.load(Ordering::Relaxed) == self.version
     }
@@ -172,7 +172,7 @@ impl Schemas {
         self.waiting.values().chain(&self.passing)
     }
 
-    /// Reports whether these are the very documents of `other`.
+    /// Returns true if these are the same documents as those of `other`.
     pub(crate) fn are_those_of(&self, other: &Self) -> bool {
         let mut pairs = self.documents.iter().zip(&other.documents);
         self.documents.len() == other.documents.len()

@@ -86,7 +86,7 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "1/1");
     assert!(begin.elapsed() < limit * 3, "{:?}", begin.elapsed());
-    // A policy is judged meanwhile.
+    // A policy is reconciled in the meantime.
     let checked = async {
         // On a busy machine the schemas may take longer than the reconciliation waits for them.
         while context.store.get(&id("slow3")).unwrap().result.is_none() {
@@ -145,7 +145,7 @@ async fn evaluated_and_not_written(context: &Context, log: &Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
+async fn recreated_policy_does_not_get_old_results() {
     let (context, log) = meddled(|context| {
         let mut other = policy("false");
         other.metadata.uid = Some("other".to_owned());
@@ -155,7 +155,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
     });
     context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
-    // The watch has told of the other, which is looked at.
+    // The watch has reported the new policy, which is queued.
     reconcile(&context, &id("a")).await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
     let status = last_written(&log, "p").unwrap();
@@ -164,7 +164,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
+async fn deleted_or_changed_probe_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
     context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;

@@ -78,7 +78,7 @@ async fn each_question_is_asked_once_and_an_answer_may_lead_to_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_not_answered_leaves_its_case_pending() {
+async fn failed_review_leaves_case_pending() {
     let check = "!authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| Some(Reply::failure(403, "no")));
     reconciled(&context, &log, 1).await;
@@ -89,7 +89,7 @@ async fn a_question_that_is_not_answered_leaves_its_case_pending() {
             && difference.contains("vap-status-controller-subject-access-reviews"),
         "{difference}"
     );
-    // Waiting does not help, and one refusal is enough.
+    // Waiting does not help, and one rejection is enough.
     assert_eq!(verbs(&log).len(), 1);
 
     let (context, log) = asking(check, |_| Some(Reply::failure(503, "down")));
@@ -104,7 +104,7 @@ async fn a_question_that_is_not_answered_leaves_its_case_pending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_case_that_asks_nothing_needs_no_answer() {
+async fn case_without_review_is_complete() {
     let check = "object.spec.replicas <= 5 && \
                  authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| Some(Reply::failure(403, "no")));
@@ -114,11 +114,11 @@ async fn a_case_that_asks_nothing_needs_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_come_stops_no_evaluation() {
+async fn hanging_review_does_not_block_evaluation() {
     let check = "!authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| None);
     reconcile(&context, &id("a")).await.unwrap();
-    // The policy is judged; what its probes come to is not known yet.
+    // The policy is reconciled. The results of its probes are not known yet.
     let status = context.store.get(&id("a")).unwrap().policy.status.clone();
     let conditions = serde_json::to_value(status).unwrap()["conditions"].clone();
     assert!(

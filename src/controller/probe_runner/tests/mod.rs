@@ -1,4 +1,4 @@
-//! When the probes of a policy are evaluated again, what is made anew for that, and what is written.
+//! Tests of when the probes of a policy are evaluated again, what is reused, and what is written.
 
 mod apart;
 mod authorization;
@@ -74,7 +74,7 @@ fn answer(request: &Seen) -> Option<Reply> {
 /// The same with a policy of this expression.
 fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
-        // It is late: the watch has told of this state, or of a later one.
+        // The report is late: the watch has reported this state or a later one.
         let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));
@@ -142,7 +142,7 @@ async fn judged(context: &Arc<Context>) -> ReconcileResult {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("nothing is judged");
+    panic!("no reconciliation");
 }
 
 /// Reconciles, and waits until so many outcomes were written.
@@ -182,7 +182,7 @@ fn server(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_generation_is_compiled_once_whatever_else_changes() {
+async fn generation_is_compiled_once() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     context
@@ -209,7 +209,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
 
-    // Another schema: the check is made anew, and what the probes are evaluated with is not.
+    // Another schema: the check is repeated, but the compiled policy of the probes is reused.
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
@@ -252,7 +252,7 @@ async fn another_spec_of_the_same_generation_is_evaluated_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
+async fn first_probe_prepares_policy() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     reconcile(&context, &id("a")).await.unwrap();
     assert_compiled(&context, 1);
@@ -282,7 +282,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_nothing() {
+async fn failed_probe_status_write_does_not_affect_policy() {
     for (status, is_counted) in [
         (403, true),
         (422, true),
@@ -322,7 +322,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
             line.starts_with("vap_probe_status_write_errors_total{") && line.ends_with("} 1")
         });
         assert_eq!(n_counted.count(), usize::from(is_counted), "{status}");
-        // Nothing more is to be said, however often the policy is looked at.
+        // Further reconciliations write nothing.
         for _ in 0..3 {
             assert_eq!(
                 reconcile(&context, &id("a")).await.unwrap().outcome(),
@@ -336,7 +336,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_says_which_state_of_the_probe_it_is_about() {
+async fn write_has_resource_version_of_probe() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);
     let mut old = probe(4, 6, "Implied").clone();
@@ -357,7 +357,7 @@ async fn a_write_says_which_state_of_the_probe_it_is_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_cannot_be_read_says_so_with_and_without_a_policy() {
+async fn unreadable_probe_is_reported_with_and_without_policy() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);
     let unread = |policy: &str, version: &str| -> Probe {

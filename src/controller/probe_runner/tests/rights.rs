@@ -250,7 +250,7 @@ async fn two_writers_that_disagree_are_limited() {
 
 /// A CustomResourceDefinition of an older version lacks a field; other probes of the policy are written.
 #[tokio::test(start_paused = true)]
-async fn a_status_field_that_the_crd_lacks_stops_no_other_probe() {
+async fn missing_status_field_affects_no_other_probe() {
     let lacking = "failed to create typed patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): \
                    .status.cases[name=\"many\"].costUsed: field not declared in schema";
     let (context, log) = context(AT_MOST_FIVE, move |request| {

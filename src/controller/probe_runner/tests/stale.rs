@@ -1,4 +1,4 @@
-//! Namespaces and permissions, whose changes nobody tells, and kinds that come later.
+//! Tests of namespaces and permissions, whose changes are not watched, and of kinds that are served later.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -70,7 +70,7 @@ fn n_reads(log: &Log) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_is_read_once_for_all_probes_and_again_for_its_changes() {
+async fn namespace_is_read_once_for_all_probes() {
     let (context, log, _) = cluster(BY_LABEL);
     put_probes(&context, 50);
     reconciled(&context, &log, 50).await;
@@ -112,7 +112,7 @@ async fn each_minute_what_is_depended_on_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_looks_at_no_namespace_reads_none() {
+async fn unused_namespace_is_not_read() {
     let (context, log, _) = cluster(AT_MOST_FIVE);
     put_probes(&context, 3);
     reconciled(&context, &log, 3).await;
@@ -171,7 +171,7 @@ async fn chores_are_spread_over_the_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_only_a_probe_names_touches_its_policy() {
+async fn kind_named_by_probe_requeues_policy() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     let mut later = probe(1, 6, "Implied");

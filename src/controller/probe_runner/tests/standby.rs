@@ -6,7 +6,7 @@ use crate::controller::tests::id;
 use crate::telemetry::metrics::Skipped;
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_evaluates_and_writes_nothing() {
+async fn standby_evaluates_and_does_not_write() {
     let (mut context, log) = context(AT_MOST_FIVE, server(|| None));
     let leadership = Leadership::default();
     leadership.close().await;
@@ -29,7 +29,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
+async fn target_probe_is_pending_with_reason() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);
     let probe = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();
@@ -62,7 +62,7 @@ async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
+async fn missing_policy_named_by_probes_is_reported() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);
     let of = |policy: &str, version: &str| {

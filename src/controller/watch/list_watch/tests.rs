@@ -62,7 +62,7 @@ fn streamed(
     listing(Listing::Streamed(2), answer)
 }
 
-fn told(sign: ListWatchEvent<ConfigMap>) -> String {
+fn summary(sign: ListWatchEvent<ConfigMap>) -> String {
     let name = |map: ConfigMap| map.metadata.name.unwrap_or_default();
     match sign {
         ListWatchEvent::Init => "init".to_owned(),
@@ -80,7 +80,7 @@ fn told(sign: ListWatchEvent<ConfigMap>) -> String {
 async fn signs(watch: &mut ListWatch<ConfigMap>, n: usize) -> Vec<String> {
     let mut signs = Vec::new();
     for _ in 0..n {
-        signs.push(told(watch.next().await));
+        signs.push(summary(watch.next().await));
     }
     signs
 }
@@ -142,7 +142,7 @@ async fn lists_by_pages_where_it_must() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_deleted_during_a_list_is_reported() {
+async fn list_concurrent_delete_is_reported() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::watch(&[
@@ -158,7 +158,7 @@ async fn an_object_that_is_deleted_during_a_list_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_is_too_long_is_requested_in_halves() {
+async fn list_long_page_is_halved() {
     let long = || "x".repeat(MAX_WIRE_OBJECT);
     let (mut watch, log) = listing(Listing::Paged(2), move |n, _| {
         let mut object = map("a", "1");
@@ -180,7 +180,7 @@ async fn a_page_that_is_too_long_is_requested_in_halves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_too_long_for_a_page_fails_the_list() {
+async fn list_long_object_fails() {
     let (mut watch, _) = listing(Listing::Paged(1), |_, _| {
         let mut object = map("a", "1");
         object["data"] = json!({"key": "x".repeat(MAX_WIRE_OBJECT)});
@@ -195,7 +195,7 @@ async fn an_object_that_is_too_long_for_a_page_fails_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_list_may_be_null() {
+async fn list_null_items_is_empty() {
     let (mut watch, _) = listing(Listing::Paged(5), |n, _| {
         Some(match n {
             0 => Reply::json(&json!({"metadata": {"resourceVersion": "7"}, "items": null})),
@@ -206,7 +206,7 @@ async fn an_empty_list_may_be_null() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_costs_itself_alone() {
+async fn list_unreadable_object_affects_only_itself() {
     let odd = |version: &str| {
         json!({"metadata": {"name": "odd", "namespace": "x",
                                                   "resourceVersion": version}, "data": 7})
@@ -243,7 +243,7 @@ async fn an_object_that_cannot_be_read_costs_itself_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_listed_anew() {
+async fn watch_expired_version_relists() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::watch(&[bookmark("3", true), error(410)]),
@@ -262,7 +262,7 @@ async fn what_is_too_old_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_and_the_watch_goes_on_from_where_it_was() {
+async fn failure_is_reported_and_watch_resumes() {
     let (mut watch, log) = streamed(|n, _| {
         Some(match n {
             0 => Reply::failure(403, "no"),
@@ -298,7 +298,7 @@ async fn failures_are_told_and_the_watch_goes_on_from_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_no_event_leads_to_a_list() {
+async fn watch_invalid_line_relists() {
     for line in ["nonsense\n".to_owned(), event("RENAMED", &map("a", "9"))] {
         let (mut watch, log) = streamed(move |n, _| {
             Some(match n {
@@ -337,7 +337,7 @@ async fn silence_has_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_at_once_is_no_ordinary_one() {
+async fn watch_ending_at_once_is_a_failure() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::ended_watch(&[bookmark("3", true)]),

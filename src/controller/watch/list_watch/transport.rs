@@ -34,16 +34,16 @@ use crate::cluster::http;
 use crate::controller::process::memory::{MAX_WIRE_OBJECT, mebibytes};
 use crate::controller::subjects::event_source::compare_versions;
 
-/// How long the head of a response may take, and how long a list may be silent.
+/// The timeout of response headers, and the longest silence during a list.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long reading a page may take.
+/// The timeout of reading a page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How much longer than requested a watch may last. The watcher would end a silent one after 5 s, without a failure.
 pub(super) const GRACE: Duration = Duration::from_secs(4);
 
-/// How long a watch without events must last for its end to be an ordinary one.
+/// The minimum duration of a watch without events for its end to count as regular.
 const MIN_LIFE: Duration = Duration::from_secs(1);
 
 /// Marks the bookmark that ends a streamed list.

@@ -36,10 +36,10 @@ const EXPECTED: Duration = Duration::from_millis(200);
 /// small, and come late from an API server that is at work on what is waited for.
 const PACE: u32 = 4;
 
-/// How often unused schemas are dropped.
+/// The interval at which unused schemas are dropped.
 const CLEANING: Duration = Duration::from_secs(60);
 
-/// How often it is looked for what has not been readable for long.
+/// The interval of the check for resources that have been unreadable for long.
 const LASTING: Duration = Duration::from_secs(5);
 
 /// The longest pause after failures.
@@ -48,9 +48,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// A change after which the API server may serve other resources.
 #[derive(Debug)]
 pub(crate) enum RefreshTrigger {
-    /// All CRDs, listed anew.
+    /// All CRDs after a new list.
     CrdsListed {
-        /// Those that can be read.
+        /// The CRDs that can be read.
         crds: Crds,
         /// The names of those that cannot be parsed: their stored state remains.
         kept: BTreeSet<String>,
@@ -269,7 +269,7 @@ impl Refresher {
             seconds = took.as_secs_f64(),
             is_news,
             has_failed,
-            "looked at what is served"
+            "refreshed discovery"
         );
         let time = self.clock.at(self.last, has_failed);
         // What was seen before says nothing of what must show by now.
@@ -345,7 +345,7 @@ impl Refresher {
         progress
     }
 
-    /// How long to wait before the next look.
+    /// Returns the time to wait before the next discovery.
     fn pause(&mut self, has_failed: bool, progress: Progress) -> Duration {
         if !has_failed && progress == Progress::Converged {
             self.step = STEPS.0;
@@ -437,7 +437,7 @@ impl Refresher {
     }
 }
 
-/// The one that is known, where the other is the same.
+/// Returns the cached value if the new one is equal.
 fn same_or<T: PartialEq>(known: &Arc<T>, new: Arc<T>) -> Arc<T> {
     if **known == *new {
         Arc::clone(known)

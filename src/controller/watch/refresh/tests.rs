@@ -1,4 +1,4 @@
-//! From a signal to the policies that are looked at, with the time paused.
+//! Tests from a trigger to the queued policies, in virtual time.
 
 use std::sync::Mutex;
 
@@ -148,12 +148,12 @@ fn listed(crds: Crds) -> RefreshTrigger {
 const SOON: Duration = Duration::from_millis(1500);
 
 #[tokio::test(start_paused = true)]
-async fn the_first_snapshot_waits_for_the_crds_and_queues_all() {
+async fn first_snapshot_waits_for_crds_and_queues_all() {
     let cluster = cluster();
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.signal(listed(Crds::new()));
     assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
-    // Nothing changes: nothing is queued, and the API server is asked at the interval.
+    // Without a change nothing is queued, and discovery runs at the interval.
     let before = paths(&cluster.log).len();
     assert_eq!(
         cluster.queued(Duration::from_secs(100)).await,
@@ -163,7 +163,7 @@ async fn the_first_snapshot_waits_for_the_crds_and_queues_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crd_queues_its_policies_once_all_of_it_shows() {
+async fn crd_queues_policies_when_fully_published() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
@@ -181,7 +181,7 @@ async fn a_crd_queues_its_policies_once_all_of_it_shows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_shows_is_a_fact_after_a_while() {
+async fn missing_crd_is_accepted_after_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
@@ -205,7 +205,7 @@ async fn what_never_shows_is_a_fact_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_is_down_changes_nothing() {
+async fn outage_changes_nothing() {
     let cluster = cluster();
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
@@ -229,10 +229,10 @@ async fn an_api_server_that_is_down_changes_nothing() {
         cluster.queued(Duration::from_secs(600)).await,
         Vec::<String>::new()
     );
-    // The CRDs are listed anew: no news.
+    // The CRDs are listed again: no change.
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
-    // Nor where one of them cannot be read any more: what was known of it stands.
+    // An unreadable CRD changes nothing either: its last state remains.
     cluster.signal(RefreshTrigger::CrdsListed {
         crds: Crds::new(),
         kept: [WIDGETS.to_owned(), "unknown".to_owned()].into(),
@@ -241,7 +241,7 @@ async fn an_api_server_that_is_down_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_aggregated_api_is_looked_at_at_once() {
+async fn changed_api_service_triggers_discovery() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
@@ -254,7 +254,7 @@ async fn a_changed_aggregated_api_is_looked_at_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
+async fn expected_change_keeps_polling_busy_api_server() {
     let cluster = cluster();
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
@@ -276,7 +276,7 @@ async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
 /// A CRD that is deleted and created again as it was has the address that it had. An API server that has been asked for
 /// the document in between, and had none, must be asked again.
 #[tokio::test(start_paused = true)]
-async fn a_crd_that_comes_back_as_it_was_has_its_document_soon() {
+async fn recreated_crd_gets_document_soon() {
     for is_gone_from_the_index in [false, true] {
         let cluster = cluster();
         let address = Some("/openapi/v3/a?hash=1");
@@ -330,7 +330,7 @@ async fn discovery_that_is_forbidden_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_crds_holds_nobody_else_up() {
+async fn many_crd_changes_do_not_delay_others() {
     // Each is served five seconds after it was created, so that there are always some that are late.
     const LATE: usize = 10;
     let cluster = cluster();
@@ -360,7 +360,7 @@ async fn a_storm_of_crds_holds_nobody_else_up() {
             }
             _ => assert!(queued.is_empty() || n == 63 || n == 62, "{n} {queued:?}"),
         }
-        // Those that are not served yet are not told to exist.
+        // CRDs that are not served yet are not expected.
         assert!(
             crds.len() <= n.saturating_sub(LATE) + 1,
             "{n} {}",

@@ -76,7 +76,7 @@ fn is_found(schemas: &Schemas, group: &str, version: &str, kind: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_document_is_fetched_once_for_all_who_ask() {
+async fn document_is_fetched_once_for_all_callers() {
     let (cache, log) = cache(|_| Some(Reply::json(&apps())));
     let index = index(&[("apps/v1", "/a?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("unpublished/v1")]);
@@ -92,7 +92,7 @@ async fn a_document_is_fetched_once_for_all_who_ask() {
 }
 
 #[tokio::test]
-async fn a_new_address_is_a_new_document() {
+async fn new_url_is_new_document() {
     let (cache, log) = cache(|path| {
         Some(Reply::json(&match path {
             "/a?hash=1" => apps(),
@@ -126,7 +126,7 @@ async fn only_what_is_served_is_at_hand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_tried_again_and_not_by_each() {
+async fn failure_is_retried_once_for_all_callers() {
     let failing = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let switch = Arc::clone(&failing);
     let (cache, log) = cache(move |_| {
@@ -165,7 +165,7 @@ async fn a_failure_is_tried_again_and_not_by_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_that_hangs_is_not_waited_for() {
+async fn hanging_document_is_not_awaited() {
     let (cache, log) = cache(|path| (path != "/b?hash=1").then(|| Reply::json(&apps())));
     let index = index(&[("apps/v1", "/a?hash=1"), ("hangs/v1", "/b?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("hangs/v1")]);
@@ -173,7 +173,7 @@ async fn a_document_that_hangs_is_not_waited_for() {
     let asked = cache.get(&id("p"), &needed, &index).await;
     assert!(matches!(asked, SchemaRequest::Pending));
     assert!(start.elapsed() <= GRACE);
-    // Then it is judged without, and once more when it is known why.
+    // The policy is checked without the document, and once more when the reason is known.
     tokio::time::sleep(Duration::from_millis(1900)).await;
     assert_eq!(queued(&cache).await, Vec::<String>::new());
     for (wait, expect) in [
@@ -186,7 +186,7 @@ async fn a_document_that_hangs_is_not_waited_for() {
         assert_eq!(schemas.waiting[&gv("hangs/v1")].reason, expect);
         assert!(is_found(&schemas, "apps", "v1", "Deployment"));
     }
-    // What nobody needs is given up, with its task.
+    // Documents that no policy needs are canceled, with their tasks.
     cache.retain(&BTreeSet::from([gv("apps/v1")]), |_| false);
     let before = paths(&log).len();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -194,7 +194,7 @@ async fn a_document_that_hangs_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_is_judged_at_last_while_documents_come_all_the_time() {
+async fn policy_is_checked_despite_constant_loading() {
     let (cache, _) = cache(|_| None);
     let needed = BTreeSet::from([gv("apps/v1")]);
     let start = Instant::now();
@@ -217,7 +217,7 @@ async fn a_policy_is_judged_at_last_while_documents_come_all_the_time() {
 }
 
 #[tokio::test]
-async fn a_document_that_moved_on_is_read_as_it_is_now() {
+async fn changed_document_is_read_in_new_version() {
     let (cache, log) = cache(|path| {
         Some(if path.contains("hash") {
             Reply::failure(301, "")
@@ -233,7 +233,7 @@ async fn a_document_that_moved_on_is_read_as_it_is_now() {
 
 /// A schema that is changed and changed back has its old address again, and nothing in the index tells.
 #[tokio::test(start_paused = true)]
-async fn a_document_that_moved_on_and_back_is_read_again() {
+async fn reverted_document_is_read_again() {
     let moved_back = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (cache, log) = cache({
         let moved_back = Arc::clone(&moved_back);
@@ -256,7 +256,11 @@ async fn a_document_that_moved_on_and_back_is_read_again() {
 
     moved_back.store(true, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(queued(&cache).await, ["p"], "judged again by what is true");
+    assert_eq!(
+        queued(&cache).await,
+        ["p"],
+        "checked again with the current document"
+    );
     assert!(!guards.iter().all(Missing::is_still_missing));
     let schemas = get(&cache, &needed, &index).await;
     assert!(is_found(&schemas, "apps", "v1", "Deployment"));
@@ -268,7 +272,7 @@ async fn a_document_that_moved_on_and_back_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_document_that_cannot_be_read_is_a_failure() {
+async fn unreadable_document_fails() {
     let (cache, _) = cache(|_| {
         Some(Reply {
             status: 200,
@@ -286,7 +290,7 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
 
 /// So the API server answers for a CRD that was deleted since the index was read.
 #[tokio::test(start_paused = true)]
-async fn an_empty_document_is_not_published() {
+async fn empty_document_is_not_published() {
     let is_published = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (cache, log) = cache({
         let is_published = Arc::clone(&is_published);

@@ -1,4 +1,4 @@
-//! An aggregated API that does not answer delays nobody who has nothing to do with it.
+//! Tests that an unresponsive aggregated API delays only policies that depend on it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -119,7 +119,7 @@ fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// How long it takes until all policies of these names are judged by what is served now.
+    /// Waits until all policies of these names are checked with the current schemas. Returns how long that took.
     async fn judged(&self, names: &[String]) -> Duration {
         let start = Instant::now();
         let snapshot = self.context.snapshot();
@@ -136,7 +136,7 @@ impl Cluster {
                     .is_some_and(|status| status.conditions.is_some())
         };
         while !names.iter().all(is_judged) {
-            assert!(start.elapsed() < Duration::from_secs(600), "not judged");
+            assert!(start.elapsed() < Duration::from_secs(600), "not checked");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         start.elapsed()
@@ -157,7 +157,7 @@ impl Cluster {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aggregated_api_that_is_down_for_an_hour_delays_nobody_else() {
+async fn unresponsive_aggregated_api_delays_no_others() {
     let cluster = cluster();
     let names: Vec<String> = sound().collect();
     cluster.context.set_snapshot(served(0));
@@ -168,7 +168,7 @@ async fn an_aggregated_api_that_is_down_for_an_hour_delays_nobody_else() {
         let limit = if round == 1 { GRACE } else { Duration::ZERO };
         let limit = limit + Duration::from_millis(5);
         assert!(took <= limit, "round {round}: {took:?}");
-        // What touches it is judged as well, without it.
+        // Dependent policies are checked as well, without its schemas.
         tokio::time::sleep(Duration::from_secs(60)).await;
         for name in ["on-down-0", "on-all-1"] {
             assert_eq!(
@@ -187,7 +187,7 @@ async fn an_aggregated_api_that_is_down_for_an_hour_delays_nobody_else() {
         .filter(|path| *path == DOWN)
         .count();
     assert!((10..=70).contains(&n_asked), "{n_asked}");
-    // It is there again: its policies are judged by it without any other sign.
+    // It recovers: its policies are checked with it without any other trigger.
     cluster.is_down.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(80)).await;
     for name in ["on-down-0", "on-all-1"] {
