@@ -180,7 +180,7 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
     controller.announce(outage());
     controller.announce([
         Trouble::error("cannot watch validatingadmissionpolicybindings").certain(),
-        Trouble::error("we may not list configmaps: grant get, list and watch").certain(),
+        Trouble::error("listing configmaps is not allowed: grant get, list and watch").certain(),
         Trouble::sync("bindings", "forbidden").certain(),
         Trouble::sync("params", "forbidden").certain(),
     ]);

@@ -280,7 +280,7 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     .await
     .unwrap();
     controller.announce([
-        Trouble::error("we may not list limits.e2e.example.com: grant get, list and watch")
+        Trouble::error("listing limits.e2e.example.com is not allowed: grant get, list and watch")
             .certain(),
         Trouble::sync("params", "forbidden").certain(),
     ]);

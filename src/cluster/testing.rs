@@ -1,4 +1,4 @@
-//! An API server for tests: a function from requests to answers, behind the layers of the real client.
+//! An API server for tests: a function from requests to responses, called through the middleware of the real client.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

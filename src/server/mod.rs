@@ -1,9 +1,9 @@
 //! The health and metrics server: `/livez`, `/readyz` and `/metrics` over HTTP/1.1.
 //!
-//! It knows nothing of policies: what is ready is told by a closure, what is measured by
-//! [`Metrics`]. Connections are few and short, so that a stranger on the port cannot exhaust the
-//! process. Nor can he keep the kubelet waiting: where all connections are taken, the one that has been
-//! idle for longest makes room, and the long answers, those of `/metrics`, have a limit of their own.
+//! The server does not depend on policies: closures return the readiness checks, and [`Metrics`] the metrics.
+//! Connections are limited in number and duration, so that an untrusted client cannot exhaust the process. It cannot
+//! block the kubelet either: if all connections are taken, the one that has been idle for longest is closed, and the
+//! large responses of `/metrics` have their own limit.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// The timeout of request headers and of idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection takes requests, and how much longer its last answer may take.
+/// How long a connection accepts requests, and how much longer its last response may take.
 const LIFE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(30));
 
 /// Endpoints that a port serves.

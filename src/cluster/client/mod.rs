@@ -34,22 +34,21 @@ use crate::telemetry::metrics::{Code, Verb};
 /// The timeout of establishing a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time for a command to connect, TLS included: kube's default.
+/// Connect timeout of a command, including TLS: the default of kube.
 const COMMAND_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection may be silent while an answer is expected. A watch asks to be ended after two
-/// minutes, so that longer silence is that of a dead connection; every other request has its own, shorter
-/// limit.
+/// How long a connection may be silent while a response is pending. A watch ends after two minutes, so a longer silence
+/// means a dead connection. Every other request has its own, shorter limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// How long a connection is idle before TCP asks whether the other side is there, and how often it asks
-/// until it gives up: after a minute in all.
+/// TCP keep-alive: idle time before the first probe, interval of probes, and number of probes. A dead connection is
+/// closed after a minute in total.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
 
-/// How long what was sent may go without TCP's acknowledgement.
+/// How long sent data may remain without a TCP acknowledgement.
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Takes the verb of a request, how it was answered, and the seconds that it took.
+/// Function that records the verb, the result and the duration in seconds of a request.
 pub(crate) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
 
 /// Returns the controller's client of the API server that `config` names.

@@ -39,15 +39,14 @@ const CONCURRENCY: usize = 4;
 pub(crate) struct Discovery {
     /// Last answer of each root.
     roots: [Root; 2],
-    /// True if the answers of the roots were reported. It is not at first, nor where one root changed
-    /// and the other could not be read.
+    /// True if the responses of the roots were reported. False initially, and if one root changed and the other could
+    /// not be read.
     is_told: bool,
-    /// The group versions that cannot be listed, and since when; those that could not be when they were first asked for
-    /// may have been away for long.
+    /// The group versions that cannot be listed, and since when. `None` if they have failed since the first discovery.
     stale_since: BTreeMap<String, Option<Instant>>,
     /// True once both roots have answered.
     has_answered: bool,
-    /// Those of them that were reported as such.
+    /// The group versions of `stale_since` that were reported.
     undiscovered: Vec<String>,
 }
 

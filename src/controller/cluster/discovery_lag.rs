@@ -21,8 +21,8 @@ use crate::schema::{GroupVersion, Gvr};
 /// How long a snapshot may contradict a CRD before it is accepted.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a document that must change holds a CRD back. It is shorter, as the change may have
-/// been seen before the CRD that caused it.
+/// How long a document that must change pins its CRD. It is shorter, as the change may have been seen before the CRD
+/// that caused it.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long a CRD is pinned in total, however often it changes.
@@ -31,53 +31,53 @@ const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 /// How long a document is expected to change after its CRD, without delaying anything.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
-/// Changes that must, and changes that may, still show.
+/// Changes that must, or may, still appear.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryLag {
-    /// Resources and documents that are missing although they should be there, and since when.
+    /// Missing resources and documents that should exist, and since when.
     missing: BTreeMap<Missing, Instant>,
-    /// Resources that were of a CRD and must not be listed any more, with its name and until when.
+    /// Resources of a former CRD that must disappear, with the name of the CRD and the deadline.
     leaving: BTreeMap<Gvr, (String, Instant)>,
-    /// Documents that must change on account of the CRD of that name.
+    /// Documents that must change because of the CRD of that name.
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
-    /// Documents that may change, with their address before and until when.
+    /// Documents that may change, with their previous URL and the deadline.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
-    /// The CRDs that are held back, and since when.
+    /// The pinned CRDs, and since when.
     held: BTreeMap<String, Instant>,
 }
 
 /// A document that must change.
 #[derive(Debug)]
 struct ExpectedChange {
-    /// Its address before.
+    /// The previous URL of the document.
     address: Option<String>,
-    /// The resources that come or go with it.
+    /// The resources that appear or disappear with the change.
     resources: BTreeSet<Gvr>,
     until: Instant,
 }
 
-/// Things that should be there.
+/// Objects that should exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
     /// A resource whose CRD is established.
     Resource(Gvr),
-    /// The document of a group version of an established CRD, or of one that had a document before and
-    /// is served still: an API server that starts publishes its documents one after the other.
+    /// The document of a group version of an established CRD, or of a served group version that had a document before:
+    /// a starting API server publishes its documents one after the other.
     Document(GroupVersion),
 }
 
-/// How far the API server is.
+/// Progress of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The snapshot contradicts the CRDs: some of it is held back.
+    /// The snapshot contradicts the CRDs: parts of it are pinned.
     Inconsistent,
-    /// The snapshot is consistent, and more is expected to show soon.
+    /// The snapshot is consistent, and more changes are expected soon.
     Pending,
     /// No further change is expected.
     Converged,
 }
 
-/// The parts of a snapshot that are taken as they were before.
+/// The parts of a snapshot that keep their previous state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pinned {
     crds: BTreeSet<String>,
@@ -90,7 +90,7 @@ impl Pinned {
         self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
     }
 
-    /// The CRDs, but for those held back, which are as `before`.
+    /// Returns the CRDs, with the pinned ones in their state of `before`.
     pub(crate) fn crds(&self, before: &Crds, now: &Crds) -> Crds {
         let mut crds = now.clone();
         for name in &self.crds {
@@ -102,7 +102,7 @@ impl Pinned {
         crds
     }
 
-    /// The resources, but for those held back, which are as `before`; `None` where that is all of `now`.
+    /// Returns the resources, with the pinned ones in their state of `before`. `None` if nothing is pinned.
     pub(crate) fn mapper(&self, before: &RestMapper, now: &RestMapper) -> Option<RestMapper> {
         if self.resources.is_empty() {
             return None;

@@ -64,12 +64,11 @@ fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, P
     }
 }
 
-/// Returns the results of the probes of the policy `entry`, as far as they are known within a moment. Where they
-/// are not, or where the status of a probe is out of date, schedules the work and puts the policy into
-/// the queue again.
+/// Returns the results of the probes of the policy `entry`, waiting briefly for them. If they are missing or the status
+/// of a probe is outdated, schedules their evaluation and queues the policy again.
 ///
 /// # Errors
-/// The reason why the probes are not known.
+/// Returns the reason why the probes are unknown.
 pub(crate) async fn run_probes(
     context: &Arc<Context>,
     entry: &Entry,
@@ -156,7 +155,7 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
 /// after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
-    // Why they are not known is in the policy's status, and what ends that touches the policy.
+    // The policy's status has the reason, and the policy is queued when the probes become known.
     let Ok(probes) = probes_of(context, id) else {
         return false;
     };
@@ -225,7 +224,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         }
     };
     let is_transient = outcome.probed.is_transient;
-    // The policy may be another by now, which is to be told of then, and not this one.
+    // If the policy has changed, its results are outdated and not reported.
     let is_of_it = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
     let Some(live) = context.store.get(id).filter(is_of_it) else {
         return is_transient;
@@ -299,7 +298,7 @@ async fn run(
     }
 }
 
-/// Tells the probes of a policy why they are not evaluated; whether to come back after a pause.
+/// Writes the reason why the probes are not evaluated to their statuses. Returns true if a write must be retried.
 async fn not_evaluated(
     context: &Context,
     id: &SubjectId,

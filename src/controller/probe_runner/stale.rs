@@ -24,13 +24,13 @@ const LATE_AGAIN: Duration = Duration::from_secs(600);
 /// Something to see to once in a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaintenanceTask {
-    /// To look whether a namespace has changed.
+    /// Check if a namespace has changed.
     Namespace(String),
-    /// To evaluate the probes of a policy again.
+    /// Evaluate the probes of a policy again.
     Renew(SubjectId),
-    /// To tell the probes of a policy that does not exist so, should they not have been told.
+    /// Report a missing policy in the statuses of its probes, if not done yet.
     Tell(SubjectId),
-    /// To read a probe again that there was no room for.
+    /// Read a probe again that exceeded the memory limit.
     Readmit(String),
 }
 

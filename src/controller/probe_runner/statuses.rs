@@ -24,10 +24,10 @@ use crate::telemetry::metrics::ErrorReason;
 /// The timeout of one write.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The probes whose statuses say something else than `probed`, with what they must say. `generation` is that
-/// of the policy, `None` where there is none.
+/// Returns the probes whose statuses differ from `probed`, with their desired statuses. `generation` is the generation
+/// of the policy, or `None` if it does not exist.
 ///
-/// A probe that has changed since is left out: another outcome is due.
+/// Omits probes that have changed since, which are evaluated again.
 pub(super) fn behind(
     context: &Context,
     policy: &SubjectId,
@@ -70,8 +70,7 @@ fn desired(
     probe_status(&subject, cases, problem, generation, now)
 }
 
-/// Writes the statuses of probes that say something else than `probed`; whether some of them have to be
-/// tried again.
+/// Writes the statuses of probes that differ from `probed`. Returns true if a write must be retried.
 pub(super) async fn write(
     context: &Context,
     policy: &SubjectId,

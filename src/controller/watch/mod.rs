@@ -285,7 +285,7 @@ where
     watch_at::<K>(context, source, at, handle).await;
 }
 
-/// The same where the kind is served at `path`, in whatever version, as `resource`.
+/// Watches a kind that is served at `path`, in any version, as `resource`.
 pub(super) async fn watch_at<K>(
     context: &Context,
     source: Source,
@@ -359,7 +359,7 @@ fn in_sync(context: &Context, source: Source) {
         context.touch_all();
     }
     if is_back && source == Source::Policies {
-        // What could not be written will be taken now, rather than when its pause is over.
+        // Failed writes may succeed now, so their backoff ends.
         context.queue.flush_backoff();
     }
     context.log_throttle.watch_recovered(source);
@@ -373,7 +373,7 @@ fn resource_name<K: Resource<DynamicType = ()>>() -> String {
 fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     let reason = error.reason();
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
-        // A cluster without aggregation has no aggregated APIs to follow.
+        // A cluster without aggregation has no aggregated APIs to watch.
         if context.readiness.not_served(source) {
             tracing::info!("{resource} is not served: aggregated APIs are not watched");
         }
@@ -405,7 +405,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     }
 }
 
-/// The role that grants to read `source`.
+/// Returns the name of the role with the read permission for `source`.
 fn role(source: Source) -> String {
     match kind_of_source(source) {
         Some(kind) => crate::controller::subjects::opt_in::role(kind),
@@ -413,7 +413,7 @@ fn role(source: Source) -> String {
     }
 }
 
-/// Lets verdicts be given although `source` was never read, where they can be without it; whether they can.
+/// Lets statuses be computed without `source`, if possible. Returns true if it is.
 fn go_on_without(context: &Context, source: Source) -> bool {
     match source {
         Source::Bindings => context.set_bindings_listed(),

@@ -170,7 +170,7 @@ fn key_of(name: &str) -> Key {
 #[derive(Debug, Default)]
 struct Trouble {
     refused_since: Option<Instant>,
-    /// Problem that was reported in place of the objects.
+    /// The problem that was reported in place of the objects.
     told: Option<String>,
 }
 
@@ -193,9 +193,9 @@ impl Trouble {
             if since.elapsed() < certain_after(is_known) {
                 return None;
             }
-            let text = format!("we may not list {name}: {}", grant(&name));
+            let text = format!("listing {name} is not allowed: {}", grant(&name));
             if context.log_throttle.is_due(&throttle_key(&name)) {
-                tracing::error!("{text}; retrying until then");
+                tracing::error!("{text}; retrying until it is granted");
             }
             Listing::Refused(text)
         } else {
@@ -220,7 +220,7 @@ impl Trouble {
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
         if context.log_throttle.end(&throttle_key(&name)) {
-            tracing::info!(what = name, "watch recovered");
+            tracing::info!(resource = name, "watch recovered");
         }
         self.refused_since = None;
         self.told.take().is_some()

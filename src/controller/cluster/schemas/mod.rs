@@ -153,8 +153,7 @@ impl SchemaCache {
         set
     }
 
-    /// Has the documents asked for at once that could not be had, of this group version or of all, and then as often
-    /// as at first.
+    /// Ends the backoff of failed documents of this group version, or of all, and resets their backoff.
     pub(crate) fn flush_backoff(&self, group_version: Option<&GroupVersion>) {
         let state = self.shared.lock();
         match group_version {
@@ -167,8 +166,8 @@ impl SchemaCache {
         }
     }
 
-    /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`; whether
-    /// there are types then that were in forgotten ones only.
+    /// Removes all documents except those of `needed` and those that an existing policy waits for. Returns true if the
+    /// removed documents had types that no other document shares.
     pub(crate) fn retain(
         &self,
         needed: &BTreeSet<GroupVersion>,
@@ -297,7 +296,8 @@ impl SchemaCache {
             Some(document) if is_known(&document) => document,
             older => {
                 state.has_garbage |= older.is_some();
-                // Who waits for the older one waits for this one; its policy is not judged by the other.
+                // Callers that wait for the older document wait for this one, since their policies must not be checked
+                // with the older one.
                 let waiting = older
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();

@@ -24,16 +24,14 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The shortest time between two looks, and the longest that is waited on account of the last.
+/// The shortest time between two discoveries, and the longest while changes are pending.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// The longest time between two looks while something is expected to show and all looks work: what the API
-/// server publishes is to be seen soon after it is.
+/// The longest time between two successful discoveries while a change is expected, so that it is seen soon.
 const EXPECTED: Duration = Duration::from_millis(200);
 
-/// How much longer the pause between two looks is than a look takes, at the least, where the look brought news: in
-/// a storm of CRDs each may be megabytes to read, for the API server too. Where nothing is new the answers are
-/// small, and come late from an API server that is at work on what is waited for.
+/// The minimum ratio of the wait after a discovery with changes to its duration: while many CRDs change, each discovery
+/// may read megabytes. Without changes the responses are small, so that the wait is not extended.
 const PACE: u32 = 4;
 
 /// The interval at which unused schemas are dropped.
@@ -55,9 +53,9 @@ pub(crate) enum RefreshTrigger {
         /// The names of those that cannot be parsed: their stored state remains.
         kept: BTreeSet<String>,
     },
-    /// A CRD as it is now.
+    /// A CRD in its current state.
     CrdApplied(String, Crd),
-    /// A CRD that is gone.
+    /// A deleted CRD.
     CrdDeleted(String),
     /// An aggregated API was added, changed or removed.
     ApiServiceChanged(GroupVersion),
@@ -179,7 +177,7 @@ impl Refresher {
                 let known = |name: String| Some((self.crds.get(&name)?.clone(), name));
                 let known: Vec<_> = kept.into_iter().filter_map(known).collect();
                 listed.extend(known.into_iter().map(|(crd, name)| (name, crd)));
-                // When these changed is not known: the index may have followed already.
+                // The time of these changes is unknown: the index may already reflect them.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {
@@ -272,7 +270,7 @@ impl Refresher {
             "refreshed discovery"
         );
         let time = self.clock.at(self.last, has_failed);
-        // What was seen before says nothing of what must show by now.
+        // After a failure, the old state does not show if the expected changes have arrived.
         let progress = if has_failed {
             Progress::Inconsistent
         } else {
