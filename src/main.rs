@@ -16,10 +16,10 @@ use vap_status_controller::server::{self, Check, Endpoints, Health};
 use vap_status_controller::telemetry::{Metrics, logging};
 
 /// The exit status for an error that only the user can fix.
-const WRONG_USE: u8 = 2;
+const USAGE_ERROR: u8 = 2;
 
 /// The exit status for an error that a restart may fix.
-const BROKEN_OFF: u8 = 1;
+const FATAL_ERROR: u8 = 1;
 
 /// Enough for the asynchronous tasks. Long computations run on the blocking thread pool.
 const WORKER_THREADS: usize = 2;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Command::Clear(arguments) => return clear(&arguments),
     };
     if let Err(text) = logging::init(arguments.log_format, &arguments.log_filter) {
-        return wrong_use(&text);
+        return usage_error(&text);
     }
     if let Err(error) = arenas::limit() {
         tracing::warn!(%error, "cannot limit the arenas of the allocator; the process may need more memory");
@@ -46,17 +46,17 @@ fn main() -> ExitCode {
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return wrong_use(&format!("cannot start threads: {error}")),
+        Err(error) => return usage_error(&format!("cannot start threads: {error}")),
     };
     let outcome = runtime.block_on(run(arguments));
     // Dropping the runtime would wait for running checks and probes, however long they take.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Use(text)) => wrong_use(&text),
+        Err(Failure::Use(text)) => usage_error(&text),
         Err(Failure::Stopped(reason)) => {
             tracing::error!(%reason, "fatal error, exiting for restart");
-            ExitCode::from(BROKEN_OFF)
+            ExitCode::from(FATAL_ERROR)
         }
     }
 }
@@ -69,8 +69,8 @@ fn clear(arguments: &ClearArguments) -> ExitCode {
         &mut std::io::stderr(),
     ) {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(BROKEN_OFF),
-        Err(text) => wrong_use(&text),
+        Ok(false) => ExitCode::from(FATAL_ERROR),
+        Err(text) => usage_error(&text),
     }
 }
 
@@ -91,9 +91,9 @@ impl From<String> for Failure {
 
 /// Prints a one-line error, independently of the log settings.
 #[expect(clippy::print_stderr, reason = "logging may have failed to start")]
-fn wrong_use(text: &str) -> ExitCode {
+fn usage_error(text: &str) -> ExitCode {
     eprintln!("vap-status-controller: {text}");
-    ExitCode::from(WRONG_USE)
+    ExitCode::from(USAGE_ERROR)
 }
 
 async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {

@@ -41,7 +41,7 @@ pub(crate) struct Discovery {
     roots: [Root; 2],
     /// True if the responses of the roots were reported. False initially, and if one root changed and the other could
     /// not be read.
-    is_told: bool,
+    are_reported: bool,
     /// The group versions that cannot be listed, and since when. `None` if they have failed since the first discovery.
     stale_since: BTreeMap<String, Option<Instant>>,
     /// True once both roots have answered.
@@ -87,7 +87,7 @@ impl Discovery {
             let stale = served.incomplete.iter();
             let stale = stale.map(|(gv, _)| gv.clone()).collect();
             served.carry_over(&root.served);
-            self.is_told &= served == root.served;
+            self.are_reported &= served == root.served;
             *root = Root {
                 etag: document.etag,
                 served,
@@ -95,7 +95,7 @@ impl Discovery {
             };
         }
         self.note_stale(Instant::now());
-        Ok((!std::mem::replace(&mut self.is_told, true)).then(|| self.mapper()))
+        Ok((!std::mem::replace(&mut self.are_reported, true)).then(|| self.mapper()))
     }
 
     /// The number of group versions that could not be listed when they were last asked for: of some the resources are
@@ -117,7 +117,7 @@ impl Discovery {
         let lasting = stale.filter(|(_, since)| lasts(**since, now));
         let lasting: Vec<String> = lasting.map(|(gv, _)| gv.clone()).collect();
         if lasting != self.undiscovered {
-            self.is_told = false;
+            self.are_reported = false;
             self.undiscovered = lasting;
         }
     }

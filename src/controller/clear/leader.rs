@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::output::say;
+use super::output::print_line;
 use crate::cluster::error::{Error, within};
 use crate::controller::leadership::lease::{ElectionRecord, Observed};
 use crate::controller::reconcile::clear_status::TIMEOUT;
@@ -63,7 +63,7 @@ impl Leader {
                 let name = self.full_name();
                 let text =
                     "cannot determine whether a controller without --leader-elect is running";
-                say(err, format_args!("there is no Lease {name}: {text}"));
+                print_line(err, format_args!("there is no Lease {name}: {text}"));
                 return Ok(());
             };
             if record.holder.is_empty() {
@@ -84,7 +84,7 @@ impl Leader {
             }
             if is_first {
                 let (name, seconds) = (self.full_name(), seen.record.duration_seconds);
-                say(
+                print_line(
                     err,
                     format_args!(
                         "{holder} holds the Lease {name}: waiting up to {seconds} s to see whether it is renewed"

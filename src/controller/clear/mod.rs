@@ -19,7 +19,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use self::leader::Leader;
-use self::output::say;
+use self::output::print_line;
 use crate::cluster::address::redacted;
 use crate::cluster::client::command_client;
 use crate::cluster::config;
@@ -93,7 +93,7 @@ async fn clear_unless_led(
     let before = if options.is_forced {
         None
     } else if let Err(obstacle) = leader.is_gone(err).await {
-        say(err, format_args!("{}", leader.remedy(&obstacle)));
+        print_line(err, format_args!("{}", leader.remedy(&obstacle)));
         return false;
     } else {
         Some(leader.holder().await)
@@ -104,7 +104,7 @@ async fn clear_unless_led(
         && before.as_ref() != Some(&holder)
     {
         let lease = leader.full_name();
-        say(
+        print_line(
             err,
             format_args!(
                 "{holder} acquired the Lease {lease} in the meantime and may have written the statuses again: stop \
@@ -136,7 +136,7 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
         0 => String::new(),
         n => format!(", {n} could not be cleared"),
     };
-    say(
+    print_line(
         out,
         format_args!("{n_cleared} cleared, {n_untouched} had no fields of the controller{failed}"),
     );
@@ -162,7 +162,7 @@ where
         Err(error) => {
             summary.n_failed += 1;
             let hint = permission(&error, "list", resource);
-            say(err, format_args!("cannot list {resource}: {error}{hint}"));
+            print_line(err, format_args!("cannot list {resource}: {error}{hint}"));
             None
         }
     }
@@ -196,14 +196,14 @@ async fn clear_kind<K>(
             match outcome {
                 Ok(Written::Applied(_)) => {
                     summary.n_cleared += 1;
-                    say(out, format_args!("{resource}/{name} cleared"));
+                    print_line(out, format_args!("{resource}/{name} cleared"));
                 }
                 // The object is deleted, or another object of that name exists.
                 Ok(Written::Gone | Written::Conflict) => summary.n_untouched += 1,
                 Err(error) => {
                     summary.n_failed += 1;
                     let hint = permission(&error, "patch", &format!("{resource}, status"));
-                    say(
+                    print_line(
                         err,
                         format_args!("cannot clear {resource}/{name}: {error}{hint}"),
                     );
@@ -245,13 +245,13 @@ async fn delete_all(
             match outcome {
                 Ok(()) => {
                     summary.n_cleared += 1;
-                    say(out, format_args!("{resource}/{name} deleted"));
+                    print_line(out, format_args!("{resource}/{name} deleted"));
                 }
                 Err(error) if error.reason() == ErrorReason::NotFound => summary.n_untouched += 1,
                 Err(error) => {
                     summary.n_failed += 1;
                     let hint = permission(&error, "delete", &resource);
-                    say(
+                    print_line(
                         err,
                         format_args!("cannot delete {resource}/{name}: {error}{hint}"),
                     );

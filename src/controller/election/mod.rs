@@ -52,8 +52,8 @@ pub(crate) struct Elector {
     /// The Lease as last seen. It is written on condition that it has not changed.
     live: Option<Lease>,
     observed: Option<Observed>,
-    /// Who held it when that was told last.
-    told: Option<String>,
+    /// The last logged holder of the Lease.
+    logged_holder: Option<String>,
 }
 
 impl Elector {
@@ -71,7 +71,7 @@ impl Elector {
             election,
             live: None,
             observed: None,
-            told: None,
+            logged_holder: None,
         }
     }
 
@@ -122,7 +122,7 @@ impl Elector {
                     self.leadership.set_problem(None);
                 }
                 Err(error) => {
-                    self.complain(&error);
+                    self.log_error(&error);
                     if is_rejected(&error) {
                         let since = *rejected_since.get_or_insert(start);
                         self.check_rejected(since.elapsed(), &error)?;
@@ -185,7 +185,7 @@ impl Elector {
                 Ok(false) => return format!("the Lease was lost to {}", self.holder()),
                 Err(error) => error,
             };
-            self.complain(&error);
+            self.log_error(&error);
             next = Instant::now() + timing.retry_period;
             if next >= end {
                 return format!(
@@ -254,7 +254,7 @@ impl Elector {
         let decision = decide(identity, timing, self.observed.as_ref(), now, wall);
         let Decision::Write(record) = decision else {
             self.live = live;
-            self.tell_holder();
+            self.log_holder();
             return Ok(false);
         };
         let exists = live.is_some();
@@ -353,16 +353,16 @@ impl Elector {
     }
 
     /// Logs the holder of the Lease if it has changed.
-    fn tell_holder(&mut self) {
+    fn log_holder(&mut self) {
         let holder = self.holder().to_owned();
-        if self.told.as_deref() != Some(&holder) {
+        if self.logged_holder.as_deref() != Some(&holder) {
             tracing::info!(lease = self.lease_name(), holder, "standing by");
-            self.told = Some(holder);
+            self.logged_holder = Some(holder);
         }
     }
 
     /// Logs an error about the Lease once per minute, with a hint.
-    fn complain(&self, error: &Error) {
+    fn log_error(&self, error: &Error) {
         let Election {
             namespace, name, ..
         } = &self.election;

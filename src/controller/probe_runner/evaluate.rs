@@ -235,7 +235,7 @@ impl Job {
                 loop {
                     match tokio::time::timeout(MAX_ENDING, &mut work).await {
                         Ok(outcome) => break outcome,
-                        Err(_) => self.complain(),
+                        Err(_) => self.log_failure(),
                     }
                 }
             }
@@ -260,7 +260,7 @@ impl Job {
         &self.subject.entry.id
     }
 
-    fn complain(&self) {
+    fn log_failure(&self) {
         if self.context.log_throttle.is_due("probes do not end") {
             tracing::error!(
                 policy = self.id().to_string(),

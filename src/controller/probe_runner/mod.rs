@@ -244,7 +244,7 @@ async fn run(
 ) -> Finished {
     let policy = &entry.policy;
     let probe_runner = &context.probe_runner;
-    let place = probe_runner.slots.of(lane);
+    let place = probe_runner.slots.get(lane);
     let of_probe = |probe: &Arc<Probe>| Rights::new(entry, inputs.bindings(), &probe.spec);
     let rights: Vec<Rights> = probes.iter().map(of_probe).collect();
     let needed = rights.iter().flat_map(Rights::allowed_namespaces).cloned();

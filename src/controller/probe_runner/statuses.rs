@@ -96,7 +96,7 @@ pub(super) async fn write(
             reason => {
                 is_behind = true;
                 context.metrics.probe_write_failed(reason);
-                complain(context, &probe, &error);
+                log_failure(context, &probe, &error);
                 let is_of_the_probe = matches!(
                     reason,
                     ErrorReason::Forbidden | ErrorReason::Invalid | ErrorReason::TooLarge
@@ -163,7 +163,7 @@ async fn write_one(
 }
 
 /// Logs a failure, once per minute for all probes.
-fn complain(context: &Context, probe: &Probe, error: &Error) {
+fn log_failure(context: &Context, probe: &Probe, error: &Error) {
     let reason = error.reason();
     if !context
         .log_throttle

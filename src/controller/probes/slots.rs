@@ -86,7 +86,7 @@ impl Default for EvaluationSlots {
 }
 
 impl EvaluationSlots {
-    pub(crate) fn of(&self, lane: Lane) -> &EvaluationSlot {
+    pub(crate) fn get(&self, lane: Lane) -> &EvaluationSlot {
         match lane {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,

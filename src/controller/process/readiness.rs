@@ -65,7 +65,7 @@ struct Refusal {
     text: String,
     since: Instant,
     /// True if the missing permission was logged.
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// Returns the sources that must be in sync: the needed ones, and the others while they are watched.
@@ -84,7 +84,7 @@ impl State {
     fn lacking(&self) -> Option<&Refusal> {
         let refusal = self.refusal.as_ref()?;
         let is_certain = refusal.since.elapsed() >= certain_after(self.is_synced);
-        (refusal.is_told || is_certain).then_some(refusal)
+        (refusal.is_logged || is_certain).then_some(refusal)
     }
 }
 
@@ -169,8 +169,8 @@ impl Readiness {
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
-        let (since, is_told) = match &state.refusal {
-            Some(refusal) => (refusal.since, refusal.is_told),
+        let (since, is_logged) = match &state.refusal {
+            Some(refusal) => (refusal.since, refusal.is_logged),
             None => (Instant::now(), false),
         };
         if !state.is_synced {
@@ -179,11 +179,11 @@ impl Readiness {
         state.refusal = Some(Refusal {
             text,
             since,
-            is_told,
+            is_logged,
         });
-        let is_news = !is_told && state.lacking().is_some();
+        let is_news = !is_logged && state.lacking().is_some();
         if let Some(refusal) = state.refusal.as_mut() {
-            refusal.is_told |= is_news;
+            refusal.is_logged |= is_news;
         }
         is_news
     }
@@ -193,7 +193,7 @@ impl Readiness {
     pub(crate) fn failed(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
-        state.refusal.take_if(|refusal| !refusal.is_told);
+        state.refusal.take_if(|refusal| !refusal.is_logged);
         state.failure = Some(text);
         let since = *state.failing_since.get_or_insert_with(Instant::now);
         !state.is_synced && since.elapsed() >= GIVEN_UP_AFTER

@@ -71,10 +71,10 @@ pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, St
 /// the API.
 pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String> {
     let end = Instant::now() + patience;
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
-        let error = match ask(client).await {
-            Ok(resources) => return verdict(&resources),
+        let error = match policy_resources(client).await {
+            Ok(resources) => return check_resources(&resources),
             Err(error) => error,
         };
         match error.reason() {
@@ -89,7 +89,7 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
                     "discovery is not allowed: {error}; bind the ClusterRole system:discovery"
                 ));
             }
-            ErrorReason::NotFound => return verdict(&[]),
+            ErrorReason::NotFound => return check_resources(&[]),
             _ if error.is_certificate_error() => {
                 return Err(format!(
                     "the API server's certificate is not trusted: {error}; check \
@@ -104,7 +104,7 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
             }
             _ => {}
         }
-        if !std::mem::replace(&mut is_told, true) {
+        if !std::mem::replace(&mut is_logged, true) {
             tracing::warn!(%error, "the API server does not respond yet, waiting");
         }
         tokio::time::sleep(PAUSE).await;
@@ -112,7 +112,7 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
 }
 
 /// Returns the names of the resources of the policy API.
-async fn ask(client: &Client) -> Result<Vec<String>, Error> {
+async fn policy_resources(client: &Client) -> Result<Vec<String>, Error> {
     let request = Request::get(POLICY_API)
         .body(Vec::new())
         .map_err(|error| Error::Client(kube::Error::HttpError(error)))?;
@@ -124,7 +124,7 @@ async fn ask(client: &Client) -> Result<Vec<String>, Error> {
         .collect())
 }
 
-fn verdict(resources: &[String]) -> Result<(), String> {
+fn check_resources(resources: &[String]) -> Result<(), String> {
     let has = |name: &str| resources.iter().any(|resource| resource == name);
     if has("validatingadmissionpolicies") && has("validatingadmissionpolicies/status") {
         return Ok(());

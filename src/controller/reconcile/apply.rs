@@ -61,7 +61,7 @@ impl<K> Written<K> {
     ///
     /// # Errors
     /// Returns the error if it is not about the state of the object.
-    pub(crate) fn refused(error: Error) -> Result<Self, Error> {
+    pub(crate) fn from_error(error: Error) -> Result<Self, Error> {
         match error.reason() {
             ErrorReason::NotFound => Ok(Self::Gone),
             ErrorReason::Conflict => Ok(Self::Conflict),
@@ -138,7 +138,7 @@ pub(crate) async fn apply(
                 .await
                 .map(|written| written.map(|WirePolicy(written)| written))
         }
-        Err(error) => Written::refused(error),
+        Err(error) => Written::from_error(error),
     }
 }
 
@@ -166,6 +166,6 @@ where
             context.metrics.status_written();
             Ok(Written::Applied(Box::new(written)))
         }
-        Err(error) => Written::refused(error),
+        Err(error) => Written::from_error(error),
     }
 }

@@ -36,7 +36,7 @@ where
     let removed = shared_conditions::remove_shared::<K>(client, seen);
     match within(TIMEOUT, removed).await {
         Ok(is_changed) => apply_nothing(api, seen, is_fenced && !is_changed).await,
-        Err(error) => Written::refused(error),
+        Err(error) => Written::from_error(error),
     }
 }
 
@@ -66,6 +66,6 @@ where
     let patch = Patch::Apply(&nothing);
     match within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
         Ok(written) => Ok(Written::Applied(Box::new(written))),
-        Err(error) => Written::refused(error),
+        Err(error) => Written::from_error(error),
     }
 }

@@ -367,7 +367,7 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
         Ok(Err(failure)) => {
             context.metrics.reconcile_failed(failure.reason());
             let pause = context.queue.failed(id, random());
-            complain(context, id, &failure, pause.as_secs_f64());
+            log_failure(context, id, &failure, pause.as_secs_f64());
             ReconcileOutcome::Failed
         }
         Err(_) => {
@@ -401,7 +401,7 @@ fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
 }
 
 /// Logs a failure, once per minute for all policies with the same reason.
-fn complain(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
+fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
     let reason = failure.reason();
     if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {
         tracing::debug!(policy = id.to_string(), error = %failure, retry_in, "cannot write the status");

@@ -68,7 +68,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         building: BTreeMap::new(),
         known: Arc::default(),
         is_known: false,
-        trouble: Trouble::default(),
+        trouble: WatchProblem::default(),
     };
     reflect(&context, (&name, name.clone()), config, &mut handler).await;
 }
@@ -81,7 +81,7 @@ struct ParamHandler<'a> {
     building: BTreeMap<Key, Meta>,
     known: Arc<Objects>,
     is_known: bool,
-    trouble: Trouble,
+    trouble: WatchProblem,
 }
 
 impl ParamHandler<'_> {
@@ -168,13 +168,13 @@ fn key_of(name: &str) -> Key {
 
 /// Problem with the watch of a kind.
 #[derive(Debug, Default)]
-struct Trouble {
+struct WatchProblem {
     refused_since: Option<Instant>,
     /// The problem that was reported in place of the objects.
-    told: Option<String>,
+    reported: Option<String>,
 }
 
-impl Trouble {
+impl WatchProblem {
     /// Records a failure. Returns the listing if it changes.
     ///
     /// The last list remains until it is certain that listing is not allowed any more.
@@ -199,7 +199,7 @@ impl Trouble {
             }
             Listing::Refused(text)
         } else {
-            if self.told.is_none() {
+            if self.reported.is_none() {
                 self.refused_since = None;
             }
             if is_known {
@@ -207,12 +207,12 @@ impl Trouble {
             }
             Listing::Failed(text)
         };
-        let told = match &listing {
+        let reported = match &listing {
             Listing::Refused(text) | Listing::Failed(text) => Some(text.clone()),
             Listing::Unread | Listing::Known(_) => None,
         };
-        let is_news = told != self.told;
-        self.told = told;
+        let is_news = reported != self.reported;
+        self.reported = reported;
         is_news.then_some(listing)
     }
 
@@ -223,7 +223,7 @@ impl Trouble {
             tracing::info!(resource = name, "watch recovered");
         }
         self.refused_since = None;
-        self.told.take().is_some()
+        self.reported.take().is_some()
     }
 }
 

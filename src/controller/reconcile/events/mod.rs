@@ -122,7 +122,7 @@ fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
 }
 
 /// Logs once per minute that Events are lost, with a hint. An unreachable API server is logged elsewhere.
-fn complain(context: &Context, error: &Error) {
+fn log_failure(context: &Context, error: &Error) {
     match error.reason() {
         ErrorReason::Forbidden => {
             if context.log_throttle.is_due("events") {
@@ -157,7 +157,7 @@ pub(crate) async fn send(context: Arc<Context>) {
             && let Err(error) = permit.within(correlator.send(&context, &event)).await
         {
             context.metrics.event_dropped();
-            complain(&context, &error);
+            log_failure(&context, &error);
         }
         context.events.sent();
     }

@@ -235,7 +235,7 @@ impl Refresher {
                 }
             }
             Err(error) => {
-                self.complain(Source::Discovery, "what is served (/api, /apis)", &error);
+                self.log_failure(Source::Discovery, "what is served (/api, /apis)", &error);
                 has_failed = true;
             }
         }
@@ -249,7 +249,7 @@ impl Refresher {
                 }
             }
             Err(error) => {
-                self.complain(
+                self.log_failure(
                     Source::OpenApi,
                     "the index of schemas (/openapi/v3)",
                     &error,
@@ -411,7 +411,7 @@ impl Refresher {
         self.context.log_throttle.watch_recovered(source);
     }
 
-    fn complain(&self, source: Source, what: &str, error: &Error) {
+    fn log_failure(&self, source: Source, what: &str, error: &Error) {
         let Context {
             readiness,
             metrics,
