@@ -391,7 +391,7 @@ fn trouble_of(faults: &[Fault]) -> Vec<Trouble> {
         Trouble::metric("vap_sync_errors_total", &[]),
         Trouble::metric("vap_reconcile_errors_total", &[]),
         Trouble::warning("cannot "),
-        Trouble::warning("does not answer"),
+        Trouble::warning("does not respond"),
     ];
     if faults.contains(&Fault::Forbidden) || faults.contains(&Fault::Unauthorized) {
         troubles.extend(["grant ", "cannot "].map(Trouble::error));
