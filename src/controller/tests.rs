@@ -76,9 +76,11 @@ pub(super) fn managed() -> Value {
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     // One higher than the resource version of the write.
-    let judged = request.body["metadata"]["resourceVersion"].as_str();
-    let judged: u64 = judged.and_then(|judged| judged.parse().ok()).unwrap_or(7);
-    policy["metadata"]["resourceVersion"] = json!((judged + 1).to_string());
+    let version = request.body["metadata"]["resourceVersion"].as_str();
+    let version: u64 = version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(7);
+    policy["metadata"]["resourceVersion"] = json!((version + 1).to_string());
     policy["metadata"]["managedFields"] = managed();
     policy["status"] = request.body["status"].clone();
     Reply::json(&policy)

@@ -129,7 +129,7 @@ pub async fn serve(listener: TcpListener, health: Health, endpoints: Endpoints) 
             let service = service_fn(|request| {
                 let response = respond(&request, &health, endpoints, &scrapes);
                 let answering = Arc::clone(&answering);
-                let response = response.map(|answer| answer.of(answering));
+                let response = response.map(|answer| answer.with_connection(answering));
                 async { Ok::<_, Infallible>(response) }
             });
             let connection = http1::Builder::new()
@@ -196,7 +196,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn of(self, connection: Arc<()>) -> Self {
+    fn with_connection(self, connection: Arc<()>) -> Self {
         Self {
             _connection: Some(connection),
             ..self
@@ -254,7 +254,7 @@ fn respond(
         return answer(request.method(), path, is_verbose, health, endpoints).map(Answer::from);
     }
     let Ok(scrape) = Arc::clone(scrapes).try_acquire_owned() else {
-        let busy = "too many answers of /metrics are on their way\n".to_owned();
+        let busy = "too many concurrent requests of /metrics\n".to_owned();
         return text(StatusCode::SERVICE_UNAVAILABLE, busy).map(Answer::from);
     };
     answer(request.method(), path, is_verbose, health, endpoints).map(|text| Answer {

@@ -88,7 +88,7 @@ fn livez_hanging_task_fails() {
 }
 
 #[test]
-fn other_requests_are_told_what_there_is() {
+fn unknown_path_lists_endpoints() {
     check(
         "/",
         false,
@@ -207,7 +207,7 @@ async fn connections_that_say_nothing_do_not_keep_the_kubelet_waiting() {
 }
 
 #[tokio::test]
-async fn scrapes_that_are_not_read_keep_nobody_waiting() {
+async fn stalled_scrapes_do_not_block_others() {
     let metrics = Metrics::new();
     let sample = crate::telemetry::metrics::PolicySample {
         probes: vec![crate::telemetry::metrics::ProbeSample {

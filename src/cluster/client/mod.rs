@@ -125,7 +125,7 @@ where
     C::Future: Send + 'static,
     C::Error: Into<BoxError>,
 {
-    let files = FileStamps::of_config(config);
+    let files = FileStamps::from_config(config);
     let tls_config = config.clone();
     let tls = ReloadingConnector::new(files, move || {
         tls_config.rustls_https_connector_with_connector(connector.clone())

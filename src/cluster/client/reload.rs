@@ -24,7 +24,7 @@ type Stamps = Vec<Option<(Option<SystemTime>, u64, u64)>>;
 
 impl FileStamps {
     /// The certificate files that `config` refers to.
-    pub(super) fn of_config(config: &Config) -> Self {
+    pub(super) fn from_config(config: &Config) -> Self {
         let user = &config.auth_info;
         let is_set = |data: Option<&str>| data.is_some_and(|data| !data.is_empty());
         let certificate = user.client_certificate.as_deref();

@@ -209,12 +209,12 @@ async fn ask(
             Err(Unavailable::lasting(format!(
                 "the API server cannot be asked who may do what ({error}): grant create on \
                  subjectaccessreviews.authorization.k8s.io by the optional ClusterRole \
-                 vap-status-controller-subject-access-reviews, or give the case answers of its own \
+                 vap-status-controller-subject-access-reviews, or set the responses in the case \
                  (authorizer: Inline)"
             )))
         }
         Err(error) => Err(Unavailable::passing(format!(
-            "the API server does not answer who may do what: {error}"
+            "the API server did not check permissions of `authorizer`: {error}"
         ))),
     }
 }

@@ -247,7 +247,7 @@ pub(crate) mod tests {
         assert_eq!(rules(&some), rules(&seen));
         let other = definition("a", 1, &json!([{"rule": "false"}]));
         assert_ne!(rules(&some), rules(&other));
-        // Of what nests too deeply it is not known, which is told when it is judged.
+        // Rules are unknown if the schema nests too deeply. The check reports that.
         let deep = format!(
             "{}{KEYWORD}:1{}",
             "{\"a\":".repeat(200) + "{",

@@ -50,14 +50,14 @@ impl fmt::Debug for SchemaCache {
 
 /// Result of requesting documents.
 pub(crate) enum SchemaRequest {
-    /// All documents, but for those that are not worth waiting for.
+    /// All documents, except those that are not worth waiting for.
     Ready(Schemas),
-    /// Some are on their way; the policy is put into the queue when they are there.
+    /// Some documents are loading. The policy is queued when they are loaded.
     Pending,
 }
 
 impl SchemaCache {
-    /// An empty cache; policies that wait for a document are put into `queue` when it is there.
+    /// Creates an empty cache. Policies that wait for a document are put into `queue` when it is loaded.
     pub(crate) fn new(client: Client, metrics: Arc<Metrics>, queue: Arc<Queue>) -> Self {
         let shared = Shared {
             metrics,
@@ -196,10 +196,10 @@ impl SchemaCache {
     }
 }
 
-/// Result of a look at the documents.
+/// Result of a lookup of documents.
 enum Look {
     Ready(Schemas),
-    /// Some are on their way; worth waiting for until then.
+    /// Some documents are loading and worth waiting for until then.
     Pending(Option<Instant>),
 }
 

@@ -96,7 +96,7 @@ async fn failed_review_leaves_case_pending() {
     reconciled(&context, &log, 1).await;
     let difference = last_difference(&log);
     assert!(
-        difference.contains("does not answer who may do what"),
+        difference.contains("did not check permissions of `authorizer`"),
         "{difference}"
     );
     // It is asked again after a pause.

@@ -134,7 +134,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 }
 
 /// Reconciles until the schemas have been read, whose coming gives a sign.
-async fn judged(context: &Arc<Context>) -> ReconcileResult {
+async fn next_reconciliation(context: &Arc<Context>) -> ReconcileResult {
     for _ in 0..20_000 {
         let done = reconcile(context, &id("a")).await.unwrap();
         if done.outcome() != ReconcileOutcome::Unchanged {
@@ -232,7 +232,7 @@ async fn generation_is_compiled_once() {
 
 /// The spec of a received policy may have been mutilated on its way; its generation is the same.
 #[tokio::test(start_paused = true)]
-async fn another_spec_of_the_same_generation_is_evaluated_anew() {
+async fn other_spec_of_same_generation_is_evaluated_again() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     let mut mutilated = policy("true");
@@ -306,7 +306,11 @@ async fn failed_probe_status_write_does_not_affect_policy() {
         context
             .probes
             .put(probe(1, 6, "Implied"), EventSource::Watched);
-        assert_eq!(judged(&context).await, ReconcileResult::Applied, "{status}");
+        assert_eq!(
+            next_reconciliation(&context).await,
+            ReconcileResult::Applied,
+            "{status}"
+        );
         let written = context.store.get(&id("a")).unwrap().policy;
         let conditions = serde_json::to_value(&written.status).unwrap()["conditions"].clone();
         let passed =

@@ -212,7 +212,7 @@ async fn namespaces_are_not_read_without_a_binding_that_allows_it() {
 
 /// Another writer undoes each status, as an instance with other permissions does.
 #[tokio::test(start_paused = true)]
-async fn two_writers_that_disagree_are_limited() {
+async fn conflicting_writers_are_rate_limited() {
     let versions = Mutex::new(100_u64);
     let (context, log) = context(AT_MOST_FIVE, move |request| {
         if request.method != Method::PATCH || !request.path.contains("/policyprobes/p/status") {

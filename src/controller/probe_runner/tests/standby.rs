@@ -15,7 +15,7 @@ async fn standby_evaluates_and_does_not_write() {
     context
         .probes
         .put(probe(1, 6, "Implied"), EventSource::Watched);
-    let observed = judged(&context).await;
+    let observed = next_reconciliation(&context).await;
     assert_eq!(observed, ReconcileResult::Skipped(Skipped::NotLeader));
     let known = || {
         let known = context.probe_runner.lock();

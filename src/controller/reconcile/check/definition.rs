@@ -37,12 +37,12 @@ pub(super) async fn check(
             Err(error) => return Err(ReconcileError::Unread(error)),
         };
         context.metrics.policy_compiled();
-        let judged = move || match definition {
+        let run_check = move || match definition {
             Ok(definition) => findings(&definition),
             Err(why) => RuleFindings::unreadable(&why),
         };
         let start = Instant::now();
-        let found = guard(context, &entry.id, lane, judged).await?;
+        let found = guard(context, &entry.id, lane, run_check).await?;
         if let Guarded::Done(..) = found {
             context.lanes.finished(&entry.id, start.elapsed());
         }
@@ -113,7 +113,7 @@ mod tests {
             .unwrap()
     }
 
-    async fn judged(
+    async fn check_stored(
         stored: Value,
         told: &Value,
     ) -> (Result<Arc<CheckResult>, Skipped>, Vec<String>) {
@@ -136,7 +136,7 @@ mod tests {
     async fn check_requires_reported_generation() {
         let sound = json!([{"rule": "true"}]);
         let value = definition("a", 2, &sound);
-        let (result, asked) = judged(value.clone(), &value).await;
+        let (result, asked) = check_stored(value.clone(), &value).await;
         let Ok(CheckOutcome::Done { n_expressions, .. }) = result.as_ref().map(|it| &it.outcome)
         else {
             panic!("{result:?}")
@@ -147,16 +147,16 @@ mod tests {
             asked[0].contains("fieldSelector=metadata.name%3Da"),
             "{asked:?}"
         );
-        let (result, _) = judged(definition("a", 3, &sound), &value).await;
+        let (result, _) = check_stored(definition("a", 3, &sound), &value).await;
         assert_eq!(result.unwrap_err(), Skipped::ObjectChanged);
-        let (result, _) = judged(definition("b", 2, &sound), &value).await;
+        let (result, _) = check_stored(definition("b", 2, &sound), &value).await;
         assert_eq!(result.unwrap_err(), Skipped::ObjectChanged);
     }
 
     #[tokio::test]
     async fn check_definition_without_rules_is_not_read() {
         let value = definition("a", 2, &json!([]));
-        let (result, asked) = judged(value.clone(), &value).await;
+        let (result, asked) = check_stored(value.clone(), &value).await;
         assert!(result.is_ok());
         assert_eq!(asked, Vec::<String>::new());
     }

@@ -309,7 +309,7 @@ async fn recreated_crd_gets_document_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn discovery_that_is_forbidden_is_told() {
+async fn forbidden_discovery_is_reported() {
     let (client, _) = client(|_| Some(Reply::failure(403, "no")));
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     let (_signals, received) = unbounded_channel();

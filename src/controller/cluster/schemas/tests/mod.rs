@@ -323,7 +323,7 @@ async fn empty_document_is_not_published() {
 }
 
 #[tokio::test]
-async fn documents_that_nobody_needs_are_dropped() {
+async fn unused_documents_are_dropped() {
     let (cache, log) = cache(|_| Some(Reply::json(&apps())));
     let index = index(&[("apps/v1", "/a?hash=1"), ("v1", "/b?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("v1")]);

@@ -120,7 +120,7 @@ fn cluster() -> Cluster {
 
 impl Cluster {
     /// Waits until all policies of these names are checked with the current schemas. Returns how long that took.
-    async fn judged(&self, names: &[String]) -> Duration {
+    async fn time_until_checked(&self, names: &[String]) -> Duration {
         let start = Instant::now();
         let snapshot = self.context.snapshot();
         let is_judged = |name: &String| {
@@ -163,7 +163,7 @@ async fn unresponsive_aggregated_api_delays_no_others() {
     cluster.context.set_snapshot(served(0));
     let worker = tokio::spawn(work(Arc::clone(&cluster.context), std::future::pending()));
     for round in 1..=60 {
-        let took = cluster.judged(&names).await;
+        let took = cluster.time_until_checked(&names).await;
         // It is waited for once, for a moment; the rest is how often we look.
         let limit = if round == 1 { GRACE } else { Duration::ZERO };
         let limit = limit + Duration::from_millis(5);
