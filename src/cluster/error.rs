@@ -14,24 +14,24 @@ pub enum Error {
     /// The client could not send the request, or the API server rejected it.
     #[error("{}", describe(.0))]
     Client(#[from] kube::Error),
-    /// No answer came in time.
+    /// No response arrived in time.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The API server answered with a status that was not asked for.
+    /// The API server responded with an unexpected status.
     #[error("the API server answered {code}{}", detail(.message))]
     Status {
         /// The HTTP status.
         code: u16,
-        /// The text of the answer, or nothing.
+        /// The message of the response. Empty if there is none.
         message: String,
     },
-    /// The answer cannot be read.
+    /// The response cannot be parsed.
     #[error("cannot read the answer: {0}")]
     Decode(String),
-    /// The answer broke off.
+    /// The response ended before it was complete.
     #[error("{0}")]
     Broken(String),
-    /// The answer is empty: so the API server answers for a group version that it has no OpenAPI document of.
+    /// The response is empty, as for a group version without an OpenAPI document.
     ///
     /// Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
     #[error("the API server publishes no schemas of it at the moment")]

@@ -72,7 +72,7 @@ impl Budget {
 /// Gets the document at `path`, or `None` if it still has the tag `known`.
 ///
 /// # Errors
-/// If the API server cannot be reached, does not answer in time or not with the document.
+/// Returns an error if the API server cannot be reached, does not respond in time, or does not return the document.
 pub(crate) async fn get(
     client: &Client,
     path: &str,

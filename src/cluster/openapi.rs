@@ -1,7 +1,6 @@
-//! The OpenAPI v3 index: which group versions have schemas, and when these change.
+//! The OpenAPI v3 index: the group versions with schemas, and the versions of these.
 //!
-//! The index gives each document an address with a hash of its content, so that the address alone
-//! tells whether a document changed.
+//! The index gives each document a URL with a hash of its content, so that a new URL means a changed document.
 //!
 //! Source: kube-openapi `pkg/handler3/handler.go`.
 
@@ -21,9 +20,9 @@ const PATH: &str = "/openapi/v3";
 /// The address of the document of each group version.
 pub(crate) type Index = BTreeMap<GroupVersion, String>;
 
-/// Follows the index.
+/// State of the index.
 ///
-/// The aggregator gives it no entity tag, so that its text tells whether it is another.
+/// The aggregator sends no entity tag for the index, so its text is compared.
 ///
 /// Source: kube-aggregator `pkg/controllers/openapiv3/aggregator/aggregator.go`, `ServeHTTP`.
 #[derive(Debug, Default)]

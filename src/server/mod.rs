@@ -80,14 +80,14 @@ pub struct Check {
     pub problem: Option<String>,
 }
 
-/// Sources of the server's answers.
+/// Sources of the server's responses.
 #[derive(Clone)]
 pub struct Health {
     /// Checks of readiness, made at the time of the call.
     pub checks: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
     /// Checks of liveness, which keep the process from being restarted, made at the time of the call.
     pub alive: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
-    /// Brings up to date what is measured when the metrics are asked for.
+    /// Updates the metrics that are measured at each scrape.
     pub measure: Arc<dyn Fn() + Send + Sync>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
@@ -159,12 +159,12 @@ struct Connections {
 
 struct Connection {
     task: AbortHandle,
-    /// Held by the connection itself and by each answer of it that is on its way.
+    /// Held by the connection and by each of its pending responses.
     answering: Weak<()>,
 }
 
 impl Connections {
-    /// Makes room for one more: where all are taken, the oldest that is not being answered ends.
+    /// Makes room for a connection: if the limit is reached, closes the oldest idle one.
     fn make_room(&mut self) -> Arc<()> {
         self.open
             .retain(|connection| !connection.task.is_finished());
@@ -186,8 +186,8 @@ impl Connections {
     }
 }
 
-/// The body of an answer, with what is taken until it is sent. It is handed out in pieces: hyper takes a
-/// piece for sent as soon as it has it.
+/// The body of a response, with the resources that it holds until it is sent. It is split into chunks, since hyper
+/// counts a chunk as sent when it receives it.
 #[derive(Debug, Default)]
 struct Answer {
     text: Bytes,
@@ -263,7 +263,7 @@ fn respond(
     })
 }
 
-/// The answer to a request.
+/// Returns the response to a request.
 fn answer(
     method: &Method,
     path: &str,
@@ -301,8 +301,7 @@ fn answer(
     }
 }
 
-/// Returns the response that tells whether all checks pass; failures are always listed, passing checks
-/// on request.
+/// Returns the response with the result of all checks. Failed checks are always listed, passed checks on request.
 fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> {
     if checks.iter().any(|check| check.problem.is_some()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, render(checks, endpoint));

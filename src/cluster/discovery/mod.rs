@@ -1,8 +1,8 @@
-//! Which resources the API server serves: aggregated discovery, or discovery of each group version.
+//! Discovery of the resources that the API server serves: aggregated discovery, or discovery of each group version.
 //!
-//! Aggregated discovery is two documents with entity tags, so that asking again costs nearly nothing.
-//! An API server that does not know it answers with the list of groups instead; then each group
-//! version is asked on its own, and one that fails does not spoil the others.
+//! Aggregated discovery is two documents with entity tags, so that polling is cheap. An API server that does not
+//! support it returns the list of groups instead. Then each group version is requested separately, and a failed one
+//! does not affect the others.
 //!
 //! Source: apiserver `pkg/endpoints/discovery/aggregated`; client-go `discovery/aggregated_discovery.go`.
 
@@ -37,20 +37,20 @@ const CONCURRENCY: usize = 4;
 /// Follows what is served.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
-    /// Last answer of each root.
+    /// The last response of each root.
     roots: [Root; 2],
     /// True if the responses of the roots were reported. False initially, and if one root changed and the other could
     /// not be read.
     are_reported: bool,
     /// The group versions that cannot be listed, and since when. `None` if they have failed since the first discovery.
     stale_since: BTreeMap<String, Option<Instant>>,
-    /// True once both roots have answered.
+    /// True once both roots have responded.
     has_answered: bool,
     /// The group versions of `stale_since` that were reported.
     undiscovered: Vec<String>,
 }
 
-/// Last answer of one root.
+/// The last response of one root.
 #[derive(Debug, Default)]
 struct Root {
     etag: Option<String>,
@@ -67,10 +67,10 @@ struct Served {
 }
 
 impl Discovery {
-    /// Asks what is served now; the answer is `None` if nothing changed since the last answer.
+    /// Discovers the served resources. Returns `None` if nothing has changed since the last call.
     ///
     /// # Errors
-    /// If a root cannot be read. What the other said is kept.
+    /// Returns an error if a root cannot be read. The response of the other one is stored.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<RestMapper>, Error> {
         for (path, root) in ROOTS.into_iter().zip(&mut self.roots) {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
@@ -98,8 +98,8 @@ impl Discovery {
         Ok((!std::mem::replace(&mut self.are_reported, true)).then(|| self.mapper()))
     }
 
-    /// The number of group versions that could not be listed when they were last asked for: of some the resources are
-    /// not known, of others they are those of before.
+    /// Returns the number of group versions that could not be listed in the last discovery. Their resources are
+    /// unknown, or known from an earlier discovery.
     pub(crate) fn n_stale(&self) -> usize {
         self.stale_since.len()
     }

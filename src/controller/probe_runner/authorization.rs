@@ -39,7 +39,7 @@ const MAX_QUESTIONS: usize = 200;
 /// The maximum number of repeated evaluations of cases, since a response may lead to another review.
 const MAX_ROUNDS: usize = 32;
 
-/// The questions of the probes of a policy, with the answers so far.
+/// The permission checks of the probes of a policy, with the responses so far.
 #[derive(Debug, Default)]
 pub(super) struct AccessReviews {
     state: Mutex<State>,
@@ -50,7 +50,7 @@ struct State {
     answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
     /// The reviews that are requested and have no response yet.
     asked: BTreeSet<AuthorizerAttributes>,
-    /// True if a question of the current case is not answered.
+    /// True if a check of the current case has no response yet.
     is_open: bool,
     /// The reason why no further review is sent.
     broken: Option<Unavailable>,
@@ -58,18 +58,17 @@ struct State {
     waited: Duration,
 }
 
-/// Next step where cases were left open.
+/// Next step for cases with pending checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// They are evaluated again.
+    /// The cases are evaluated again.
     Again,
-    /// They cannot be evaluated, for this reason.
+    /// The cases cannot be evaluated, for this reason.
     End(Unavailable),
 }
 
 impl AccessReviews {
-    /// Reports whether the current case asked a question that is not answered, and resets this for the
-    /// next case.
+    /// Returns true if the current case requested a check without a response, and resets this for the next case.
     pub(super) fn take_open(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }

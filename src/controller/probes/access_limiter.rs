@@ -25,19 +25,19 @@ pub(crate) const BURST_OF_POLICY: u32 = 200;
 /// The pace of the reviews of the probes of one policy: 200 a minute.
 const PACE_OF_POLICY: Duration = Duration::from_millis(300);
 
-/// How long an answer is used.
+/// How long a response is cached.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// How many answers are cached.
+/// The maximum number of cached responses.
 const MAX_CACHED: usize = 2_000;
 
-/// How many bytes of attributes and answers are cached.
+/// The maximum number of bytes of cached attributes and responses.
 const MAX_CACHED_BYTES: usize = 1 << 20;
 
 /// How often expired entries are removed.
 const CLEANUP: Duration = Duration::from_secs(10);
 
-/// Budgets and answers of permission checks.
+/// Rate limits and cached responses of permission checks.
 #[derive(Debug, Default)]
 pub(crate) struct AccessLimiter(Mutex<State>);
 
@@ -71,7 +71,7 @@ impl AccessLimiter {
         true
     }
 
-    /// Returns the answer to a question that was asked at most a minute ago.
+    /// Returns the response to a check of at most a minute ago.
     pub(crate) fn cached(&self, asked: &AuthorizerAttributes) -> Option<AuthorizerAnswer> {
         let now = Instant::now();
         let state = self.lock();
@@ -79,7 +79,7 @@ impl AccessLimiter {
         (now < *at + MAX_AGE).then(|| answer.clone())
     }
 
-    /// Caches an answer, if there is room.
+    /// Caches a response, if there is room.
     pub(crate) fn insert(&self, asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) {
         let now = Instant::now();
         let mut state = self.lock();
@@ -100,7 +100,7 @@ impl AccessLimiter {
 }
 
 impl State {
-    /// Removes expired answers and full buckets, once in a while.
+    /// Removes expired responses and full buckets, periodically.
     fn clean(&mut self, now: Instant) {
         if self.cleaned.is_some_and(|cleaned| now < cleaned + CLEANUP) {
             return;
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-/// The bytes of the texts of a question and its answer.
+/// Returns the bytes of the strings of a check and its response.
 fn size(asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) -> usize {
     let texts = [
         &asked.user,

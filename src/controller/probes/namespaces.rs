@@ -98,10 +98,10 @@ impl Found {
 }
 
 impl Namespaces {
-    /// The namespace `name`, not older than `max_age`; `None` where it does not exist.
+    /// Returns the namespace `name`, not older than `max_age`. `None` if it does not exist.
     ///
     /// # Errors
-    /// The reason why it cannot be read.
+    /// Returns the reason why it cannot be read.
     pub(crate) async fn get(
         &self,
         client: &Client,

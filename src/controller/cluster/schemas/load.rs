@@ -105,9 +105,8 @@ impl Loader {
         };
         let mut is_transient = false;
         let document = match self.fetch(address, budget).await {
-            // The document has changed since we read the index: the address without the hash has it as
-            // it is now. It is read again under its new address when the index tells that, or under this
-            // one, should it have changed back.
+            // The document has changed since the index was read: the URL without the hash has the current version. It
+            // is read again under its new URL when the index has it, or under this one if it has changed back.
             //
             // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
             Err(Error::Status {
@@ -261,8 +260,8 @@ impl Failing {
     }
 }
 
-/// Waits before the next attempt, and returns how many pauses there were: none where a sign came that the document
-/// may be there, from which on it is asked for as often as at first.
+/// Waits before the next attempt. Returns the number of waits since the last notification that the document may be
+/// available, which resets the backoff.
 async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
     match tokio::time::timeout(pause(n_pauses), sign.notified()).await {
         Ok(()) => 0,

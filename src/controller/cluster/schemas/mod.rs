@@ -91,8 +91,7 @@ impl SchemaCache {
         }
     }
 
-    /// The types of `group_versions`, of those that `index` has, for the policy of that name, where all are
-    /// there; asks for none.
+    /// Returns the types of those `group_versions` that `index` has, if all are cached. Requests none.
     pub(crate) fn loaded(
         &self,
         policy: &SubjectId,

@@ -44,12 +44,12 @@ pub(super) struct Document {
     pub(super) address: String,
     pub(super) asked_at: Instant,
     pub(super) load: Load,
-    /// Rises when who went away without the document should look again.
+    /// Incremented when callers that continued without the document should check again.
     pub(super) version: Arc<AtomicU64>,
-    /// The policies that asked for it and went away without, with how many documents they need: those that
-    /// need few come first, as what is matched by wildcards takes long to check.
+    /// The policies that continued without the document, with the number of documents that they need. Policies with few
+    /// documents are queued first, since policies with wildcards take long to check.
     pub(super) waiting: BTreeSet<(usize, SubjectId)>,
-    /// Ends the pause before the next attempt, and makes those after it short again.
+    /// Ends the current backoff and resets the following ones.
     pub(super) flush: Arc<Notify>,
     pub(super) task: AbortHandle,
 }
@@ -181,8 +181,8 @@ impl Schemas {
 }
 
 impl SchemaResolver for Schemas {
-    /// The type of `gvk`: that of the document of its own group version, or else of any other, as
-    /// kinds of subresources are described where the resource is (`Scale` in `apps/v1`).
+    /// Returns the type of `gvk` from the document of its group version, or else from any other document: the kind of a
+    /// subresource is described with its resource (`Scale` in `apps/v1`).
     fn resolve(&self, gvk: &Gvk) -> Resolution {
         let own = self.documents.get(&gvk.group_version());
         let found = own

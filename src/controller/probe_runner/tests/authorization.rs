@@ -3,8 +3,8 @@
 use super::*;
 use crate::controller::tests::id;
 
-/// A context whose policy has this validation, with a probe that asks the cluster, and an API server that
-/// answers to `answer`; the verbs that it was asked for.
+/// Returns a context with a policy with this validation, a probe that checks permissions, and an API server that
+/// responds with `answer`; and the verbs of the requested checks.
 fn asking(
     expression: &str,
     answers: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
@@ -99,7 +99,7 @@ async fn failed_review_leaves_case_pending() {
         difference.contains("did not check permissions of `authorizer`"),
         "{difference}"
     );
-    // It is asked again after a pause.
+    // The check is requested again after a backoff.
     until(|| verbs(&log).len() > 1).await;
 }
 
@@ -162,7 +162,7 @@ async fn questions_over_the_limit_leave_cases_pending_and_continue() {
         text.contains("\"Passed\"") && text.contains("\"Pending\""),
         "{text}"
     );
-    // The answers of before are used again, and the rest is asked as the limit allows.
+    // Cached responses are used, and the rest is requested within the limit.
     until(|| {
         let log = log.lock().unwrap();
         let mut writes = log

@@ -159,8 +159,7 @@ fn reconciled<'a>(
     }
 }
 
-/// An API server that knows the probe, with the status that was written last, and refuses writes of it as
-/// `refusal` says.
+/// An API server that stores the probe with its last status, and rejects writes of the status with `refusal`.
 fn server(
     refusal: impl Fn() -> Option<u16> + Send + Sync + 'static,
 ) -> impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static {

@@ -34,7 +34,7 @@ pub(super) enum Line {
     Whole(Vec<u8>),
     /// A line that is too long, with the identity of its object.
     TooLong(Box<Skim>),
-    /// The end of the answer: clean, or in the middle of a line.
+    /// The end of the response: clean, or in the middle of a line.
     End {
         /// True if no line was begun.
         is_clean: bool,

@@ -74,14 +74,14 @@ pub(crate) struct Refresher {
     index: Option<Arc<Index>>,
     /// True if a snapshot was published.
     is_published: bool,
-    /// When all of the first snapshot had been read.
+    /// The time at which the first snapshot was complete.
     complete_since: Option<Instant>,
-    /// True if something could not be read at the last look.
+    /// True if the last discovery failed.
     has_failed: bool,
     step: Duration,
     due: Instant,
     last: Instant,
-    /// The least time between the last look and the next.
+    /// The minimum time between the last discovery and the next.
     rest: Duration,
     clock: DiscoveryClock,
     cleaned: Instant,
@@ -215,7 +215,7 @@ impl Refresher {
         }
     }
 
-    /// Looks what is served now, and says when to look again.
+    /// Refreshes discovery and the index, and schedules the next refresh.
     async fn refresh(&mut self) {
         let start = Instant::now();
         self.clock.at(start, self.has_failed);
@@ -295,8 +295,8 @@ impl Refresher {
         }
     }
 
-    /// Has the documents asked for again that the index names otherwise than `before`: one that comes back with the
-    /// address that it had is else known as one that is not there.
+    /// Requests the documents again whose URL differs from `before`. A document that returns with its former URL would
+    /// otherwise still count as missing.
     fn note_documents(&self, before: Option<&Index>) {
         let index = self.index.iter().flat_map(|index| index.iter());
         for (gv, address) in index {

@@ -259,22 +259,22 @@ async fn expected_change_keeps_polling_busy_api_server() {
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     cluster.queued(SOON).await;
-    // It is busy, and what it publishes has not changed: that its answers take long does not make them dear.
+    // The API server is slow and has not published the change: slow responses do not extend the interval.
     cluster.served.lock().unwrap().delay = Duration::from_millis(150);
     let mut changed = widget();
     changed.revision.1 += 1;
     cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), changed));
     tokio::time::sleep(2 * SOON).await;
     cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
-    // The look under way, a pause as long as that took, and one more look.
+    // The running discovery, a wait of its duration, and one more discovery.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let snapshot = cluster.context.snapshot();
     let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
     assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
 }
 
-/// A CRD that is deleted and created again as it was has the address that it had. An API server that has been asked for
-/// the document in between, and had none, must be asked again.
+/// A CRD that is deleted and recreated unchanged has its former document URL. If the document was requested in between
+/// and was missing, it must be requested again.
 #[tokio::test(start_paused = true)]
 async fn recreated_crd_gets_document_soon() {
     for is_gone_from_the_index in [false, true] {
