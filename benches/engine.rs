@@ -72,7 +72,7 @@ fn deployment() -> Json {
     })
 }
 
-/// The policy of the oracle's sample: three validations, two variables, a message expression.
+/// Returns the policy of the oracle's sample: three validations, two variables, a message expression.
 fn policy() -> ValidatingAdmissionPolicy {
     let [_, (_, presence), (_, images), (_, pattern)] = EXPRESSIONS;
     let policy = json!({
@@ -127,7 +127,7 @@ fn bindings(object: &Json) -> Bindings {
     bindings
 }
 
-/// The object as the `cel` crate has it.
+/// Returns the object as the `cel` crate has it.
 fn peer_value(json: &Json) -> cel_rust::Value {
     match json {
         Json::String(text) => cel_rust::Value::from(text.as_str()),
@@ -145,7 +145,7 @@ fn peer_value(json: &Json) -> cel_rust::Value {
     }
 }
 
-/// The object as the `cel-core` crate has it.
+/// Returns the object as the `cel-core` crate has it.
 fn core_value(json: &Json) -> cel_core::Value {
     match json {
         Json::String(text) => text.as_str().into(),
@@ -160,7 +160,7 @@ fn core_value(json: &Json) -> cel_core::Value {
     }
 }
 
-/// The environment of the `cel-core` crate that is nearest to [`env`].
+/// Returns the environment of the `cel-core` crate that is nearest to [`env`].
 fn core_env() -> cel_core::Env {
     cel_core::Env::with_standard_library()
         .with_all_extensions()
@@ -251,7 +251,7 @@ fn eval(criterion: &mut Criterion) {
     }
 }
 
-/// A deployment of at least so many bytes, most of which no expression reads.
+/// Returns a deployment of at least so many bytes, most of which no expression reads.
 fn large_deployment(n_bytes: usize) -> Json {
     let mut object = deployment();
     let annotations: serde_json::Map<String, Json> = (0..n_bytes / 64)
@@ -304,7 +304,7 @@ fn admission(criterion: &mut Criterion) {
     }
 }
 
-/// A definition whose rules look at fields, at lists and at the object before.
+/// Returns a definition whose rules look at fields, at lists and at the object before.
 fn definition() -> Json {
     let listener = json!({
         "type": "object",
@@ -343,7 +343,7 @@ fn definition() -> Json {
     }})
 }
 
-/// A custom resource held against its rules, and against all that its definition says, as created and as updated.
+/// Returns a custom resource held against its rules, and against all that its definition says, as created and as updated.
 fn custom_resource(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("custom resource");
     let definition = definition();

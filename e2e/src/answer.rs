@@ -19,10 +19,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer to a request, whatever its status.
+    /// Returns the answer to a request, whatever its status.
     ///
     /// # Errors
-    /// When the request cannot be sent, or the answer is not of the form of an API server's.
+    /// Returns an error if the request cannot be sent, or the answer is not of the form of an API server's.
     pub async fn to(client: &Client, request: Request<Body>) -> Result<Self> {
         let (head, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
@@ -40,7 +40,7 @@ impl Answer {
         })
     }
 
-    /// The message of the `Status`; empty if the request succeeded.
+    /// Returns the message of the `Status`; empty if the request succeeded.
     #[must_use]
     pub fn message(&self) -> &str {
         self.body
@@ -49,7 +49,7 @@ impl Answer {
             .unwrap_or_default()
     }
 
-    /// Reports whether a policy denied the request, or nothing did.
+    /// Returns true if a policy denied the request, or nothing did.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.status < 300 || self.message().contains("ValidatingAdmissionPolicy '")

@@ -12,11 +12,11 @@ use crate::controller::{SERVICE_ACCOUNT, grant_rights, service_account};
 /// The file of the records in the directory of [`audited`].
 const LOG: &str = "audit.log";
 
-/// A control plane as that of [`crate::controller::control_plane`], with further arguments for the API server, which
+/// Returns a control plane as that of [`crate::controller::control_plane`], with further arguments for the API server, which
 /// records what `policy` says before it answers; and the directory with its records.
 ///
 /// # Errors
-/// When it does not start, or kubectl refuses the manifests.
+/// Returns an error if it does not start, or kubectl refuses the manifests.
 pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempDir)> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("policy.yaml");
@@ -35,10 +35,10 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
     Ok((control_plane, directory))
 }
 
-/// The records of what the controller asked, in their order; none where nothing was recorded yet.
+/// Returns the records of what the controller asked, in their order; none where nothing was recorded yet.
 ///
 /// # Errors
-/// When a record cannot be read.
+/// Returns an error if a record cannot be read.
 pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
     let text = match std::fs::read_to_string(directory.join(LOG)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -54,7 +54,7 @@ pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// The verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`; probes are
+/// Returns the verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`; probes are
 /// none of what is followed.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::Api;
 use serde_json::Value;
 
-/// The condition `type_` of a status, as `True/Ready: message`; empty where there is none.
+/// Returns the condition `type_` of a status, as `True/Ready: message`; empty where there is none.
 #[must_use]
 pub fn condition(status: &Value, type_: &str) -> String {
     let conditions = status.get("conditions").and_then(Value::as_array);
@@ -25,7 +25,7 @@ pub fn condition(status: &Value, type_: &str) -> String {
 /// Waits until the condition `type_` of what `status` reads begins with `wanted`; returns it.
 ///
 /// # Errors
-/// When `status` cannot be read, or the condition does not come within `timeout`; then with the status of `what`.
+/// Returns an error if `status` cannot be read, or the condition does not come within `timeout`; then with the status of `what`.
 pub async fn wait_for<F: Future<Output = Result<Value>>>(
     what: &str,
     type_: &str,

@@ -27,7 +27,7 @@ const LOG_TAIL: usize = 20;
 /// How long the controller may take until it is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The controller's user with the groups that a service account has; to be named to the builder of the
+/// Returns the controller's user with the groups that a service account has; to be named to the builder of the
 /// control plane.
 #[must_use]
 pub fn service_account() -> User {
@@ -41,10 +41,10 @@ pub fn service_account() -> User {
     )
 }
 
-/// A control plane that knows the controller's user, who has the rights of `config/rbac`, and no more.
+/// Returns a control plane that knows the controller's user, who has the rights of `config/rbac`, and no more.
 ///
 /// # Errors
-/// When it does not start, or kubectl refuses the manifests.
+/// Returns an error if it does not start, or kubectl refuses the manifests.
 pub async fn control_plane() -> Result<ControlPlane> {
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -57,7 +57,7 @@ pub async fn control_plane() -> Result<ControlPlane> {
 /// Grants the controller's user the rights of `config/rbac`, and no more.
 ///
 /// # Errors
-/// When kubectl refuses the manifests.
+/// Returns an error if kubectl refuses the manifests.
 pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
     run_kubectl(control_plane, &["create", "namespace", "vap-status-system"])?;
     let rbac = repository().join("config/rbac");
@@ -71,7 +71,7 @@ pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
 /// the tests has no controller that gathers roles by label.
 ///
 /// # Errors
-/// When kubectl refuses.
+/// Returns an error if kubectl refuses.
 pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     let role =
         format!("create clusterrole {PARAMS_ROLE} --verb=get,list,watch --resource=configmaps");
@@ -88,7 +88,7 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
 /// Grants the controller's user to ask the API server who may do what, as the component of that name does.
 ///
 /// # Errors
-/// When kubectl refuses the manifests.
+/// Returns an error if kubectl refuses the manifests.
 pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     let role = repository().join("config/components/subject-access-reviews/cluster_role.yaml");
     run_kubectl(
@@ -100,7 +100,7 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
 /// Installs the CRD of the objects of that resource, which hold conditions.
 ///
 /// # Errors
-/// When kubectl refuses the manifest.
+/// Returns an error if kubectl refuses the manifest.
 pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()> {
     let crd = repository().join(format!("crds/{plural}.vap-status.dev.yaml"));
     run_kubectl(
@@ -112,7 +112,7 @@ pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()
 /// Waits until the API server serves a resource, given as `group/version/resource`.
 ///
 /// # Errors
-/// When it does not come.
+/// Returns an error if it does not come.
 pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     let deadline = Instant::now() + READY_TIMEOUT;
     loop {
@@ -128,7 +128,7 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
 /// Grants the controller's user to follow a resource, as the component of that name does.
 ///
 /// # Errors
-/// When kubectl refuses the manifests.
+/// Returns an error if kubectl refuses the manifests.
 pub fn grant_following(control_plane: &ControlPlane, resource: &str) -> Result<()> {
     let role = format!("config/components/{resource}/cluster_role.yaml");
     let role = repository().join(role);
@@ -155,7 +155,7 @@ pub const PARAMS_ROLE: &str = "params-of-the-test";
 /// Installs the CRD of probes, and waits until they are served.
 ///
 /// # Errors
-/// When the API server refuses it, or does not serve probes in a minute.
+/// Returns an error if the API server refuses it, or does not serve probes in a minute.
 pub async fn install_probes(client: &Client) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     crds.create(&PostParams::default(), &crd()).await?;
@@ -168,7 +168,7 @@ pub async fn install_probes(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 #[must_use]
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -177,10 +177,10 @@ pub fn repository() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// A binary of the workspace, which cargo has put beside this one.
+/// Returns a binary of the workspace, which cargo has put beside this one.
 ///
 /// # Errors
-/// When it has not been built.
+/// Returns an error if it has not been built.
 pub fn binary(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folders = own.ancestors().skip(1).take(2);
@@ -192,10 +192,10 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// The processor time that a process used so far, in seconds.
+/// Returns the processor time that a process used so far, in seconds.
 ///
 /// # Errors
-/// When the process has ended.
+/// Returns an error if the process has ended.
 pub fn processor_seconds(pid: u32) -> Result<f64> {
     /// Clock ticks in a second: `USER_HZ`, which is 100 on all architectures of interest.
     const TICKS: f64 = 100.0;
@@ -225,7 +225,7 @@ impl Controller {
     /// Starts the controller as its service account and waits until it is ready.
     ///
     /// # Errors
-    /// When it is not built, or does not become ready in a minute.
+    /// Returns an error if it is not built, or does not become ready in a minute.
     pub async fn start(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         Self::start_by(control_plane, &kubeconfig, args).await
@@ -251,7 +251,7 @@ impl Controller {
     /// Starts the controller as its service account, and does not wait for it.
     ///
     /// # Errors
-    /// When it is not built.
+    /// Returns an error if it is not built.
     pub fn spawn(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         Self::spawn_by(control_plane, &kubeconfig, args)
@@ -277,7 +277,7 @@ impl Controller {
     /// Waits until the controller is ready.
     ///
     /// # Errors
-    /// When it is not ready in a minute, or ends; with the end of its log.
+    /// Returns an error if it is not ready in a minute, or ends; with the end of its log.
     pub async fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while !self
@@ -311,7 +311,7 @@ impl Controller {
     /// Ends the controller as a kubelet does, and checks what it logged and counted.
     ///
     /// # Errors
-    /// When there was trouble that was not announced, or it does not end by itself and with success.
+    /// Returns an error if there was trouble that was not announced, or it does not end by itself and with success.
     pub async fn finish(mut self) -> Result<()> {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
@@ -326,7 +326,7 @@ impl Controller {
     /// Kills the controller, as a crash of its node would, and checks what it logged and counted until then.
     ///
     /// # Errors
-    /// When there was trouble that was not announced.
+    /// Returns an error if there was trouble that was not announced.
     pub async fn kill(mut self) -> Result<()> {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
@@ -338,7 +338,7 @@ impl Controller {
     /// counted nobody can say any more.
     ///
     /// # Errors
-    /// When it does not end, or there was trouble that was not announced.
+    /// Returns an error if it does not end, or there was trouble that was not announced.
     pub async fn ended(mut self, timeout: Duration) -> Result<ExitStatus> {
         self.is_checked = true;
         let deadline = Instant::now() + timeout;
@@ -383,16 +383,16 @@ impl Controller {
         Ok(wrong)
     }
 
-    /// The process id.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// The status and the body of a GET of `path`.
+    /// Returns the status and the body of a GET of `path`.
     ///
     /// # Errors
-    /// When the controller does not answer.
+    /// Returns an error if the controller does not answer.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await?;
@@ -408,18 +408,18 @@ impl Controller {
         Ok((status, body.to_owned()))
     }
 
-    /// The resident memory in KiB.
+    /// Returns the resident memory in KiB.
     ///
     /// # Errors
-    /// When the process has ended.
+    /// Returns an error if the process has ended.
     pub fn resident_kib(&self) -> Result<u64> {
         self.memory_kib("VmRSS:")
     }
 
-    /// The most resident memory so far, in KiB.
+    /// Returns the most resident memory so far, in KiB.
     ///
     /// # Errors
-    /// When the process has ended.
+    /// Returns an error if the process has ended.
     pub fn peak_kib(&self) -> Result<u64> {
         self.memory_kib("VmHWM:")
     }
@@ -433,28 +433,28 @@ impl Controller {
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
     }
 
-    /// The processor time used so far, in seconds.
+    /// Returns the processor time used so far, in seconds.
     ///
     /// # Errors
-    /// When the process has ended.
+    /// Returns an error if the process has ended.
     pub fn processor_seconds(&self) -> Result<f64> {
         processor_seconds(self.pid())
     }
 
-    /// The samples of the metrics.
+    /// Returns the samples of the metrics.
     ///
     /// # Errors
-    /// When the controller does not answer with metrics.
+    /// Returns an error if the controller does not answer with metrics.
     pub async fn samples(&self) -> Result<Vec<Sample>> {
         let (status, text) = self.get("/metrics").await?;
         ensure!(status == 200, "{status}: {text}");
         Ok(samples(&text))
     }
 
-    /// The sum of all series of the metric `name`.
+    /// Returns the sum of all series of the metric `name`.
     ///
     /// # Errors
-    /// When the controller does not answer with metrics, or has none of this name.
+    /// Returns an error if the controller does not answer with metrics, or has none of this name.
     pub async fn total(&self, name: &str) -> Result<u64> {
         let samples = self.samples().await?;
         let mut values = samples.iter().filter(|sample| sample.name == name);
@@ -471,7 +471,7 @@ impl Controller {
     /// Returns the controller's log so far, as JSON lines.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Returns an error if it cannot be read.
     pub fn log(&self) -> Result<String> {
         self.process.log()
     }
@@ -499,7 +499,7 @@ impl Drop for Controller {
     }
 }
 
-/// An error of all that is wrong.
+/// Returns an error of all that is wrong.
 fn verdict(wrong: &[String]) -> Result<()> {
     ensure!(
         wrong.is_empty(),

@@ -29,7 +29,7 @@ impl Tests {
     /// repeated. Blocks its thread.
     ///
     /// # Errors
-    /// When Go is missing, or the build fails, with its messages.
+    /// Returns an error if Go is missing, or the build fails, with its messages.
     pub fn build(folder: &Path) -> Result<Self> {
         let program = folder.join("kubernetes-e2e");
         // The flags are those of the control plane's build, whose packages are used again.
@@ -66,7 +66,7 @@ impl Tests {
     /// A test that fails is an outcome, not an error. Blocks its thread.
     ///
     /// # Errors
-    /// When the tests do not start, or leave no report.
+    /// Returns an error if the tests do not start, or leave no report.
     pub fn run(
         &self,
         control_plane: &ControlPlane,

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// A policy that holds `expression` against objects of a resource of `v1` that are created or changed.
+/// Returns a policy that holds `expression` against objects of a resource of `v1` that are created or changed.
 #[must_use]
 pub fn policy(
     name: &str,

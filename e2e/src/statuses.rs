@@ -32,7 +32,7 @@ fn object_kind(kind: SubjectKind) -> StatusObjectKind {
 pub struct Statuses(Api<DynamicObject>);
 
 impl Statuses {
-    /// The objects that hold the conditions of `kind`, which must not have a status of its own.
+    /// Returns the objects that hold the conditions of `kind`, which must not have a status of its own.
     #[must_use]
     pub fn of(client: &Client, kind: SubjectKind) -> Self {
         let StatusObjectKind { kind, plural } = object_kind(kind);
@@ -44,7 +44,7 @@ impl Statuses {
     /// Grants the controller to watch `kind`, and installs the definition of its conditions.
     ///
     /// # Errors
-    /// When kubectl refuses the manifests, or the kind is not served.
+    /// Returns an error if kubectl refuses the manifests, or the kind is not served.
     pub async fn install(control_plane: &ControlPlane, kind: SubjectKind) -> Result<Self> {
         grant_following(control_plane, kind.plural())?;
         Self::install_definition(control_plane, kind).await
@@ -53,7 +53,7 @@ impl Statuses {
     /// Installs the definition of the conditions of `kind` alone.
     ///
     /// # Errors
-    /// When kubectl refuses the manifest, or the kind is not served.
+    /// Returns an error if kubectl refuses the manifest, or the kind is not served.
     pub async fn install_definition(
         control_plane: &ControlPlane,
         kind: SubjectKind,
@@ -71,10 +71,10 @@ impl Statuses {
         &self.0
     }
 
-    /// The object of that name; null where there is none.
+    /// Returns the object of that name; null where there is none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Returns an error if it cannot be read.
     pub async fn object(&self, name: &str) -> Result<Value> {
         match self.0.get_opt(name).await? {
             Some(object) => Ok(serde_json::to_value(object)?),
@@ -97,7 +97,7 @@ impl Statuses {
     /// Waits until there is no object of that name.
     ///
     /// # Errors
-    /// When it stays.
+    /// Returns an error if it stays.
     pub async fn wait_until_gone(&self, name: &str) -> Result<()> {
         let deadline = Instant::now() + TIMEOUT;
         while !self.object(name).await?.is_null() {
@@ -107,10 +107,10 @@ impl Statuses {
         Ok(())
     }
 
-    /// The names of all with their resource versions.
+    /// Returns the names of all with their resource versions.
     ///
     /// # Errors
-    /// When they cannot be listed.
+    /// Returns an error if they cannot be listed.
     pub async fn versions(&self) -> Result<Vec<(String, String)>> {
         let objects = self.0.list(&ListParams::default()).await?.items;
         let version = |object: DynamicObject| {

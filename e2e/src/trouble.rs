@@ -51,19 +51,19 @@ enum Kind {
 }
 
 impl Trouble {
-    /// A warning of the log whose message, or a field of it, has `fragment` in it.
+    /// Returns a warning of the log whose message, or a field of it, has `fragment` in it.
     #[must_use]
     pub fn warning(fragment: &str) -> Self {
         Self::line(Level::Warning, fragment)
     }
 
-    /// An error of the log whose message, or a field of it, has `fragment` in it.
+    /// Returns an error of the log whose message, or a field of it, has `fragment` in it.
     #[must_use]
     pub fn error(fragment: &str) -> Self {
         Self::line(Level::Error, fragment)
     }
 
-    /// A line that is no event of the log: what a process says that cannot go on.
+    /// Returns a line that is no event of the log: what a process says that cannot go on.
     #[must_use]
     pub fn last_word(fragment: &str) -> Self {
         Self::of(Kind::LastWord(fragment.to_owned()))
@@ -74,7 +74,7 @@ impl Trouble {
         Self::of(Kind::Line { level, fragment })
     }
 
-    /// A metric that is not zero and has at least these labels.
+    /// Returns a metric that is not zero and has at least these labels.
     #[must_use]
     pub fn metric(name: &str, labels: &[(&str, &str)]) -> Self {
         let labels = labels
@@ -85,7 +85,7 @@ impl Trouble {
         Self::of(Kind::Metric { name, labels })
     }
 
-    /// A failure to follow `source`, for `reason`.
+    /// Returns a failure to follow `source`, for `reason`.
     #[must_use]
     pub fn sync(source: &str, reason: &str) -> Self {
         Self::metric(
@@ -94,26 +94,26 @@ impl Trouble {
         )
     }
 
-    /// A failure to follow any source, for `reason`.
+    /// Returns a failure to follow any source, for `reason`.
     #[must_use]
     pub fn any_sync(reason: &str) -> Self {
         Self::metric("vap_sync_errors_total", &[("reason", reason)])
     }
 
-    /// A failed reconciliation, for `reason`.
+    /// Returns a failed reconciliation, for `reason`.
     #[must_use]
     pub fn reconcile(reason: &str) -> Self {
         Self::metric("vap_reconcile_errors_total", &[("reason", reason)])
     }
 
-    /// The same, and it is a failure if it does not come.
+    /// Returns the same, and it is a failure if it does not come.
     #[must_use]
     pub fn certain(mut self) -> Self {
         self.is_certain = true;
         self
     }
 
-    /// The same, and it is a failure if it comes more often: so many lines, or so great a sum of the metric.
+    /// Returns the same, and it is a failure if it comes more often: so many lines, or so great a sum of the metric.
     #[must_use]
     pub fn at_most(mut self, n: u64) -> Self {
         self.at_most = Some(n);
@@ -204,13 +204,13 @@ impl Event {
         Some(Self { level, fields })
     }
 
-    /// The text of a field, `message` among them.
+    /// Returns the text of a field, `message` among them.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(Value::as_str)
     }
 
-    /// Reports whether a field has `fragment` in its text.
+    /// Returns true if a field has `fragment` in its text.
     #[must_use]
     pub fn has(&self, fragment: &str) -> bool {
         let mut texts = self.fields.values().filter_map(Value::as_str);
@@ -230,7 +230,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The value of a label.
+    /// Returns the value of a label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         let found = self.labels.iter().find(|(label, _)| label == name);

@@ -106,7 +106,7 @@ impl Group {
     }
 }
 
-/// Reports whether our policy denied the request.
+/// Returns true if our policy denied the request.
 fn is_denied(answer: &Answer) -> bool {
     let message = answer.message();
     message.contains("denied request: ") || message.contains("failed to configure")
@@ -266,7 +266,7 @@ async fn enforced(client: &Client, group: &Group) {
     }
 }
 
-/// The answers to all requests, once they are the same for longer than the API server takes to see bindings and
+/// Returns the answers to all requests, once they are the same for longer than the API server takes to see bindings and
 /// params: it looks for new ones every second.
 async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
     let deadline = Instant::now() + TIMEOUT;

@@ -104,7 +104,7 @@ impl Bench {
         command.args(arguments).output().unwrap()
     }
 
-    /// The report of a command that ends with this status.
+    /// Returns the report of a command that ends with this status.
     #[track_caller]
     fn report(&self, user: &str, arguments: &[&str], status: i32) -> Value {
         let output = self.vap_by(user, &[arguments, &["-o", "json"]].concat());

@@ -54,7 +54,7 @@ async fn create(client: &Client, name: &str, resource: (&str, &str), expression:
 
 const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
 
-/// The conditions of a policy, `Ready=True/Ready`.
+/// Returns the conditions of a policy, `Ready=True/Ready`.
 fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.iter();
     let conditions = status.flat_map(|status| status.conditions.iter().flatten());

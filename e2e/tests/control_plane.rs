@@ -80,7 +80,7 @@ async fn client_lists_namespaces(control_plane: &ControlPlane) {
     );
 }
 
-/// The addresses are on one host and differ in their ports only, so it is the authority of the
+/// Returns the addresses are on one host and differ in their ports only, so it is the authority of the
 /// certificate that tells one control plane from another.
 async fn certificate_of_another_control_plane_is_refused(one: &ControlPlane, two: &ControlPlane) {
     let mut mixed: serde_json::Value =
@@ -393,7 +393,7 @@ fn assert_gone_now(directory: &Path) {
     assert_eq!(processes_in(directory), Vec::<String>::new());
 }
 
-/// The processes that run in `directory`, or are told of it: their command lines.
+/// Returns the processes that run in `directory`, or are told of it: their command lines.
 fn processes_in(directory: &Path) -> Vec<String> {
     let of_process = |entry: fs::DirEntry| {
         let path = entry.path();

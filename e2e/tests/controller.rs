@@ -69,7 +69,7 @@ fn crd(replicas_type: &str) -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// The status and reason of the condition `type_`, as `True/Ready`.
+/// Returns the status and reason of the condition `type_`, as `True/Ready`.
 fn condition(policy: &ValidatingAdmissionPolicy, type_: &str) -> String {
     let conditions = policy
         .status
@@ -401,7 +401,7 @@ async fn in_sync(controller: &Controller) -> u64 {
     controller.total("vap_in_sync").await.unwrap()
 }
 
-/// The number of status writes that the controller has counted.
+/// Returns the number of status writes that the controller has counted.
 async fn n_writes(controller: &Controller) -> u64 {
     controller.total("vap_status_writes_total").await.unwrap()
 }

@@ -86,7 +86,7 @@ impl Published {
         }
     }
 
-    /// The names of the resources in the list of all that is served.
+    /// Returns the names of the resources in the list of all that is served.
     async fn served(&self) -> BTreeSet<String> {
         let request = Request::get("/apis")
             .header(
@@ -127,7 +127,7 @@ impl Published {
         }
     }
 
-    /// The type of the replicas of the `n`th kind, where its schema is published.
+    /// Returns the type of the replicas of the `n`th kind, where its schema is published.
     fn replicas_type(&self, n: usize) -> Option<&str> {
         let document = self.documents.get(&format!("apis/{}/v1", group(n)))?;
         let schemas = document["components"]["schemas"].as_object()?;
@@ -137,7 +137,7 @@ impl Published {
     }
 }
 
-/// The status and reason of the condition `TypeChecked` and of `Ready` of each policy, as `True/NoWarnings`.
+/// Returns the status and reason of the condition `TypeChecked` and of `Ready` of each policy, as `True/NoWarnings`.
 async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [String; 2]> {
     let list = api.list(&ListParams::default()).await.unwrap();
     list.into_iter()

@@ -35,7 +35,7 @@ mod dry_run;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The definitions of the corpus, if there is one.
+/// Returns the definitions of the corpus, if there is one.
 fn of_corpus() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();
@@ -49,7 +49,7 @@ fn of_corpus() -> Vec<Value> {
         .collect()
 }
 
-/// The causes of a refusal.
+/// Returns the causes of a refusal.
 fn causes(answer: &Answer) -> Vec<Cause> {
     let causes = answer
         .body
@@ -67,7 +67,7 @@ fn causes(answer: &Answer) -> Vec<Cause> {
     causes
 }
 
-/// A message without the digits at the end of the name of a type, which are the time.
+/// Returns a message without the digits at the end of the name of a type, which are the time.
 fn without_time(message: &str) -> String {
     const NAME: &str = "selfType";
     let mut parts = message.split(NAME);
@@ -155,7 +155,7 @@ async fn rules_are_judged_as_by_the_api_server() {
     assert!(n_compared >= 40 && n_refused > 0);
 }
 
-/// A definition of which one property has this schema.
+/// Returns a definition of which one property has this schema.
 fn with_property(property: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

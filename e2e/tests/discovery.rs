@@ -42,7 +42,7 @@ async fn create_policy(control_plane: &ControlPlane, name: &str, group: &str) {
     create::<ValidatingAdmissionPolicy>(control_plane, manifest).await;
 }
 
-/// The conditions, as `Ready=True/Ready`, in the order in which they are written.
+/// Returns the conditions, as `Ready=True/Ready`, in the order in which they are written.
 fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default().into_iter();
@@ -57,7 +57,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// The policy, once its conditions are these.
+/// Returns the policy, once its conditions are these.
 async fn wait_for(
     control_plane: &ControlPlane,
     name: &str,

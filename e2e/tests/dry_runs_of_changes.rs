@@ -57,7 +57,7 @@ struct Trials {
 }
 
 impl Trials {
-    /// A policy that is about the objects of one name.
+    /// Returns a policy that is about the objects of one name.
     fn policy(&mut self, of: &str, rule: &Value, conditions: &[String], action: &str) -> String {
         let name = format!("q{}", self.policies.len() / 2);
         let validations = conditions.iter().map(|it| json!({"expression": it}));
@@ -278,7 +278,7 @@ fn questions(fields: &[&str]) -> Vec<String> {
     all
 }
 
-/// The objects of subresources: each question is warned of, so that all answers are compared.
+/// Returns the objects of subresources: each question is warned of, so that all answers are compared.
 async fn subresources(client: &Client, out: &mut Trials) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "changed-pod"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});

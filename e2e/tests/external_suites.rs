@@ -47,7 +47,7 @@ fn tested(text: &str) -> TestReport {
     test::run(&options, &mut text.as_bytes()).unwrap()
 }
 
-/// The suites below a folder, in order.
+/// Returns the suites below a folder, in order.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -266,7 +266,7 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     }
 }
 
-/// The headers by which a request comes from a user.
+/// Returns the headers by which a request comes from a user.
 fn user(request: &Value) -> Vec<(String, String)> {
     let user = &request["userInfo"];
     let Some(name) = user["username"].as_str() else {
@@ -280,7 +280,7 @@ fn user(request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Reports whether `answer` is what a case expects.
+/// Returns true if `answer` is what a case expects.
 fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
     let is_ours = answer.message().contains(&format!("'{policy}'"));
     let is_error = is_ours

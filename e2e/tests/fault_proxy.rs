@@ -97,7 +97,7 @@ impl Setup {
             .unwrap_or_default()
     }
 
-    /// The lines of a watch of the maps, until it ends or is quiet for `silence`; and whether it was cut.
+    /// Returns the lines of a watch of the maps, until it ends or is quiet for `silence`; and whether it was cut.
     async fn watch(&self, client: &Client, silence: Duration) -> (Vec<String>, bool) {
         let request = Request::get(format!("{PATH}?watch=1&timeoutSeconds=20"))
             .body(Body::empty())

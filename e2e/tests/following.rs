@@ -114,7 +114,7 @@ impl Cluster {
         create(api, name, spec).await;
     }
 
-    /// A mutating policy of Deployments, or of widgets, with one mutation.
+    /// Returns a mutating policy of Deployments, or of widgets, with one mutation.
     async fn policy(&self, name: &str, group: &str, resource: &str, expression: &str) {
         let spec = policy_spec(group, resource, expression);
         self.create(&self.policies(), name, spec).await;
@@ -137,7 +137,7 @@ impl Cluster {
         self.statuses().wait_until_gone(name).await.unwrap();
     }
 
-    /// The resource versions of all of our objects.
+    /// Returns the resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
         self.statuses().versions().await.unwrap()
     }
@@ -409,7 +409,7 @@ async fn conditions_rest_and_go() {
     assert_eq!(cluster.versions().await, []);
 }
 
-/// The exit status of `kubectl vap status`, and what it prints.
+/// Returns the exit status of `kubectl vap status`, and what it prints.
 fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -423,7 +423,7 @@ fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// The output of `clear`, which ends with this status.
+/// Returns the output of `clear`, which ends with this status.
 fn clear(cluster: &Cluster, expected: i32) -> String {
     let kubeconfig: PathBuf = cluster
         .control_plane

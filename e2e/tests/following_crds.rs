@@ -114,7 +114,7 @@ impl Cluster {
         self.statuses.wait_until_gone(name).await.unwrap();
     }
 
-    /// The resource versions of all of our objects.
+    /// Returns the resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
         self.statuses.versions().await.unwrap()
     }
@@ -153,7 +153,7 @@ impl Cluster {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    /// The answer of etcd to a request to its gateway.
+    /// Returns the answer of etcd to a request to its gateway.
     async fn of_etcd(&self, path: &str, body: &str) -> String {
         let socket = self.control_plane.directory().join("etcd.socket:1");
         let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
@@ -168,7 +168,7 @@ impl Cluster {
     }
 }
 
-/// A definition of `plural` of example.com, whose two versions have a spec with these rules each.
+/// Returns a definition of `plural` of example.com, whose two versions have a spec with these rules each.
 fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
     let version = |n: usize, rules: &[&str]| {
         let rules = rules.iter().map(|rule| json!({"rule": rule}));
@@ -196,7 +196,7 @@ fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
 
 const SOUND: &str = "self.replicas <= 5";
 
-/// The exit status of `kubectl vap status`, and what it prints.
+/// Returns the exit status of `kubectl vap status`, and what it prints.
 fn status(cluster: &Cluster) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -209,7 +209,7 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// The place of the rule of a version, as the API server writes it.
+/// Returns the place of the rule of a version, as the API server writes it.
 fn rule_of(version: usize) -> String {
     format!(
         "spec.versions[{version}].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
@@ -224,7 +224,7 @@ fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     *definition.pointer_mut(&place).unwrap() = json!(rule);
 }
 
-/// The findings about rules that an older API server has taken: one does not compile, and one may cost too much.
+/// Returns the findings about rules that an older API server has taken: one does not compile, and one may cost too much.
 async fn what_is_stored_is_judged(cluster: &Cluster, controller: &Controller) {
     let stale = "stale.example.com";
     cluster
@@ -322,7 +322,7 @@ async fn events_are_about_the_definition(cluster: &Cluster, name: &str) {
     }
 }
 
-/// A definition that is new costs two writes, a change one, one without rules and changes of the status none.
+/// Returns a definition that is new costs two writes, a change one, one without rules and changes of the status none.
 async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.settle().await;
     let before = cluster.n_writes();
@@ -373,7 +373,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
 }
 
-/// A probe of a definition without rules.
+/// Returns a probe of a definition without rules.
 fn probe_of_plain() -> DynamicObject {
     let case = |name: &str, replicas: u32, decision: &str| {
         json!({"name": name, "expect": {"decision": decision}, "request": {"object": {
@@ -386,7 +386,7 @@ fn probe_of_plain() -> DynamicObject {
     serde_json::from_value(probe).unwrap()
 }
 
-/// A definition without rules has conditions as long as a probe names it, and one that loses its rules none.
+/// Returns a definition without rules has conditions as long as a probe names it, and one that loses its rules none.
 async fn rules_and_probes_come_and_go(cluster: &Cluster) {
     let plain = "plain.example.com";
     assert!(cluster.object(plain).await.is_null());

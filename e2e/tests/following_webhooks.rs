@@ -102,7 +102,7 @@ impl Cluster {
         statuses.wait(name, type_, wanted).await.unwrap()
     }
 
-    /// The resource versions of all of our objects.
+    /// Returns the resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         for sort in SORTS {
@@ -145,7 +145,7 @@ fn webhook(name: &str, group: &str, resource: &str, condition: &str) -> Value {
     })
 }
 
-/// The exit status of `kubectl vap status`, and what it prints.
+/// Returns the exit status of `kubectl vap status`, and what it prints.
 fn status(cluster: &Cluster) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -158,7 +158,7 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// A webhook about Deployments without a mistake.
+/// Returns a webhook about Deployments without a mistake.
 fn sound(name: &str) -> Value {
     webhook(name, "apps", "deployments", "object.spec.replicas <= 5")
 }
@@ -194,7 +194,7 @@ async fn create_configurations(cluster: &Cluster) {
     cluster.create(validating, "empty", json!([])).await;
 }
 
-/// The conditions, the rows and the metrics of what [`create_configurations`] made.
+/// Returns the conditions, the rows and the metrics of what [`create_configurations`] made.
 async fn conditions_are_told(cluster: &Cluster, controller: &Controller) {
     let validating = SORTS[0];
     for sort in SORTS {

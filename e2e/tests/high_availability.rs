@@ -99,7 +99,7 @@ impl Replica {
         }
     }
 
-    /// The body of a GET of `path`, where that is answered with success.
+    /// Returns the body of a GET of `path`, where that is answered with success.
     async fn get(&self, path: &str) -> Option<String> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.ok()?;
@@ -196,7 +196,7 @@ fn name(n: u64) -> String {
     format!("ha-{n}")
 }
 
-/// A spec unlike any other: every other one has a warning.
+/// Returns a spec unlike any other: every other one has a warning.
 fn spec(n: u64) -> Value {
     let field = if n.is_multiple_of(2) {
         "replicas"
@@ -244,7 +244,7 @@ fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHan
     })
 }
 
-/// The statuses, by name.
+/// Returns the statuses, by name.
 async fn statuses(client: &kube::Client) -> BTreeMap<String, Value> {
     let list = policies(client).list(&ListParams::default()).await.unwrap();
     let status = |policy: ValidatingAdmissionPolicy| {
@@ -287,7 +287,7 @@ enum What {
     Lease(String),
 }
 
-/// The writes of the audit log that were taken, in the order of their answers.
+/// Returns the writes of the audit log that were taken, in the order of their answers.
 fn writes(directory: &Path) -> Vec<Write> {
     let mut writes: Vec<Write> = of_controller(directory)
         .unwrap()
@@ -368,7 +368,7 @@ struct HandOver {
 }
 
 impl HandOver {
-    /// The hand-over that began when `by` was told to stop. `ended` has when the replica of a pod was killed or
+    /// Returns the hand-over that began when `by` was told to stop. `ended` has when the replica of a pod was killed or
     /// told to stop.
     fn of(
         writes: &[Write],

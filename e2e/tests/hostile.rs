@@ -152,7 +152,7 @@ fn observe(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
     tasks
 }
 
-/// A control plane that serves probes and the params of the corpus, and lets the controller read them.
+/// Returns a control plane that serves probes and the params of the corpus, and lets the controller read them.
 async fn cluster() -> (ControlPlane, Client) {
     let control_plane = control_plane().await.unwrap();
     grant_params(&control_plane).unwrap();

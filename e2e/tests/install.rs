@@ -27,7 +27,7 @@ fn kustomize(control_plane: &ControlPlane, folder: &Path) -> String {
     output(kubectl.arg("kustomize").arg(folder))
 }
 
-/// The real Helm, of the Go module beside this one; hooks and CRDs are among what it renders.
+/// Returns the real Helm, of the Go module beside this one; hooks and CRDs are among what it renders.
 fn helm(settings: &[&str]) -> String {
     let mut helm = Command::new("go");
     helm.current_dir(repository().join("e2e/helm"))
@@ -206,7 +206,7 @@ const FOLLOWED: [&str; 4] = [
     "customresourcedefinition",
 ];
 
-/// The commands of a page, one a line of its `sh` blocks.
+/// Returns the commands of a page, one a line of its `sh` blocks.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_in_block = false;
@@ -231,7 +231,7 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
         .collect()
 }
 
-/// A command of an alert, once for each kind that it is about: those that are followed have an object for their
+/// Returns a command of an alert, once for each kind that it is about: those that are followed have an object for their
 /// conditions, and of these only policies have what a patch changes.
 fn of_each_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
@@ -327,7 +327,7 @@ async fn commands_of_alerts_and_runbooks_work() {
     assert!(n_run > 50, "only {n_run} commands were run");
 }
 
-/// A shell whose kubectl is that of the control plane, in the directory of the control plane.
+/// Returns a shell whose kubectl is that of the control plane, in the directory of the control plane.
 fn shell(control_plane: &ControlPlane, command: &str) -> Command {
     let kubectl = control_plane.kubectl().unwrap();
     let program = Path::new(kubectl.get_program()).parent().unwrap();

@@ -72,7 +72,7 @@ async fn control_plane() -> ControlPlane {
     control_plane
 }
 
-/// The object without what the API server sets.
+/// Returns the object without what the API server sets.
 fn sent(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -83,7 +83,7 @@ fn sent(object: &Value) -> Value {
     object
 }
 
-/// The policies by name, those alone whose name no other has, that take no params.
+/// Returns the policies by name, those alone whose name no other has, that take no params.
 fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
     let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for path in paths {
@@ -166,7 +166,7 @@ async fn namespace(client: &Client, name: &str, given: &Value) {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
-/// The headers of a user who names a policy.
+/// Returns the headers of a user who names a policy.
 fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     let info = &request["userInfo"];
     let name = info["username"].as_str().unwrap_or("example");
@@ -184,7 +184,7 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// The answer to the request of a case; `None` where it is none that can be sent so.
+/// Returns the answer to the request of a case; `None` where it is none that can be sent so.
 async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) -> Option<Answer> {
     let request = &case["request"];
     let operation = request["operation"].as_str().unwrap_or("CREATE");

@@ -128,7 +128,7 @@ impl Resource {
         format!("/{root}/{}{within}/{}", self.api_version, self.name)
     }
 
-    /// `object` as it is sent: without what the API server sets, in the namespace of its case.
+    /// Returns `object` as it is sent: without what the API server sets, in the namespace of its case.
     fn sent(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let kinds = [
@@ -188,7 +188,7 @@ struct Prepared {
 }
 
 impl Case {
-    /// A policy about `ConfigMap` objects of which nothing is expected.
+    /// Returns a policy about `ConfigMap` objects of which nothing is expected.
     fn of(name: &str, spec: Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -241,7 +241,7 @@ impl Case {
         specs.into_iter().enumerate().map(binding).collect()
     }
 
-    /// The manifests in one text, and the findings about them.
+    /// Returns the manifests in one text, and the findings about them.
     fn findings(&self, folder: &Path) -> (String, Vec<Value>) {
         let objects = std::iter::once(self.policy()).chain(self.bindings());
         let texts: Vec<_> = objects
@@ -259,7 +259,7 @@ impl Case {
         (text, report["findings"].as_array().unwrap().clone())
     }
 
-    /// The finding that is expected; otherwise what is told.
+    /// Returns the finding that is expected; otherwise what is told.
     fn finding(&self, folder: &Path) -> Result<Value, String> {
         let (text, findings) = self.findings(folder);
         let is_expected = |finding: &&Value| {
@@ -295,7 +295,7 @@ impl Case {
         })
     }
 
-    /// The resource that the rules are about.
+    /// Returns the resource that the rules are about.
     fn resource(&self, name: Option<&str>) -> Resource {
         if let Some(name) = name {
             let parts: Vec<&str> = name.split('/').collect();
@@ -471,7 +471,7 @@ impl Sent {
         (status, texts.join("; "))
     }
 
-    /// Reports whether the answer is what the finding says.
+    /// Returns true if the answer is what the finding says.
     fn is_met(&self, (status, message): &(u16, String)) -> bool {
         if self.is_denied {
             *status >= 400
@@ -482,7 +482,7 @@ impl Sent {
         }
     }
 
-    /// The reason why the answer is another; a policy and its params take a second to be seen.
+    /// Returns the reason why the answer is another; a policy and its params take a second to be seen.
     async fn difference(&self, client: &Client) -> Option<String> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -593,7 +593,7 @@ async fn the_api_server_does_what_findings_say() {
     ends_the_api_server(&control_plane, &client, folder.path()).await;
 }
 
-/// A variable that reads itself past its type is accepted, and its evaluation ends with the process of the API server,
+/// Returns a variable that reads itself past its type is accepted, and its evaluation ends with the process of the API server,
 /// whose stack overflows: the check calls it unsafe.
 async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
     let case = Case::of(

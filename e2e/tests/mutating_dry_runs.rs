@@ -92,7 +92,7 @@ async fn install(client: &Client, trials: &mut [Trial]) {
     }
 }
 
-/// The binding of a policy, with what else it says.
+/// Returns the binding of a policy, with what else it says.
 fn binding(policy: &str, of: &Value) -> Value {
     let mut spec = of.clone();
     spec["policyName"] = json!(policy);
@@ -130,7 +130,7 @@ async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
     stored
 }
 
-/// The outcome here.
+/// Returns the outcome here.
 fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -> MutationOutcome {
     // Defaults come before policies.
     let gvk = Object::new(&trial.object).gvk().clone();
@@ -158,7 +158,7 @@ fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -
     mutate_requests::outcome(&policies, &params, kinds, &request, &object, namespace).unwrap()
 }
 
-/// The parts of an object that mutations change.
+/// Returns the parts of an object that mutations change.
 fn parts(object: &Value) -> Value {
     let metadata = &object["metadata"];
     // Maps that are empty are left out of what is stored.
@@ -166,13 +166,13 @@ fn parts(object: &Value) -> Value {
     json!({"spec": object["spec"], "labels": part("labels"), "annotations": part("annotations")})
 }
 
-/// A message without the object at its end, which has fields there that the API server makes up.
+/// Returns a message without the object at its end, which has fields there that the API server makes up.
 fn without_object(message: &str) -> &str {
     const BEFORE: &str = "Object 'Kind' is missing in '";
     message.split_inclusive(BEFORE).next().unwrap_or(message)
 }
 
-/// The answer to a dry run; nothing where the API server panics, which ends the connection.
+/// Returns the answer to a dry run; nothing where the API server panics, which ends the connection.
 async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
     let path = trial.target().path;
     let request = match &trial.old {

@@ -35,7 +35,7 @@ const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionp
 /// Fields of an object that are set behind the mutations.
 const SET_AFTER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The policy of a case with its binding, about the objects of a namespace that is its own.
+/// Returns the policy of a case with its binding, about the objects of a namespace that is its own.
 fn manifests(case: &Value) -> [Value; 2] {
     let name = case["name"].as_str().unwrap();
     let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
@@ -67,13 +67,13 @@ fn namespaced(object: &Value, namespace: &str) -> Value {
     object
 }
 
-/// The param of a case that has some.
+/// Returns the param of a case that has some.
 fn param(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "params", "namespace": namespace},
         "data": {"replicas": "4"}})
 }
 
-/// The parts of the server's object that mutations can have made.
+/// Returns the parts of the server's object that mutations can have made.
 fn parts(object: &Value) -> Value {
     let mut parts = json!({"metadata": {
         "labels": object["metadata"]["labels"], "annotations": object["metadata"]["annotations"]}});
@@ -85,7 +85,7 @@ fn parts(object: &Value) -> Value {
     parts
 }
 
-/// The expectation that follows from the answer of the server, and one that must fail.
+/// Returns the expectation that follows from the answer of the server, and one that must fail.
 fn expectations(answer: &Answer) -> (Value, Value) {
     if answer.status < 300 {
         let expected = parts(&answer.body);
@@ -209,7 +209,7 @@ async fn written(
     (n, n_denied)
 }
 
-/// The cases that did not come to what their names say.
+/// Returns the cases that did not come to what their names say.
 fn other_than_expected(report: &TestReport) -> Vec<String> {
     let mut wrong = Vec::new();
     for probe in &report.probes {

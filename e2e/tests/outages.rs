@@ -36,7 +36,7 @@ async fn cluster() -> ControlPlane {
     control_plane
 }
 
-/// The sources that were last found to be up to date before `since`.
+/// Returns the sources that were last found to be up to date before `since`.
 async fn behind(controller: &Controller, since: f64) -> Vec<String> {
     let (_, text) = controller.get("/metrics").await.unwrap();
     let samples = text

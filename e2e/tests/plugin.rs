@@ -491,7 +491,7 @@ async fn flags_of_kubectl_name_the_server_and_the_user() {
     assert!(text.contains("no user `nobody`"), "{text}");
 }
 
-/// The lines of a program's output, as they come.
+/// Returns the lines of a program's output, as they come.
 fn lines(child: &mut Child) -> Receiver<String> {
     let (send, lines) = channel();
     let output = BufReader::new(child.stdout.take().unwrap());

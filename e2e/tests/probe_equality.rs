@@ -182,7 +182,7 @@ async fn probes_come_to_the_same_in_files() {
     controller.finish().await.unwrap();
 }
 
-/// The API of a kind, of admissionregistration.k8s.io or another group.
+/// Returns the API of a kind, of admissionregistration.k8s.io or another group.
 fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(group, "v1", kind);
     Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
@@ -191,7 +191,7 @@ fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
 /// The group of what probes may name as their target.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// The objects that hold the conditions of targets.
+/// Returns the objects that hold the conditions of targets.
 fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(
         "vap-status.dev",

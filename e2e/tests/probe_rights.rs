@@ -49,7 +49,7 @@ where
         .unwrap();
 }
 
-/// A cluster whose param `private`, and the label of a namespace, hold the token; with a user who may create probes
+/// Returns a cluster whose param `private`, and the label of a namespace, hold the token; with a user who may create probes
 /// and read policies, bindings and Events.
 async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     let control_plane = ControlPlane::builder()
@@ -247,7 +247,7 @@ async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
         .unwrap()
 }
 
-/// The conditions and cases of a status, without times.
+/// Returns the conditions and cases of a status, without times.
 fn shown(kind: &str, name: &str, status: &Value) -> String {
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     let conditions: Vec<Value> = conditions
@@ -265,7 +265,7 @@ fn shown(kind: &str, name: &str, status: &Value) -> String {
     )
 }
 
-/// All that the tenant sees: statuses, conditions, Events and metrics, without times.
+/// Returns all that the tenant sees: statuses, conditions, Events and metrics, without times.
 async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     let all = ListParams::default();
     let mut seen = BTreeSet::new();

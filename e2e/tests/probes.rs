@@ -65,7 +65,7 @@ fn binding(policy: &str, param_ref: Option<Value>) -> ValidatingAdmissionPolicyB
     }))
 }
 
-/// A case with a deployment of six replicas that must be denied.
+/// Returns a case with a deployment of six replicas that must be denied.
 fn case(name: &str) -> Value {
     json!({
         "name": name,

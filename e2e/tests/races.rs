@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long nothing may be written until all is taken for done.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// The delay before the second change of each policy.
+/// Returns the delay before the second change of each policy.
 fn delays(n: usize) -> Vec<Duration> {
     let seed = from_environment("VAP_RACES_SEED", 1).unwrap();
     let most = from_environment("VAP_RACES_MAX_DELAY_MS", 60).unwrap();

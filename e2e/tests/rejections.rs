@@ -95,7 +95,7 @@ enum Change {
     Add { add: String },
 }
 
-/// The texts of `parity/rejections/cases.yaml`.
+/// Returns the texts of `parity/rejections/cases.yaml`.
 fn cases() -> Vec<Mutant> {
     let path = repository().join("parity/rejections/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();
@@ -118,7 +118,7 @@ fn cases() -> Vec<Mutant> {
     made.collect()
 }
 
-/// A reference to a field without the indices, which the API server leaves out in some.
+/// Returns a reference to a field without the indices, which the API server leaves out in some.
 fn plain(field: &str) -> String {
     let mut plain = String::new();
     let mut is_index = false;

@@ -20,7 +20,7 @@ use vap_status_controller::cli::check::{self, Options, annotations};
 const MODULE: &str = "github.com/securego/gosec/v2";
 const FILE: &str = "report/sarif/testdata/sarif-schema-2.1.0.json";
 
-/// The schema, of the version that `e2e/sarif/go.mod` requires; Go fetches the module if it is not in the cache.
+/// Returns the schema, of the version that `e2e/sarif/go.mod` requires; Go fetches the module if it is not in the cache.
 fn schema() -> Value {
     let output = Command::new("go")
         .args(["mod", "download", "-json", MODULE])

@@ -9,7 +9,7 @@
 use e2e::fault_proxy::Fault;
 use e2e::soak::{Aggregation, Settings, one_by_one, run};
 
-/// `VAP_SOAK_SEED` gives other changes and faults.
+/// Returns `VAP_SOAK_SEED` gives other changes and faults.
 fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
     let seed = parity::random::from_environment("VAP_SOAK_SEED", 1).unwrap();
     println!("VAP_SOAK_SEED={seed}");

@@ -60,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// An operation as JSON writes it.
+/// Returns an operation as JSON writes it.
 fn operation(json: &Value) -> Operation {
     let text = |name: &str| json.get(name).and_then(Value::as_str);
     let mut operation = Operation::new(

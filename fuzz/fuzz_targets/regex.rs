@@ -9,14 +9,14 @@ use regexp::{MemoryLimit, Program};
 /// that classes of the `regex` crate have. That also has classes in classes.
 const READ_OTHERWISE: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
 
-/// Reports whether a number of more than one digit begins with a zero, as in `a{09}`: that is text to
+/// Returns true if a number of more than one digit begins with a zero, as in `a{09}`: that is text to
 /// us, as it is to Go's `regexp/syntax` (`parser.parseInt`), and nine to the peer.
 fn has_leading_zero(pattern: &str) -> bool {
     let mut digits = pattern.as_bytes().windows(3);
     digits.any(|at| matches!(at, [b'{' | b',' | b' ', b'0', b'0'..=b'9']))
 }
 
-/// Reports whether there is white space in braces, as in `a{4 }`: that is text to us, as it is to Go,
+/// Returns true if there is white space in braces, as in `a{4 }`: that is text to us, as it is to Go,
 /// and four to the peer.
 fn has_spaced_count(pattern: &str) -> bool {
     let mut braces = pattern.split('{').skip(1);

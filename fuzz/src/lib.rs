@@ -32,7 +32,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 /// Parses, checks, plans and evaluates `text`, and holds it against the properties.
 ///
 /// # Panics
-/// If one of them does not hold.
+/// Panics if one of them does not hold.
 pub fn evaluate(text: &str) {
     if let Err(why) = WORLD.check(text) {
         panic!("{text}\n{why}");
@@ -42,7 +42,7 @@ pub fn evaluate(text: &str) {
 /// As [`evaluate`], for an expression made of the choices that `bytes` are.
 ///
 /// # Panics
-/// If a property does not hold.
+/// Panics if a property does not hold.
 pub fn evaluate_made(bytes: &[u8]) {
     let choices = Choices::Bytes(bytes);
     let text = Generator::new(&WORLD.material, choices, true).any(MAX_DEPTH);

@@ -32,7 +32,7 @@ static RETAINED: AtomicI64 = AtomicI64::new(0);
 /// Checks the policies that `bytes` describe, and drops them.
 ///
 /// # Panics
-/// If a check uses or retains too much memory.
+/// Panics if a check uses or retains too much memory.
 pub fn check(bytes: &[u8]) {
     LazyLock::force(&BUILTIN);
     for policy in policies(bytes) {

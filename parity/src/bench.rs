@@ -1,6 +1,6 @@
-//! `parity bench`: how long our engine takes, measured as the oracle measures upstream's.
+//! `parity bench`: measures our engine in the same way as the oracle measures upstream's.
 //!
-//! Allocations are not counted: that takes an allocator of our own, and with it unsafe code.
+//! Allocations are not counted: that needs a custom allocator and with it unsafe code.
 //!
 //! Source: the oracle's `bench.go`.
 
@@ -33,7 +33,7 @@ pub enum What {
 }
 
 impl What {
-    /// The name of the subcommand.
+    /// Returns the name of the subcommand.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,28 +48,28 @@ impl What {
 /// The output of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchLine {
-    /// The name of what was measured.
+    /// The name of the benchmark.
     pub bench: String,
-    /// How many policies an iteration has.
+    /// The number of policies per iteration.
     pub policies: usize,
-    /// How many expressions these have.
+    /// The number of expressions in these policies.
     pub expressions: usize,
-    /// The expressions, each counted once for each kind.
+    /// The number of pairs of an expression and a kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks: usize,
-    /// How often all policies were gone through.
+    /// The number of passes over all policies.
     pub iterations: usize,
-    /// The time for a policy, or an admission.
+    /// The time per policy or admission.
     #[serde(alias = "ns_per_admission")]
     pub ns_per_policy: f64,
-    /// The time for an expression.
+    /// The time per expression.
     pub ns_per_expression: f64,
-    /// The time for an expression and a kind.
+    /// The time per expression and kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_check: Option<f64>,
-    /// The most memory that the process had, loading included.
+    /// The peak resident memory of the process, including loading.
     pub max_rss_kib: u64,
-    /// How many policies could not be used.
+    /// The number of policies that could not be used.
     pub skipped: usize,
 }
 
@@ -85,7 +85,7 @@ fn is_zero(number: &usize) -> bool {
 ///
 /// # Errors
 ///
-/// If files cannot be read, or there is nothing to measure.
+/// Returns an error if files cannot be read or if there are no inputs.
 pub fn run(
     what: What,
     schemas: &Schemas,
@@ -144,7 +144,7 @@ pub fn run(
     Ok(line)
 }
 
-/// Measures the evaluation of cases, as upstream does without the dispatcher.
+/// Measures the evaluation of cases without the dispatcher, as upstream does.
 fn run_admit(
     mut line: BenchLine,
     schemas: &Schemas,
@@ -196,7 +196,7 @@ fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result
     Ok(line)
 }
 
-/// Goes through the work for so many seconds, after so many others.
+/// Repeats the work for `seconds`, after `warmup` seconds.
 fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, warmup): (f64, f64)) {
     repeat(work, &once, warmup);
     let (iterations, elapsed) = repeat(work, &once, seconds);
@@ -208,7 +208,7 @@ fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, war
     line.max_rss_kib = max_rss_kib();
 }
 
-/// The expressions that upstream type-checks.
+/// Counts the expressions that upstream type-checks.
 fn checked_expressions(policy: &ValidatingAdmissionPolicy) -> usize {
     let validations = policy
         .spec
@@ -219,7 +219,7 @@ fn checked_expressions(policy: &ValidatingAdmissionPolicy) -> usize {
         .sum()
 }
 
-/// Goes through all of the work, over and over, until the time is up.
+/// Repeats the whole work until the time is over.
 fn repeat<T>(work: &[T], once: impl Fn(&T), seconds: f64) -> (usize, Duration) {
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let start = Instant::now();
@@ -241,7 +241,7 @@ fn float(count: usize) -> f64 {
     count as f64
 }
 
-/// The greatest resident memory of this process; 0 where the system does not tell.
+/// Returns the peak resident memory of this process; 0 if the system does not report it.
 fn max_rss_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

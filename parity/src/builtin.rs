@@ -1,6 +1,6 @@
-//! Makes the schemas that are built into the plugin, out of Kubernetes' OpenAPI documents.
+//! Generates the built-in schemas of the plugin from Kubernetes' OpenAPI documents.
 //!
-//! Source: `k8s.io/kubernetes` `api/openapi-spec/v3`, of which facts about types are kept.
+//! Source: `k8s.io/kubernetes` `api/openapi-spec/v3`, reduced to facts about types.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +15,10 @@ use vap_status_controller::schema::extensions;
 use vap_status_controller::schema::offline::served_resources;
 use vap_status_controller::schema::{GroupVersion, Gvk, OpenApiDocument, RestMapper};
 
-/// The level of compression that takes longest and gives least.
+/// The slowest compression level, with the smallest output.
 const LEVEL: u8 = 10;
 
-/// The keywords of a schema that decide about types, or how objects are merged, and hold no schema.
+/// The schema keywords that affect types or merges and do not contain schemas.
 const KEPT: [&str; 19] = [
     "$ref",
     "type",
@@ -41,11 +41,11 @@ const KEPT: [&str; 19] = [
     "x-kubernetes-patch-merge-key",
 ];
 
-/// The file, out of the OpenAPI documents in `directory`, those of Kubernetes `version`.
+/// Packs the OpenAPI documents in `directory`, those of Kubernetes `version`, into a file.
 ///
 /// # Errors
 ///
-/// If there is no document, or one cannot be read.
+/// Returns an error if there are no documents or one cannot be read.
 pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .with_context(|| directory.display().to_string())?
@@ -73,7 +73,7 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
         let own = GroupVersion::from_openapi_file_name(&name);
         documents.push((own, kinds, reduced(&document).to_string()));
     }
-    // A kind is looked up in the document of its own group version, and in the first that has it else.
+    // The schema of a kind is taken from the document of its own group version, or else from the first that has it.
     let mut holders: BTreeMap<Gvk, usize> = BTreeMap::new();
     for (n, (own, kinds, _)) in documents.iter().enumerate() {
         for gvk in kinds {
@@ -119,11 +119,11 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Unpacks the contents of a file: two files that differ only in how they are packed are equal.
+/// Unpacks the contents of a file, so that files can be compared independently of how they are packed.
 ///
 /// # Errors
 ///
-/// If the file is none that [`pack`] makes.
+/// Returns an error if the file was not made by [`pack`].
 pub fn unpack(file: &[u8]) -> Result<Vec<String>> {
     let (head, rest) = file.split_at_checked(4).context("no length")?;
     let length = usize::try_from(u32::from_le_bytes(head.try_into()?))?;
@@ -151,7 +151,7 @@ fn triple(gvk: &Gvk) -> (String, String, String) {
     (gvk.group.clone(), gvk.version.clone(), gvk.kind.clone())
 }
 
-/// The document with its schemas reduced, and nothing else.
+/// Returns the document with only its reduced schemas.
 fn reduced(document: &Value) -> Value {
     let schemas = document.pointer("/components/schemas");
     let schemas = schemas.and_then(Value::as_object);
@@ -163,8 +163,8 @@ fn reduced(document: &Value) -> Value {
     json!({"components": {"schemas": schemas}})
 }
 
-/// The schema without what has no influence on types and merges; of a default that is no scalar it only counts that
-/// there is one, as none is that of a key of a list.
+/// Returns the schema without keywords that affect neither types nor merges. A non-scalar default is only recorded as
+/// present, since keys of lists have scalar defaults.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

@@ -1,4 +1,4 @@
-//! `parity compile`: what the compiler answers.
+//! `parity compile`: results of the compiler.
 //!
 //! Source: the oracle's `compile.go`.
 
@@ -14,7 +14,7 @@ use crate::guard::{Panic, guard};
 pub struct CompileLine {
     /// The file.
     pub file: String,
-    /// The place of the document in its file.
+    /// The index of the document in its file.
     pub index: usize,
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -23,17 +23,17 @@ pub struct CompileLine {
     pub mode: &'static str,
     /// True if all expressions compile.
     pub ok: bool,
-    /// The outcome of each expression.
+    /// The result for each expression.
     pub expressions: Vec<ExpressionLine>,
-    /// Why there is no answer.
+    /// The error, if the policy could not be compiled at all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// The panic that compiling ended in.
+    /// The panic, if compilation panicked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<Panic>,
 }
 
-/// The outcome of compiling an expression.
+/// The result of compiling an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpressionLine {
@@ -52,9 +52,9 @@ pub struct ExpressionLine {
 /// A range of costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CostLine {
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The most.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -89,7 +89,7 @@ impl From<(CompiledExpression, Option<CostEstimate>)> for ExpressionLine {
     }
 }
 
-/// The line of a policy in a mode.
+/// Compiles a policy in a mode.
 #[must_use]
 pub fn line((file, index, policy): &AnyPolicyDoc, mode: CompileMode) -> CompileLine {
     let mut line = CompileLine {

@@ -1,5 +1,5 @@
-//! Coverage of inputs: overloads, sorts of syntax, features of schemas, forms of policies, outcomes of
-//! admissions. A set of inputs is a directory as [`crate::cases::write`] makes it, or single paths.
+//! Coverage of inputs: overloads, syntax, schema features, policy features and admission results. Inputs are a
+//! directory written by [`crate::cases::write`], or single paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::documents::load_documents;
 use crate::schemas::Schemas;
 use crate::{admit, eval};
 
-/// Names of macros, as expressions call them.
+/// Names of macros.
 const MACROS: [&str; 13] = [
     "all",
     "exists",
@@ -32,7 +32,7 @@ const MACROS: [&str; 13] = [
     "transformMapEntry",
 ];
 
-/// The inputs whose coverage is asked for.
+/// The inputs to analyze.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Files of expressions with values.
@@ -45,7 +45,7 @@ pub struct Inputs {
     pub crds: Vec<PathBuf>,
 }
 
-/// Items that are reached, by sort.
+/// Covered items, by category.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage(BTreeMap<&'static str, BTreeSet<String>>);
 
@@ -53,7 +53,7 @@ impl Coverage {
     /// Computes the coverage of `inputs`.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn of(inputs: &Inputs) -> Result<Self> {
         let mut coverage = Self::default();
         for path in &inputs.eval {
@@ -94,8 +94,7 @@ impl Coverage {
         Ok(coverage)
     }
 
-    /// Returns the items that are not reached, of those that are known to exist: the overloads of the
-    /// environment, the macros, and those in [`REQUIRED`].
+    /// Returns the known items that are not covered: overloads of the environment, macros, and those in [`REQUIRED`].
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let material = material(&[]);
@@ -108,14 +107,14 @@ impl Coverage {
             .collect()
     }
 
-    /// All that is reached, each as its sort and name.
+    /// Returns all covered items as category and name.
     pub fn items(&self) -> impl Iterator<Item = String> {
         self.0
             .iter()
             .flat_map(|(sort, found)| found.iter().map(move |item| format!("{sort} {item}")))
     }
 
-    /// How much is reached of each sort.
+    /// Returns the number of covered items per category.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         self.0.iter().map(|(sort, found)| (*sort, found.len()))
     }
@@ -124,7 +123,7 @@ impl Coverage {
         self.0.entry(sort).or_default().insert(item.into());
     }
 
-    /// Overloads that the check resolved to for certain.
+    /// Adds the overloads that the check resolved unambiguously.
     fn add_overloads(&mut self, checked: &CheckedAst) {
         for (id, _) in checked.ast().iter() {
             if let Some(Reference::Function { overloads, .. }) = checked.reference(id)
@@ -185,7 +184,7 @@ impl Coverage {
         }
     }
 
-    /// The fields that a policy has, and the syntax of its expressions.
+    /// Adds the fields of a policy and the syntax of its expressions.
     fn add_policy(&mut self, at: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -215,7 +214,7 @@ impl Coverage {
         }
     }
 
-    /// The keywords of a schema, with their values where these decide.
+    /// Adds the keywords of a schema, with their values if these matter.
     fn add_schema(&mut self, schema: &Value) {
         let Some(keywords) = schema.as_object() else {
             return;
@@ -304,7 +303,7 @@ impl Coverage {
     }
 }
 
-/// The sort of a group, version, resource or operation that a rule names.
+/// Returns the category of a group, version, resource or operation in a rule.
 fn sort_of_name(at: &str, text: &str) -> Option<&'static str> {
     let list = at.rsplit('.').next()?;
     Some(match (list, text) {
@@ -321,7 +320,7 @@ fn sort_of_name(at: &str, text: &str) -> Option<&'static str> {
     })
 }
 
-/// Items that generated inputs must reach beside overloads and macros.
+/// Items that generated inputs must cover, in addition to overloads and macros.
 pub const REQUIRED: &[(&str, &str)] = &[
     ("syntax", "error"),
     ("syntax", "null"),
@@ -431,7 +430,7 @@ mod tests {
     use super::*;
     use crate::cases::{Counts, write};
 
-    /// The seed of `./dev parity`.
+    /// The seed that `./dev parity` uses.
     const SEED: u64 = 42;
 
     #[test]

@@ -1,6 +1,5 @@
-//! `parity custom-resources`: whether requests for custom resources are answered as upstream's strategy of custom
-//! resources answers them: the causes of refusals with field, reason and message, in their order, and the objects that
-//! would be stored.
+//! `parity custom-resources`: compares the handling of requests for custom resources with upstream's strategy for
+//! custom resources: the causes of rejections with field, reason and message, in order, and the stored objects.
 //!
 //! Source: the oracle's `crd_admit.go`.
 
@@ -26,55 +25,55 @@ use crate::write_line;
 pub struct CustomResourceParity {
     /// The oracle.
     pub oracle: PathBuf,
-    /// The seed of what is made.
+    /// The seed of the generated inputs.
     pub seed: u64,
-    /// How many definitions are made beside those of files.
+    /// The number of generated definitions, in addition to those in files.
     pub made: u64,
-    /// How many requests.
+    /// The number of requests.
     pub objects: u64,
-    /// How often each request is made to measure the time; not at all for none.
+    /// The number of runs per request, to measure the time; 0 to skip the measurement.
     pub repeat: u32,
-    /// How many differences to show.
+    /// The number of differences to show.
     pub show: usize,
-    /// A file to write the requests to, with upstream's answers.
+    /// A file to write the requests to, with upstream's results.
     pub record: Option<PathBuf>,
     /// Files of CustomResourceDefinitions, or directories of them.
     pub paths: Vec<PathBuf>,
 }
 
-/// The outcome.
+/// The result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CustomResourceLine {
-    /// How many versions of definitions objects were made for.
+    /// The number of versions of definitions with objects.
     pub versions: usize,
-    /// How many requests were compared.
+    /// The number of compared requests.
     pub objects: usize,
-    /// How many of these are updates.
+    /// The number of updates among them.
     pub updates: usize,
-    /// How many objects are not even read.
+    /// The number of objects that cannot be decoded.
     pub unread: usize,
-    /// How many requests are refused.
+    /// The number of rejected requests.
     pub refused: usize,
-    /// How many causes the refusals have.
+    /// The number of causes of rejections.
     pub causes: usize,
-    /// The causes by their reasons.
+    /// The number of causes by reason.
     pub reasons: BTreeMap<String, usize>,
-    /// How many refusals have causes whose order upstream leaves to chance; of these all but the order is compared.
+    /// The number of rejections whose causes upstream reports in random order; for these the order is not compared.
     pub unordered: usize,
-    /// How many refusals have ours in another order, where upstream gave but one: where an object has many fields, that
-    /// may be by chance too, and all tries of the oracle may miss it.
+    /// The number of rejections with another order than ours, although upstream always used the same order. With many
+    /// fields, upstream's order may be random too, but all runs of the oracle may miss that.
     pub reordered: usize,
-    /// How many requests are answered the same.
+    /// The number of requests with the same result.
     pub same: usize,
-    /// The time that upstream takes for an object that is read, in nanoseconds.
+    /// Upstream's time per decoded object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub their_nanos: Option<f64>,
-    /// The time that ours takes.
+    /// Our time per decoded object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub our_nanos: Option<f64>,
 }
 
-/// How many refusals there must be for each that is in another order.
+/// The minimum number of rejections per reordered one.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -99,7 +98,7 @@ struct ObjectAnswer {
     panic: Option<Value>,
 }
 
-/// A cause of a refusal.
+/// A cause of a rejection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Cause {
     /// The field.
@@ -114,7 +113,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// The cause that an error is.
+    /// Converts an error to a cause.
     #[must_use]
     pub fn of(error: &FieldError) -> Self {
         Self {
@@ -126,10 +125,10 @@ impl Cause {
 }
 
 impl CustomResourceParity {
-    /// Compares, and prints what differs; true if nothing does.
+    /// Compares, and prints the differences. Returns true if there are none.
     ///
     /// # Errors
-    /// When a file cannot be read, or the oracle not be asked.
+    /// Returns an error if a file cannot be read or the oracle fails.
     pub fn run(&self, out: &mut dyn Write) -> Result<bool> {
         let mut definitions: Vec<Value> = load_documents(&self.paths)?
             .into_iter()
@@ -151,7 +150,7 @@ impl CustomResourceParity {
         let mut left = self.show;
         let (mut their_nanos, mut ours) = (0.0, Duration::ZERO);
         for (group, theirs) in groups.iter().zip(answers) {
-            // What no API server stores, upstream may not survive.
+            // Upstream may panic on objects that no API server stores.
             if theirs.error.is_some() || theirs.panic.is_some() {
                 continue;
             }
@@ -196,7 +195,7 @@ impl CustomResourceParity {
         Ok(line.objects == line.same && line.reordered * MIN_REFUSED_BY_REORDERED <= line.refused)
     }
 
-    /// The versions of definitions, each with requests.
+    /// Returns the versions of definitions, each with requests.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions: Vec<(&Value, &Value)> = definitions
             .iter()
@@ -229,7 +228,7 @@ impl CustomResourceParity {
     }
 }
 
-/// Writes the requests whose answer is always the same to a file, a line for each version.
+/// Writes the requests with a deterministic result to a file, one line per version.
 fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     let mut lines = String::new();
     for (group, answer) in groups.iter().zip(answers) {
@@ -254,7 +253,7 @@ fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     Ok(std::fs::write(file, lines)?)
 }
 
-/// Our answer where it differs.
+/// Returns our result if it differs.
 fn compare(
     validator: &Validator,
     request: &Value,
@@ -307,7 +306,7 @@ fn compare(
     (!is_same).then(|| json!(causes))
 }
 
-/// An object without what is made for each anew, with its numbers as they are written.
+/// Returns an object without fields that are generated for each, with its numbers as written.
 fn stored(object: &Value) -> Value {
     let mut object = written(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,8 +1,7 @@
-//! `parity decided`: real policies and objects whose decision somebody wrote down.
+//! `parity decided`: real policies and objects with documented decisions.
 //!
-//! A corpus has them as `cases/*.jsonl`: the file of a policy, an object to create, params, and whether it
-//! passes. An expression that cannot be evaluated denies nothing by itself, which is what their authors
-//! meant.
+//! A corpus lists them in `cases/*.jsonl`: the file of a policy, an object to create, params, and the expected
+//! decision. Expressions that cannot be evaluated do not deny, as their authors intended.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -28,20 +27,20 @@ struct Decided {
     params: Option<Value>,
 }
 
-/// How many cases are decided as expected, of how many.
+/// The number of cases with the expected decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// As expected.
+    /// The cases decided as expected.
     pub expected: usize,
-    /// In all.
+    /// All cases.
     pub of: usize,
 }
 
-/// Decides all cases of the corpus and prints those that are not decided as expected.
+/// Decides all cases of the corpus and prints those with an unexpected decision.
 ///
 /// # Errors
 ///
-/// If the corpus cannot be read.
+/// Returns an error if the corpus cannot be read.
 pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
     let schemas = Schemas::load(None, None)?;
     let mut tally = Tally::default();
@@ -65,11 +64,11 @@ pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Prints the cases of the corpus as `admit` and `bench admit` read them, here and in the oracle.
+/// Prints the cases of the corpus in the format of `admit` and `bench admit`, here and in the oracle.
 ///
 /// # Errors
 ///
-/// If the corpus cannot be read.
+/// Returns an error if the corpus cannot be read.
 pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
     each_decided(corpus, |case, mut ready| {
         if let Value::Object(fields) = &mut ready {
@@ -79,7 +78,7 @@ pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// Calls `f` with each case, and what it is as a case of admission.
+/// Calls `f` with each case and its conversion to an admission case.
 fn each_decided(corpus: &Path, mut f: impl FnMut(&Decided, Value) -> Result<()>) -> Result<()> {
     let mut files: Vec<_> = std::fs::read_dir(corpus.join("cases"))
         .with_context(|| corpus.display().to_string())?
@@ -112,7 +111,7 @@ fn denies(evaluation: &Evaluation) -> bool {
     decisions.any(|decision| decision.evaluation == EvaluationResult::Deny)
 }
 
-/// The only policy of a file, as it stands there.
+/// Returns the only policy in a file, unchanged.
 fn read_policy(path: &Path) -> Result<Value> {
     let documents = documents::load_documents(&[path.to_owned()])?;
     let is_policy = |value: &Value| {

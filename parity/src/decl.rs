@@ -30,7 +30,7 @@ struct DeclLine<'a> {
 /// Prints a line for each kind, in order.
 ///
 /// # Errors
-/// When a CustomResourceDefinition cannot be read, or `out` not be written to.
+/// Returns an error if a CustomResourceDefinition cannot be read or `out` cannot be written.
 pub fn run(crds: &Path, out: &mut dyn Write) -> Result<()> {
     let schemas = Schemas::load(None, Some(crds))?;
     let kinds: BTreeSet<&Gvk> = schemas.types.kinds().collect();

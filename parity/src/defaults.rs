@@ -1,4 +1,4 @@
-//! Objects as the API server reads and creates them, by our table and by upstream's own functions.
+//! Compares defaulting of objects, on decoding and on creation, by our table and by upstream's own functions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use serde_json::Value;
 use vap_status_controller::defaulting::{Error, NOW, TypedObject};
 use vap_status_controller::schema::Gvk;
 
-/// Upstream's own functions, as a program: the Go module in `parity/defaults`.
+/// A program with upstream's own functions: the Go module in `parity/defaults`.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     program: PathBuf,
 }
 
 impl Upstream {
-    /// Builds the program with Go into `folder`.
+    /// Builds the program with Go in `folder`.
     ///
-    /// With the control plane's build in Go's cache this takes half a minute. Blocks its thread.
+    /// This takes half a minute if the control plane's build is in Go's cache. Blocks the thread.
     ///
     /// # Errors
-    /// When Go is missing, or the build fails, with its messages.
+    /// Returns an error, with the build's messages, if Go is missing or the build fails.
     pub fn build(folder: &Path) -> Result<Self> {
         let program = folder.join("defaults");
-        // The flags are those of the control plane's build, whose packages are used again.
+        // The same flags as in the control plane's build, so that its cached packages are reused.
         let output = Command::new("go")
             .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
             .arg(&program)
@@ -44,10 +44,10 @@ impl Upstream {
         Ok(Self { program })
     }
 
-    /// Makes `count` random objects of each kind from a seed, with what upstream makes of them, one a line.
+    /// Generates `count` random objects of each kind from a seed, each with upstream's result, one per line.
     ///
     /// # Errors
-    /// When the program fails.
+    /// Returns an error if the program fails.
     pub fn cases(&self, seed: u64, count: usize) -> Result<String> {
         let output = Command::new(&self.program)
             .args([
@@ -68,7 +68,7 @@ impl Upstream {
     }
 }
 
-/// An object with what upstream made of it.
+/// An object with upstream's result.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Example {
@@ -82,18 +82,18 @@ struct Example {
 /// Counts of a comparison.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Objects that came out equal, by kind.
+    /// The number of equal objects, by kind.
     pub equal: BTreeMap<String, usize>,
-    /// Objects of which we say that we do not know, with the reasons.
+    /// The number of objects for which we report unknown defaults, by reason.
     pub unknown: BTreeMap<String, usize>,
-    /// Objects that came out otherwise.
+    /// Descriptions of objects that differ.
     pub differences: Vec<String>,
 }
 
-/// Compares all examples, one a line.
+/// Compares all examples, one per line.
 ///
 /// # Errors
-/// Where a line cannot be read.
+/// Returns an error if a line cannot be parsed.
 pub fn compare(lines: &str) -> Result<Report> {
     let mut report = Report::default();
     for (n, line) in lines.lines().enumerate() {
@@ -138,7 +138,7 @@ fn ours(gvk: &Gvk, object: &Value) -> Result<(Value, Value), Error> {
     Ok((defaulted, typed.write()?))
 }
 
-/// The first place at which two values differ.
+/// Returns the first location where two values differ.
 fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
     match (theirs, ours) {
         (Value::Object(theirs), Value::Object(ours)) => {
@@ -158,7 +158,7 @@ fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
             .zip(ours)
             .enumerate()
             .find_map(|(n, (theirs, ours))| difference(&format!("{path}[{n}]"), theirs, ours)),
-        // The time of the trial.
+        // The current time.
         (Value::String(_), Value::String(ours)) if ours == NOW => None,
         (Value::Number(theirs), Value::Number(ours)) if theirs.as_f64() == ours.as_f64() => None,
         (theirs, ours) if theirs == ours => None,

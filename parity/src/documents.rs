@@ -1,5 +1,4 @@
-//! Policies out of files, read as the oracle reads them: the same documents, in the same order,
-//! with the same numbers.
+//! Reads policies from files as the oracle does: the same documents in the same order, with the same indices.
 //!
 //! Source: the oracle's `policies.go`; apimachinery `pkg/util/yaml/decoder.go` (`YAMLReader.Read`).
 
@@ -16,30 +15,30 @@ use vap_status_controller::cli::input::decode;
 
 const POLICY_GROUP: &str = "admissionregistration.k8s.io/";
 
-/// A document of a file: its JSON, or why it has none.
+/// A document of a file: its JSON, or the error.
 #[derive(Debug)]
 pub struct Document {
-    /// The file, as its path was given or found.
+    /// The path of the file, as given or found.
     pub file: String,
-    /// The place of the document in its file, from 0.
+    /// The index of the document in its file, from 0.
     pub index: usize,
     /// The content of the document.
     pub value: Result<Value>,
 }
 
-/// A policy, or what stood where one was expected.
+/// A policy, or the error for a document that should be one.
 #[derive(Debug)]
 pub struct PolicyDoc {
-    /// The file, as its path was given or found.
+    /// The path of the file, as given or found.
     pub file: String,
-    /// The place of the document in its file, from 0.
+    /// The index of the document in its file, from 0.
     pub index: usize,
     /// The policy, with the API server's defaults.
     pub policy: Result<ValidatingAdmissionPolicy>,
 }
 
 impl PolicyDoc {
-    /// The same as one of policies of either sort.
+    /// Converts to a policy of either kind.
     pub fn of_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),
@@ -49,23 +48,23 @@ impl PolicyDoc {
     }
 }
 
-/// A policy of either sort, or what stood where one was expected, with its file and its place there.
+/// A policy of either kind, or an error, with its file and index.
 pub type AnyPolicyDoc = (String, usize, Result<AnyPolicy>);
 
-/// A policy of either sort.
+/// A policy of either kind.
 #[derive(Debug)]
 pub enum AnyPolicy {
-    /// One that validates.
+    /// A validating policy.
     Validating(ValidatingAdmissionPolicy),
-    /// One that mutates.
+    /// A mutating policy.
     Mutating(MutatingAdmissionPolicy),
 }
 
-/// Every policy of either sort of the files and directories, in order, with its file and its place there.
+/// Loads all policies of either kind from files and directories, in order, with their files and indices.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or cut into documents.
+/// Returns an error if a file cannot be read or split into documents.
 pub fn load_any_policies(paths: &[PathBuf]) -> Result<Vec<AnyPolicyDoc>> {
     let mut policies = Vec::new();
     for Document { file, index, value } in load_documents(paths)? {
@@ -85,11 +84,11 @@ pub fn load_any_policies(paths: &[PathBuf]) -> Result<Vec<AnyPolicyDoc>> {
     Ok(policies)
 }
 
-/// Every policy of the files and directories, in order. Documents of other kinds are passed over.
+/// Loads all policies from files and directories, in order. Skips documents of other kinds.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or cut into documents.
+/// Returns an error if a file cannot be read or split into documents.
 pub fn load_policies(paths: &[PathBuf]) -> Result<Vec<PolicyDoc>> {
     let mut policies = Vec::new();
     for Document { file, index, value } in load_documents(paths)? {
@@ -104,11 +103,11 @@ pub fn load_policies(paths: &[PathBuf]) -> Result<Vec<PolicyDoc>> {
     Ok(policies)
 }
 
-/// Every document of the files and directories; the items of a list count as documents.
+/// Loads all documents from files and directories; items of a list count as documents.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or cut into documents.
+/// Returns an error if a file cannot be read or split into documents.
 pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     for path in paths {
@@ -123,8 +122,8 @@ pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// Reads a file, or what is below a directory in the order of names. Links are followed only where
-/// they are given.
+/// Reads a file, or the files below a directory in the order of names. Symbolic links are only followed if given
+/// explicitly.
 fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     let metadata = fs::symlink_metadata(path).with_context(|| path.display().to_string())?;
     if metadata.is_dir() {
@@ -152,7 +151,7 @@ fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     read_documents(&path.display().to_string(), &bytes, documents)
 }
 
-/// The path without `.` and with `..` resolved by the look of it, as Go writes what it walks.
+/// Resolves `.` and `..` lexically, as Go's `filepath.Walk` does.
 fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {
@@ -187,7 +186,7 @@ fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Re
     Ok(())
 }
 
-/// A document as YAML, and where it is none, as JSON.
+/// Parses a document as YAML, or as JSON if that fails.
 fn parse(raw: &[u8]) -> Result<Value> {
     let yaml = str::from_utf8(raw)
         .map_err(anyhow::Error::from)
@@ -195,8 +194,7 @@ fn parse(raw: &[u8]) -> Result<Value> {
     yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
 }
 
-/// Cuts a stream at the lines that begin with `---`, whatever is above them: also in the middle of
-/// a block of text.
+/// Splits a stream at lines that begin with `---`, even within a block scalar.
 fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut documents = Vec::new();
     let mut current = Vec::new();
@@ -228,7 +226,7 @@ fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(documents)
 }
 
-/// The items of a list, and otherwise the document itself.
+/// Returns the items of a list, or the document itself.
 fn list_items(value: Value) -> Vec<Value> {
     let is_list = value
         .get("kind")
@@ -247,8 +245,8 @@ fn list_items(value: Value) -> Vec<Value> {
     }
 }
 
-/// Decodes a policy of any version as v1, whose fields they share, and sets v1's defaults. `None`
-/// for a document of another kind.
+/// Decodes a policy of any version as v1 and sets v1's defaults; all versions have the same fields. Returns `None` for
+/// a document of another kind.
 pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"
@@ -260,7 +258,7 @@ pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPol
     Ok(Some(decode::policy(value)?))
 }
 
-/// A field of the document's head: empty where it is left out, an error where it is no string.
+/// Returns `apiVersion` or `kind` of a document: empty if it is absent, an error if it is not a string.
 fn type_meta<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
     match value {
         Value::Null => Ok(""),

@@ -1,4 +1,4 @@
-//! `parity eval`: what the checker and the evaluator answer for single expressions.
+//! `parity eval`: results of the checker and the evaluator for single expressions.
 //!
 //! Source: the oracle's `eval.go`.
 
@@ -84,7 +84,7 @@ pub struct EvalLine {
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or `out` not written to.
+/// Returns an error if a file cannot be read or `out` cannot be written.
 pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
     for path in paths {
         admit::each_case(path, |n, text| write_line(out, &line(n, text)))?;
@@ -95,12 +95,12 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
 /// Reads a case.
 fn parse_case(text: &str) -> serde_json::Result<EvalCase> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Cases nest deeper than is allowed by default, and no case is from a stranger.
+    // Cases nest deeper than the default limit, and they are trusted.
     deserializer.disable_recursion_limit();
     EvalCase::deserialize(&mut deserializer)
 }
 
-/// The line of the case that is `text`.
+/// Evaluates the case in `text`.
 #[must_use]
 pub fn line(n: usize, text: &str) -> EvalLine {
     let case = match parse_case(text) {
@@ -135,7 +135,7 @@ pub fn line(n: usize, text: &str) -> EvalLine {
     }
 }
 
-/// An expression that is planned, and its variables.
+/// A planned expression with its variables.
 #[derive(Debug)]
 pub(super) struct ReadyExpression {
     program: Program,
@@ -144,11 +144,11 @@ pub(super) struct ReadyExpression {
 }
 
 impl ReadyExpression {
-    /// Reads a case; `None` if its expression is refused.
+    /// Reads a case. Returns `None` if its expression is rejected.
     ///
     /// # Errors
     ///
-    /// If it is no case.
+    /// Returns an error if the text is not a valid case.
     pub(super) fn parse(text: &str) -> Result<Option<Self>> {
         let case = parse_case(text)?;
         let planned = guard(|| plan(&case, &mut EvalLine::default()));
@@ -175,11 +175,11 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     Ok(())
 }
 
-/// The expression of a case, as text and with its types; no types if it does not pass the check.
+/// Returns the source of a case's expression and its types, if the check passes.
 ///
 /// # Errors
 ///
-/// If it is no case.
+/// Returns an error if the text is not a valid case.
 pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
     let case = parse_case(text)?;
     let (env, _) = environment(&case)?;
@@ -190,7 +190,7 @@ pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
     Ok((case.expr, found.is_empty().then_some(checked)))
 }
 
-/// Plans the expression of a case; `None` if it does not pass the check, which the line then tells.
+/// Plans the expression of a case. If the check fails, sets the errors in `line` and returns `None`.
 fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
     let Some(ast) = syntax::parse(&case.expr).0 else {
@@ -258,7 +258,7 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
     Ok((env, bindings))
 }
 
-/// Adds the objects in a type by their names, which expressions may use as upstream declares them.
+/// Adds the object types within a type by name; upstream declares these for expressions.
 fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     match type_ {
         Type::List(element) => add_named(element, found),
@@ -278,7 +278,7 @@ fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     }
 }
 
-/// The authorizer with the answers `rules`, asked for `user`.
+/// Returns the authorizer with the decisions `rules` for `user`.
 fn authorizer(rules: &Json, user: Option<&Json>) -> AuthorizerValue {
     let text = |of: &Json, key: &str| of.get(key).and_then(Json::as_str).map(ToOwned::to_owned);
     let rules = rules.as_array().into_iter().flatten().map(|rule| {
@@ -326,12 +326,12 @@ fn capitalized(name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The types of the variables that have a schema and whose schema has a type.
+/// Returns the declared types of the variables whose schema has a type.
 fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc<DeclType>>> {
     if schemas.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // The schemas are those of the fields of an object, so that none is taken for a resource.
+    // The schemas are declared as fields of an object, so that none is treated as a resource.
     let mut schemas = schemas.clone();
     for schema in schemas.values_mut().filter_map(Json::as_object_mut) {
         schema.remove("x-kubernetes-embedded-resource");
@@ -386,7 +386,7 @@ impl Tagged {
     }
 }
 
-/// The value `value` with its type.
+/// Returns `value` with its type.
 #[must_use]
 pub fn tagged(value: &Value) -> Tagged {
     match value {
@@ -435,7 +435,7 @@ pub fn tagged(value: &Value) -> Tagged {
     }
 }
 
-/// A text that sorts as the oracle sorts keys: by type, then by value.
+/// Returns a string that sorts like the oracle's keys: by type, then by value.
 fn key_order(key: &Value) -> String {
     match key {
         Value::Int(value) => format!("int {:020}", value.cast_unsigned() ^ (1 << 63)),
@@ -444,7 +444,7 @@ fn key_order(key: &Value) -> String {
     }
 }
 
-/// The value of a double as far as JSON can hold it, written as Go writes it.
+/// Converts a double to JSON as far as possible, written as Go writes it.
 ///
 /// Source: Go `encoding/json/encode.go`, `floatEncoder.encode`.
 fn double(value: f64) -> Payload {

@@ -1,4 +1,4 @@
-//! Policies of five kinds each, for measuring: those of a corpus, with other rules.
+//! Policies of five kinds each, for benchmarks: those of a corpus with replaced rules.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::documents;
 use crate::write_line;
 
-/// Prints the policies of `paths`, each with rules that match five kinds of workloads, as documents of YAML.
+/// Prints the policies in `paths` as YAML documents, each with rules that match five kinds of workloads.
 ///
 /// # Errors
 ///
-/// If a file cannot be read.
+/// Returns an error if a file cannot be read.
 pub fn print(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
     let rule = |group: &str, resources: &[&str]| {
         json!({

@@ -1,4 +1,4 @@
-//! A panic as a finding of its case, so that the run goes on.
+//! Catches panics as results of cases, so that the run continues.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A panic inside the code under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Panic {
-    /// The message of the panic.
+    /// The panic message.
     pub value: String,
     /// The file and line.
     #[serde(rename = "where")]
@@ -21,11 +21,11 @@ fn last() -> MutexGuard<'static, Option<Panic>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `f`.
+/// Runs `f`, catching panics.
 ///
 /// # Errors
 ///
-/// The panic that `f` ended in.
+/// Returns the panic of `f`.
 pub fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

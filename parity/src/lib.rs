@@ -1,8 +1,8 @@
-//! Comparison of our engine with upstream's code.
+//! Compares our engine with upstream's code.
 //!
-//! The binary `parity` has the oracle's subcommands and file formats (`parity/oracle/README.md`) with our engine behind
-//! them, and compares the two. [`cases`] and [`rejections`] generate inputs from a seed, [`documents`] and [`corpus`] read
-//! them from files, [`conformance`] runs the tests of the language's specification.
+//! The binary `parity` runs our engine with the oracle's subcommands and file formats (`parity/oracle/README.md`), and
+//! compares the two. [`cases`] and [`rejections`] generate inputs from a seed, [`documents`] and [`corpus`] read them
+//! from files, and [`conformance`] runs the conformance tests of the CEL specification.
 
 pub mod admit;
 pub mod bench;
@@ -49,7 +49,7 @@ use serde::Serialize;
 ///
 /// # Errors
 ///
-/// If `out` cannot be written to.
+/// Returns an error if `out` cannot be written to.
 pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")?;

@@ -1,4 +1,4 @@
-//! `parity mutations`: whether objects are merged and patched as upstream does, to the byte: results and errors.
+//! `parity mutations`: compares merges and patches of objects with upstream, byte for byte: results and errors.
 //!
 //! Source: the oracle's `mutate.go`.
 
@@ -22,7 +22,7 @@ use crate::random::Random;
 use crate::rules::ask;
 use crate::write_line;
 
-/// The kinds of Kubernetes' own APIs whose objects are merged: document, version and kind.
+/// The built-in kinds whose objects are merged: document, version and kind.
 const KINDS: [(&str, &str, &str); 34] = [
     ("", "v1", "ConfigMap"),
     ("", "v1", "Endpoints"),
@@ -75,52 +75,52 @@ pub struct MutationParity {
     pub oracle: PathBuf,
     /// The directory of OpenAPI documents.
     pub openapi: PathBuf,
-    /// The seed of what is made.
+    /// The seed of the generated inputs.
     pub seed: u64,
-    /// How many objects are merged.
+    /// The number of merges.
     pub merges: u64,
-    /// How many are patched.
+    /// The number of patches.
     pub patches: u64,
-    /// How many requests are put through policies.
+    /// The number of requests for mutating policies.
     pub requests: u64,
-    /// How many differences to show.
+    /// The number of differences to show.
     pub show: usize,
-    /// A directory to write a part of the cases to, with upstream's answers.
+    /// A directory to write some of the cases to, with upstream's results.
     pub record: Option<PathBuf>,
 }
 
-/// The outcome.
+/// The result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MutationLine {
-    /// How many objects were merged.
+    /// The number of merges.
     pub merges: usize,
-    /// How many of these are custom resources.
+    /// The number of merges of custom resources.
     pub custom: usize,
-    /// How many could not be made objects of their kind, and are left out.
+    /// The number of excluded merges, whose objects cannot be decoded as their kind.
     pub left_out: usize,
-    /// How many merges upstream refuses.
+    /// The number of merges that upstream rejects.
     pub refused: usize,
-    /// How many merges change nothing.
+    /// The number of merges without effect.
     pub unchanged: usize,
-    /// How many merges upstream refuses with different texts, by the order of Go's maps.
+    /// The number of merges for which upstream's error message varies with Go's map order.
     pub varying: usize,
-    /// How many merges come to the same.
+    /// The number of merges with the same result.
     pub same_merges: usize,
-    /// How many objects were patched.
+    /// The number of patches.
     pub patches: usize,
-    /// How many patches upstream refuses.
+    /// The number of patches that upstream rejects.
     pub refused_patches: usize,
-    /// How many sorts of errors that are, told apart by their second part.
+    /// The number of distinct errors among them, by the second part of the message.
     pub refusals: usize,
-    /// How many patches make upstream panic.
+    /// The number of patches on which upstream panics.
     pub panics: usize,
-    /// How many patches come to the same.
+    /// The number of patches with the same result.
     pub same_patches: usize,
-    /// How many requests were put through policies.
+    /// The number of requests for mutating policies.
     pub requests: usize,
-    /// How many of these upstream refuses.
+    /// The number of these requests that upstream rejects.
     pub refused_requests: usize,
-    /// How many come to the same.
+    /// The number of these requests with the same result.
     pub same_requests: usize,
 }
 
@@ -139,10 +139,10 @@ struct Answer {
 }
 
 impl MutationParity {
-    /// Compares, and prints what differs; true if nothing does.
+    /// Compares, and prints the differences. Returns true if there are none.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or the oracle not be asked.
+    /// Returns an error if a file cannot be read or written, or if the oracle fails.
     pub fn run(&self, out: &mut dyn Write) -> Result<bool> {
         let mut line = MutationLine::default();
         let mut left = self.show;
@@ -207,11 +207,11 @@ impl MutationParity {
         recorder.finish()
     }
 
-    /// An object and what is applied to it.
+    /// Generates an object and a configuration to apply.
     fn merge_case(&self, n: u64, documents: &mut Documents) -> Result<Value> {
         let mut random = Random::of(self.seed, "merge", n);
         let (gvk, crd, root) = if random.permille(500) {
-            // Of each definition several objects.
+            // Several objects per definition.
             let crd = definition(&mut Random::of(self.seed, "definition", n / 16));
             let root = crd.pointer("/spec/versions/0/schema/openAPIV3Schema");
             let root = root.cloned().unwrap_or_default();
@@ -382,7 +382,7 @@ fn set(value: &mut Value, key: &str, to: Value) {
     }
 }
 
-/// An object to be patched, with all sorts of values.
+/// Generates an object to patch, with values of all types.
 fn patched_object(random: &mut Random) -> Value {
     let mut object = json!({
         "apiVersion": "example.com/v1", "kind": "Box",
@@ -400,7 +400,7 @@ fn patched_object(random: &mut Random) -> Value {
     object
 }
 
-/// The documents of group versions.
+/// The OpenAPI documents by group version.
 struct Documents {
     openapi: PathBuf,
     schemas: BTreeMap<String, crate::cases::merges::Schemas>,
@@ -425,7 +425,7 @@ impl Documents {
         self.openapi.join(name)
     }
 
-    /// The schemas of the document of a kind; of a custom one those of the core document.
+    /// Returns the schemas in the document of a kind; for a custom kind those of the core document.
     fn schemas(&mut self, gvk: &[&str; 3]) -> Result<&crate::cases::merges::Schemas> {
         let [group, version, _] = gvk;
         let group = if *group == "example.com" { "" } else { group };
@@ -508,7 +508,7 @@ fn own_patch(case: &Value) -> Patched {
     }
 }
 
-/// An operation as it is written.
+/// Parses an operation.
 #[must_use]
 pub fn operation(written: &Value) -> Operation {
     let text = |key: &str| written.get(key).and_then(Value::as_str);
@@ -520,7 +520,7 @@ pub fn operation(written: &Value) -> Operation {
     }
 }
 
-/// Reports whether an error is one of those that upstream gives, or the same in another order.
+/// Returns true if an error equals one of upstream's errors, ignoring the order of its parts.
 fn is_one_of(error: &str, theirs: &[String]) -> bool {
     let sorted = |text: &str| {
         let mut parts: Vec<String> = text
@@ -529,7 +529,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
             .map(str::to_owned)
             .collect();
         if let Some(first) = parts.first_mut() {
-            // The paths of what is atomic follow a heading.
+            // The paths of atomic values follow a heading.
             let (heading, path) = first.split_once("structs: ").unwrap_or((first, ""));
             let (heading, path) = (heading.to_owned(), path.to_owned());
             *first = heading;
@@ -544,7 +544,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
         .any(|their| their == error || sorted(their) == ours)
 }
 
-/// Writes cases with upstream's answers to a file.
+/// Writes cases with upstream's results to a file.
 struct Recorder {
     path: Option<PathBuf>,
     left: usize,
@@ -561,7 +561,7 @@ impl Recorder {
     }
 
     fn add(&mut self, case: &Value, theirs: &Answer) -> Result<()> {
-        // What upstream answers by chance is no expectation, and large cases show no more than small ones.
+        // Nondeterministic results are not expectations, and large cases show no more than small ones.
         let size = case.to_string().len();
         if self.path.is_none() || self.left == 0 || theirs.errors.len() > 1 || size > 6_000 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Requests for custom resources through mutating policies, beside upstream's dispatcher: the object after them, or the
-//! refusal with its code and reason.
+//! Compares requests for custom resources through mutating policies with upstream's dispatcher: the resulting object,
+//! or the rejection with its code and reason.
 //!
 //! Source: the oracle's `mutate_admit.go`.
 
@@ -19,7 +19,7 @@ use vap_status_controller::schema::{Builtin, Crd, Gvr};
 
 use crate::random::Random;
 
-/// Expressions of objects to apply.
+/// Expressions of apply configurations.
 const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{size: 2}}",
     "Object{spec: Object.spec{size: has(object.spec.size) ? object.spec.size + 1 : 1}}",
@@ -67,7 +67,7 @@ const CONDITIONS: [&str; 6] = [
     "false",
 ];
 
-/// A request with policies.
+/// Generates a request with policies.
 #[must_use]
 pub fn case(seed: u64, n: u64) -> Value {
     let mut random = Random::of(seed, "mutating request", n);
@@ -153,10 +153,10 @@ fn policy(random: &mut Random, n: u64) -> Value {
     json!({"policy": {"metadata": {"name": format!("p{n}")}, "spec": spec}, "bindings": bindings})
 }
 
-/// The object after the policies as text, or the refusal.
+/// Returns the mutated object as JSON, or the rejection.
 ///
 /// # Errors
-/// When a case is not one of these.
+/// Returns an error if the case is malformed.
 pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     let part = |key: &str| case.get(key).cloned().unwrap_or_default();
     let crd = Crd::from_value(&part("crd"))?;
@@ -188,11 +188,11 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     })
 }
 
-/// The outcome of `request` about `object` in `namespace`, with policies in their order, each with its bindings, and
-/// the params of all.
+/// Returns the result of `request` for `object` in `namespace`, with policies in order, each with its bindings, and the
+/// params of all.
 ///
 /// # Errors
-/// When a policy or a binding cannot be read.
+/// Returns an error if a policy or a binding cannot be read.
 pub fn outcome(
     policies: &[(Value, Vec<Value>)],
     params: &std::result::Result<ParamList, String>,

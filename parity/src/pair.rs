@@ -1,5 +1,4 @@
-//! `parity bench-pair`: the oracle and our engine measured in turns, so that both meet the same
-//! machine.
+//! `parity bench-pair`: measures the oracle and our engine alternately, so that changes in machine load affect both.
 
 use std::env;
 use std::io::Write;
@@ -23,44 +22,44 @@ pub struct Pair {
     pub openapi: Option<PathBuf>,
     /// The directory of CustomResourceDefinitions.
     pub crds: Option<PathBuf>,
-    /// How long each run measures.
+    /// The duration of the measurement in each run.
     pub seconds: f64,
-    /// How long each run warms up.
+    /// The duration of the warm-up in each run.
     pub warmup: f64,
-    /// How often each of the two runs.
+    /// The number of runs of each program.
     pub rounds: usize,
     /// The policies.
     pub paths: Vec<PathBuf>,
 }
 
-/// The outcome: medians over the rounds.
+/// The result: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairLine {
-    /// The name of what was measured.
+    /// The name of the benchmark.
     pub bench: &'static str,
-    /// How often each of the two ran.
+    /// The number of runs of each program.
     pub rounds: usize,
-    /// How many policies both used.
+    /// The number of policies that both used.
     pub policies: usize,
-    /// Upstream's time for a policy.
+    /// Upstream's time per policy.
     pub oracle_ns_per_policy: f64,
-    /// Our time for a policy.
+    /// Our time per policy.
     pub ours_ns_per_policy: f64,
-    /// How many times ours fits into upstream's.
+    /// Upstream's time divided by ours.
     pub ratio: f64,
-    /// The least ratio of a round.
+    /// The minimum ratio of a round.
     pub least_ratio: f64,
-    /// Upstream's greatest resident memory.
+    /// Upstream's peak resident memory.
     pub oracle_max_rss_kib: u64,
-    /// Our greatest resident memory.
+    /// Our peak resident memory.
     pub ours_max_rss_kib: u64,
 }
 
-/// Runs both in turns, prints every run and, last, the outcome.
+/// Runs both alternately and prints every run and the final result.
 ///
 /// # Errors
 ///
-/// If one of the two cannot be run, or they did not use the same policies.
+/// Returns an error if one of the two cannot be run, or if they did not use the same policies.
 pub fn run(pair: &Pair, out: &mut dyn Write) -> Result<PairLine> {
     let own = env::current_exe().context("cannot find this program")?;
     let (mut oracle, mut ours) = (Vec::new(), Vec::new());
@@ -126,7 +125,7 @@ impl Pair {
     }
 }
 
-/// Adds the options that name the directories of schemas.
+/// Adds the options for the directories of schemas.
 pub(super) fn schema_arguments(command: &mut Command, openapi: Option<&Path>, crds: Option<&Path>) {
     for (name, directory) in [("--openapi", openapi), ("--crds", crds)] {
         if let Some(directory) = directory {
@@ -135,7 +134,7 @@ pub(super) fn schema_arguments(command: &mut Command, openapi: Option<&Path>, cr
     }
 }
 
-/// Runs a command to its end and gives what it printed.
+/// Runs a command and returns its output.
 pub(super) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().display().to_string();
     let output = command
@@ -148,7 +147,7 @@ pub(super) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The one in the middle, or the mean of the two there.
+/// Returns the median: the middle number, or the mean of the two middle ones.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -1,4 +1,4 @@
-//! Random numbers by a seed, the same ones in each run and on each machine.
+//! Seeded random numbers, the same in each run and on each machine.
 
 use std::hash::Hasher;
 use std::time::Duration;
@@ -10,14 +10,13 @@ use std::time::Duration;
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of this seed.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The generator of this seed for the `n`th event of the name `key`: what else happens, and when, has no
-    /// influence on it.
+    /// Creates a generator for the `n`th event named `key`, independent of other events and their order.
     #[must_use]
     pub fn of(seed: u64, key: &str, n: u64) -> Self {
         let mut hasher = Fnv(seed ^ 0xcbf2_9ce4_8422_2325);
@@ -26,7 +25,7 @@ impl Random {
         Self(hasher.finish())
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -35,30 +34,30 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; zero where `n` is.
+    /// Returns a number below `n`, or zero if `n` is zero.
     pub fn below(&mut self, n: u64) -> u64 {
         self.number().checked_rem(n).unwrap_or_default()
     }
 
-    /// True so many times in a thousand.
+    /// Returns true with a probability of `permille` in a thousand.
     pub fn permille(&mut self, permille: u64) -> bool {
         self.below(1000) < permille
     }
 
-    /// One of `choices`; `None` where there is none.
+    /// Returns one of `choices`, or `None` if there are none.
     pub fn choose<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
         let n = self.below(choices.len().try_into().unwrap_or_default());
         choices.get(usize::try_from(n).unwrap_or_default())
     }
 
-    /// A time from nothing to `most`.
+    /// Returns a duration from zero to `most`.
     pub fn duration(&mut self, most: Duration) -> Duration {
         let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(self.below(micros.saturating_add(1)))
     }
 }
 
-/// The hash FNV-1a: unlike that of the standard library the same in every version.
+/// The FNV-1a hash, which is stable across versions, unlike that of the standard library.
 struct Fnv(u64);
 
 impl Hasher for Fnv {
@@ -73,10 +72,10 @@ impl Hasher for Fnv {
     }
 }
 
-/// A number out of the environment, or `default` where the variable is not set.
+/// Parses a number from an environment variable. Returns `default` if it is not set.
 ///
 /// # Errors
-/// When the variable is not a number.
+/// Returns an error if the variable is not a number.
 pub fn from_environment(variable: &str, default: u64) -> anyhow::Result<u64> {
     match std::env::var(variable) {
         Ok(text) => text

@@ -1,5 +1,5 @@
-//! `parity rules`: whether validation rules of CustomResourceDefinitions are judged at creation, and held against
-//! objects, as upstream does: errors to the byte, and costs.
+//! `parity rules`: compares the validation of CustomResourceDefinitions' rules on creation, and of objects by these
+//! rules, with upstream: errors byte for byte, and costs.
 //!
 //! Source: the oracle's `crd.go`.
 
@@ -26,66 +26,66 @@ use crate::write_line;
 pub struct RuleParity {
     /// The oracle.
     pub oracle: PathBuf,
-    /// The seed of what is made.
+    /// The seed of the generated inputs.
     pub seed: u64,
-    /// How many definitions are made beside those of files.
+    /// The number of generated definitions, in addition to those in files.
     pub made: u64,
-    /// How many changed copies of all definitions.
+    /// The number of mutated copies of all definitions.
     pub mutants: u64,
-    /// How many objects.
+    /// The number of objects.
     pub objects: u64,
-    /// How often each object is validated to measure the time; not at all for none.
+    /// The number of validations per object, to measure the time; 0 to skip the measurement.
     pub repeat: u32,
-    /// How many times faster than upstream objects must be held against rules.
+    /// The minimum ratio of upstream's time to ours for the validation of objects.
     pub at_least: Option<f64>,
-    /// A file of validations that upstream's own tests ask for, with upstream's answers.
+    /// A file of validations recorded from upstream's own tests, with upstream's results.
     pub recorded: Option<PathBuf>,
-    /// How many differences to show.
+    /// The number of differences to show.
     pub show: usize,
     /// Files of CustomResourceDefinitions, or directories of them.
     pub paths: Vec<PathBuf>,
 }
 
-/// The outcome.
+/// The result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RuleLine {
-    /// How many definitions were judged.
+    /// The number of validated definitions.
     pub definitions: usize,
-    /// How many expressions upstream compiles in them, whose estimated costs are compared.
+    /// The number of expressions that upstream compiles in them, whose estimated costs are compared.
     pub expressions: usize,
-    /// How many definitions upstream refuses for their rules.
+    /// The number of definitions that upstream rejects because of their rules.
     pub refused: usize,
-    /// How many errors about rules they have.
+    /// The number of errors about rules in them.
     pub errors: usize,
-    /// How many definitions are left out since defaults do not fit their schemas, which upstream looks at first.
+    /// The number of excluded definitions, whose defaults do not match their schemas; upstream checks defaults first.
     pub unfit_defaults: usize,
-    /// How many definitions are judged the same, with errors and costs.
+    /// The number of definitions with the same result, errors and costs.
     pub same_definitions: usize,
-    /// How many objects were held against rules.
+    /// The number of objects that were validated by rules.
     pub objects: usize,
-    /// How many of these are updates.
+    /// The number of updates among them.
     pub updates: usize,
-    /// How many objects upstream gives different answers for, by the order of Go's maps; each of them counts.
+    /// The number of objects for which upstream's results vary with Go's map order; any of these results is accepted.
     pub varying_objects: usize,
-    /// How many objects have an error.
+    /// The number of objects with an error.
     pub refused_objects: usize,
-    /// How many errors and warnings they have.
+    /// The number of their errors and warnings.
     pub object_errors: usize,
-    /// How many objects have the same errors, warnings and costs.
+    /// The number of objects with the same errors, warnings and costs.
     pub same_objects: usize,
-    /// How many validations of upstream's own tests were held against its answers.
+    /// The number of validations recorded from upstream's own tests.
     pub recorded: usize,
-    /// How many of these have the same errors and cost.
+    /// The number of these with the same errors and cost.
     pub same_recorded: usize,
-    /// The time that upstream takes for an object, in nanoseconds.
+    /// Upstream's time per object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub their_nanos: Option<f64>,
-    /// The time that ours takes.
+    /// Our time per object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub our_nanos: Option<f64>,
 }
 
-/// A validation that upstream's tests ask for.
+/// A validation in upstream's tests.
 ///
 /// Source: `parity/oracle/record`.
 #[derive(Clone, Debug, Deserialize)]
@@ -132,10 +132,10 @@ struct ObjectAnswer {
 }
 
 impl RuleParity {
-    /// Compares, and prints what differs; true if nothing does.
+    /// Compares, and prints the differences. Returns true if there are none.
     ///
     /// # Errors
-    /// When a file cannot be read, or the oracle not be asked.
+    /// Returns an error if a file cannot be read or the oracle fails.
     pub fn run(&self, out: &mut dyn Write) -> Result<bool> {
         let mut definitions: Vec<Value> = load_documents(&self.paths)?
             .into_iter()
@@ -188,7 +188,7 @@ impl RuleParity {
             );
         }
         for (definition, theirs) in definitions.iter().zip(answers) {
-            // What is no definition at all is refused before its rules are looked at.
+            // Malformed definitions are rejected before their rules are validated.
             if theirs.error.is_some() {
                 continue;
             }
@@ -205,9 +205,9 @@ impl RuleParity {
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
             let (mut ours, is_partial) = own_definition(definition);
-            // Of expressions that cost the same, which are named is left to chance.
+            // Among expressions of the same cost, upstream picks the reported ones at random.
             name_by_cost(&mut ours.errors, &theirs.costs);
-            // The oracle estimates what the API server does not come to.
+            // The oracle also estimates expressions that the API server does not reach.
             let mut theirs = theirs;
             let costs = theirs.costs.clone();
             name_by_cost(&mut theirs.errors, &costs);
@@ -314,7 +314,7 @@ impl RuleParity {
         Ok(())
     }
 
-    /// The schemas with rules, each with objects.
+    /// Returns the schemas with rules, each with objects.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions = definitions
             .iter()
@@ -349,7 +349,7 @@ impl RuleParity {
     }
 }
 
-/// An error of an object that stands at `path`.
+/// Formats an error of an object at `path`.
 fn below(path: &str, error: &FieldError) -> String {
     let field = match error.field.as_str() {
         "<nil>" => path.to_owned(),
@@ -360,7 +360,7 @@ fn below(path: &str, error: &FieldError) -> String {
     format!("{field}: {}", error.body())
 }
 
-/// Names the expressions that cost most by what they cost.
+/// Replaces the most expensive expressions in errors by their costs.
 fn name_by_cost(errors: &mut [String], costs: &BTreeMap<String, u64>) {
     for error in errors.iter_mut() {
         if let Some((field, rest)) = error.split_once(": Forbidden: contributed") {
@@ -403,7 +403,7 @@ fn costs(theirs: &Value, ours: &Value) -> Value {
         .collect()
 }
 
-/// The answer, and whether there are rules that were not compiled.
+/// Validates a definition. Also returns true if some rules were not compiled.
 fn own_definition(definition: &Value) -> (DefinitionAnswer, bool) {
     match guard(|| validate_rules(definition)) {
         Ok(verdict) => {
@@ -463,8 +463,7 @@ fn measured(validator: &Validator, cases: &[Value], repeat: u32) -> Duration {
     begin.elapsed()
 }
 
-/// The oracle's answers, a line for each of `inputs`.
-/// What the oracle answers to each line.
+/// Runs the oracle and returns its results, one per line of `inputs`.
 pub(super) fn ask<T: for<'de> Deserialize<'de>>(
     oracle: &Path,
     args: &[&str],

@@ -1,4 +1,4 @@
-//! The schemas and served resources of a cluster, out of files.
+//! The schemas and served resources of a cluster, read from files.
 //!
 //! Source: the oracle's `schemas.go`.
 
@@ -13,22 +13,21 @@ use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
 
 use crate::documents;
 
-/// The knowledge of the types of a cluster.
+/// The schemas and resources of a cluster.
 #[derive(Debug)]
 pub struct Schemas {
-    /// The types.
+    /// The schemas.
     pub types: SchemaSet,
     /// The resources.
     pub mapper: RestMapper,
 }
 
 impl Schemas {
-    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions. Either
-    /// directory may be left out.
+    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions. Both directories are optional.
     ///
     /// # Errors
     ///
-    /// If a directory or file cannot be read, or a CustomResourceDefinition lacks its names.
+    /// Returns an error if a directory or file cannot be read, or if a CustomResourceDefinition lacks its names.
     pub fn load(openapi: Option<&Path>, crds: Option<&Path>) -> Result<Self> {
         let mut offline = Offline::default();
         if let Some(directory) = openapi {
@@ -48,7 +47,7 @@ impl Schemas {
     }
 }
 
-/// The OpenAPI documents of a directory, in the order of their names.
+/// Returns the paths of the OpenAPI documents in a directory, sorted by name.
 fn document_paths(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .with_context(|| directory.display().to_string())?

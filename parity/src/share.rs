@@ -1,8 +1,8 @@
-//! `parity share`: on how many policies or cases our engine answers what upstream answers.
+//! `parity share`: the share of policies or cases for which our engine's output equals upstream's.
 //!
-//! Of a text with a syntax error only the place in front of it and that it is one are compared:
-//! what a generated parser expected is an artefact of it. Whether the first one stands at the same
-//! line and column is a facet of its own, which is shown and not counted.
+//! For an expression with a syntax error, only the text before the error and the fact that it is a syntax error are
+//! compared: the tokens that a generated parser expected are an artifact. The line and column of the first error are a
+//! separate facet, which is printed but not counted.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,18 +31,18 @@ pub struct Share {
     pub openapi: Option<PathBuf>,
     /// The directory of CustomResourceDefinitions.
     pub crds: Option<PathBuf>,
-    /// How many differences are printed.
+    /// The number of differences to print.
     pub show: usize,
     /// The policies.
     pub paths: Vec<PathBuf>,
 }
 
-/// How many of how many are the same.
+/// The number of equal items among all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many are the same.
+    /// The number of equal items.
     pub same: usize,
-    /// How many were compared.
+    /// The number of compared items.
     pub of: usize,
 }
 
@@ -52,7 +52,7 @@ impl Count {
         self.same += usize::from(same);
     }
 
-    /// The share in percent; 0 where nothing was compared.
+    /// Returns the share in percent; 0 if there are no items.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
     pub fn percent(self) -> f64 {
@@ -64,31 +64,31 @@ impl Count {
     }
 }
 
-/// The outcome of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Policies with the same verdict: the same fields are warned about, or do not compile.
+    /// Policies with the same result: warnings for the same fields, or the same fields fail to compile.
     pub verdict: Count,
-    /// Of these those where one of the two finds anything at all.
+    /// The subset of these for which at least one engine reports a finding.
     pub verdict_with_findings: Count,
-    /// Policies where everything is the same.
+    /// Policies with identical output.
     pub identical: Count,
-    /// Each facet by its name.
+    /// The facets by name.
     pub facets: BTreeMap<&'static str, Count>,
-    /// Policies that upstream panicked on, which are left out.
+    /// Excluded policies, on which upstream panicked.
     pub upstream_panics: usize,
-    /// Policies that our engine panicked on.
+    /// Policies on which our engine panicked.
     pub own_panics: usize,
 }
 
-/// Facets that do not count against a policy.
+/// Facets that are not counted for a policy.
 const UNCOUNTED: [&str; 1] = ["syntax at"];
 
-/// Runs both over the same policies, prints the first differences and the shares.
+/// Runs both on the same policies, and prints the first differences and the shares.
 ///
 /// # Errors
 ///
-/// If the oracle cannot be run, files cannot be read, or the two do not see the same policies.
+/// Returns an error if the oracle cannot be run, files cannot be read, or the two do not see the same policies.
 pub fn run(share: &Share, out: &mut dyn Write) -> Result<Shares> {
     let theirs = share.oracle_lines()?;
     let ours = share.own_lines()?;
@@ -150,12 +150,12 @@ impl Share {
     }
 }
 
-/// The answers in `text`, one a line.
+/// Parses the output in `text`, one JSON value per line.
 fn answers(text: &[u8]) -> Result<Vec<Value>> {
     text.split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| {
-            // Values nest deeper than is allowed by default, and no answer is from a stranger.
+            // Values nest deeper than the default limit, and they are trusted.
             let mut deserializer = serde_json::Deserializer::from_slice(line);
             deserializer.disable_recursion_limit();
             Ok(Value::deserialize(&mut deserializer)?)
@@ -163,10 +163,10 @@ fn answers(text: &[u8]) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// A facet of an answer: its name, the field it is of, and what the answer is.
+/// A facet of the output: its name, the field, and the value.
 type Facet = (&'static str, String, Value);
 
-/// Compares answer by answer; also gives the differences as text.
+/// Compares the output line by line. Also returns the differences as text.
 #[must_use]
 pub fn compare(what: What, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
     let facets = match what {
@@ -245,7 +245,7 @@ fn difference(
     format!("   {name} {field}\n     upstream {theirs}\n     ours     {ours}{panic}")
 }
 
-/// Reports whether an answer finds fault with anything.
+/// Returns true if the output contains a finding.
 fn has_findings(line: &Value) -> bool {
     let warned = line
         .get("warnings")
@@ -254,8 +254,8 @@ fn has_findings(line: &Value) -> bool {
     warned || line.get("ok") == Some(&Value::Bool(false)) || line.get("error").is_some()
 }
 
-/// Leaves of each text with a syntax error what is before it, and that it is one. Texts within texts, as
-/// audit annotations have them, are cut too.
+/// Truncates each text at its first syntax error, keeping a marker. Also truncates texts within texts, as in audit
+/// annotations.
 pub(super) fn cut_syntax_errors(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -264,7 +264,7 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
             let is_syntax_error = |at: usize| {
                 let rest = text.get(at..).unwrap_or_default();
                 let place = rest.split_once(": Syntax error: ");
-                // Between the start and the words there is a line and a column, and nothing else.
+                // Only a line and a column may be between the start and the message.
                 place.is_some_and(|(place, _)| place.len() < 60)
             };
             let first = at.map(|(at, _)| at).filter(|at| is_syntax_error(*at)).min();
@@ -279,7 +279,7 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
     }
 }
 
-/// The verdict is whether the request is allowed, and else with which code and reason it is denied.
+/// Returns the facets of an admission. Its result is the decision, and for a denial the code and reason.
 fn admit_facets(line: &Value) -> Vec<Facet> {
     let verdict = |field| line.pointer(field).cloned().unwrap_or_default();
     let verdict = ["/allowed", "/status/code", "/status/reason"].map(verdict);
@@ -309,7 +309,7 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
         .collect()
 }
 
-/// The verdict is whether there is a value, or an error, and of which sort.
+/// Returns the facets of an evaluation. Its result is a value, or the kind of error.
 fn eval_facets(line: &Value) -> Vec<Facet> {
     let sorts = ["value", "runtimeError", "checkError", "error", "panic"];
     let verdict = sorts.iter().find(|sort| line.get(**sort).is_some());
@@ -387,7 +387,7 @@ fn compile_facets(line: &Value) -> Vec<Facet> {
     facets
 }
 
-/// The text of a finding, and where its first syntax error is.
+/// Returns the facets of a finding: its text, and the location of its first syntax error.
 fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     if text.is_empty() {
         return Vec::new();
@@ -405,7 +405,7 @@ fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     }
 }
 
-/// The text before the first syntax error, and the line and column of the error.
+/// Splits a text at its first syntax error. Returns the text before the error, and the line and column of the error.
 fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
     const START: &str = "ERROR: <input>:";
     text.match_indices(START).find_map(|(at, _)| {

@@ -1,4 +1,4 @@
-//! `parity typecheck`: what the type checker answers.
+//! `parity typecheck`: results of the type checker.
 //!
 //! Source: the oracle's `typecheck.go`.
 
@@ -21,18 +21,18 @@ use crate::schemas::Schemas;
 pub struct TypecheckLine {
     /// The file.
     pub file: String,
-    /// The place of the document in its file.
+    /// The index of the document in its file.
     pub index: usize,
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The kinds that were checked as those of resources only.
+    /// The checked kinds of resources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<TypeRef>,
-    /// The kinds that were checked, and are those of subresources too; upstream has none.
+    /// The checked kinds that are also kinds of subresources; always empty for upstream.
     #[serde(rename = "subresourceTypes", skip_serializing_if = "Vec::is_empty")]
     pub subresource_types: Vec<TypeRef>,
-    /// The kinds that were checked, and are matched by wildcards only; upstream has none.
+    /// The checked kinds that are matched only by wildcards; always empty for upstream.
     #[serde(rename = "wildcardTypes", skip_serializing_if = "Vec::is_empty")]
     pub wildcard_types: Vec<TypeRef>,
     /// The kind of the params.
@@ -40,10 +40,10 @@ pub struct TypecheckLine {
     pub params: Option<ParamsRef>,
     /// The warnings.
     pub warnings: Vec<WarningLine>,
-    /// Why there is no answer.
+    /// The error, if the policy could not be checked at all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// The panic that the check ended in.
+    /// The panic, if the check panicked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<Panic>,
 }
@@ -66,7 +66,7 @@ impl From<&Gvk> for TypeRef {
     }
 }
 
-/// The kind of the params, and whether it has a schema.
+/// The kind of the params, and true if it has a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParamsRef {
     #[serde(flatten)]
@@ -74,7 +74,7 @@ pub struct ParamsRef {
     typed: bool,
 }
 
-/// A warning, also as the oracle normalises it.
+/// A warning, with its normalized form as in the oracle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningLine {
@@ -94,7 +94,7 @@ pub fn check(policy: &ValidatingAdmissionPolicy, schemas: &Schemas, profile: Pro
     )
 }
 
-/// The line of a policy.
+/// Checks a policy document.
 #[must_use]
 pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLine {
     let mut line = TypecheckLine {
@@ -145,12 +145,12 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
     line
 }
 
-/// A finding of upstream's that the truthful profile does not give.
+/// A finding of upstream that the truthful profile omits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DifferenceLine {
     /// The file.
     pub file: String,
-    /// The place of the document in its file.
+    /// The index of the document in its file.
     pub index: usize,
     /// The field of the policy.
     #[serde(rename = "fieldRef")]
@@ -159,11 +159,11 @@ pub struct DifferenceLine {
     pub kind: String,
     /// Upstream's message.
     pub message: String,
-    /// The rule that says why it is no trouble.
+    /// The rule that explains why it is not a problem.
     pub rule: Option<&'static str>,
 }
 
-/// The findings of upstream's type checker that the truthful profile does not give.
+/// Returns the findings of upstream's type checker that the truthful profile omits.
 #[must_use]
 pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
     let Ok(policy) = &doc.policy else {
@@ -183,8 +183,8 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
         .collect()
 }
 
-/// Replaces the digits behind a kind by `#`, as the oracle does. The names of our types have no
-/// digits, but the source that a warning shows may have such a word, and the oracle replaces it too.
+/// Replaces the digits after a kind by `#`, as the oracle does. Names of our types have no digits, but the source in a
+/// warning may contain such a word, and the oracle replaces that too.
 fn normalize(warning: &str, kinds: &[&str]) -> String {
     kinds
         .iter()

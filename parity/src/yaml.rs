@@ -1,4 +1,4 @@
-//! `parity yaml`: whether texts are read as kubectl reads them, or refused where it refuses them.
+//! `parity yaml`: compares parsing of YAML texts with kubectl: values, and rejected documents.
 //!
 //! Source: the oracle's `yaml.go`.
 
@@ -16,10 +16,10 @@ use vap_status_controller::cli::input::{self, Problem};
 use crate::cases::yaml::Source;
 use crate::write_line;
 
-/// How many texts the oracle is given at once.
+/// The number of texts per run of the oracle.
 const BATCH: u64 = 10_000;
 
-/// How often a text is read to see whether the answer is always the same.
+/// The number of attempts to detect nondeterministic results.
 const TRIES: usize = 24;
 
 /// A comparison.
@@ -29,30 +29,30 @@ pub struct YamlParity {
     pub oracle: PathBuf,
     /// The seed of the texts.
     pub seed: u64,
-    /// How many texts.
+    /// The number of texts.
     pub cases: u64,
-    /// How many differences to show.
+    /// The number of differences to show.
     pub show: usize,
-    /// Files, or directories of them, that texts are made of.
+    /// Files, or directories of files, from which texts are generated.
     pub paths: Vec<PathBuf>,
 }
 
-/// The outcome.
+/// The result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct YamlLine {
-    /// How many texts were read.
+    /// The number of texts.
     pub texts: u64,
-    /// How many documents kubectl reads in them.
+    /// The number of documents that kubectl reads.
     pub read: u64,
-    /// How many documents it refuses.
+    /// The number of documents that kubectl rejects.
     pub refused: u64,
-    /// How many texts are read differently, by the reason; the reasons are those of ADR 17.
+    /// The number of texts with a known difference, by the reason in ADR 17.
     pub named: BTreeMap<&'static str, u64>,
-    /// How many texts are read differently without a reason.
+    /// The number of texts with an unexplained difference.
     pub different: u64,
 }
 
-/// The oracle's answer for a text.
+/// The oracle's result for a text.
 #[derive(Clone, Debug, Deserialize)]
 struct Answer {
     documents: Vec<Theirs>,
@@ -72,16 +72,16 @@ struct Theirs {
     panic: Option<Value>,
 }
 
-/// Tells null from nothing.
+/// Distinguishes null from an absent value.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Compares, prints differences and, last, the outcome.
+/// Compares, and prints the differences and the final result.
 ///
 /// # Errors
 ///
-/// If the oracle cannot be run, or files cannot be read.
+/// Returns an error if the oracle cannot be run or files cannot be read.
 pub fn run(parity: &YamlParity, out: &mut dyn Write) -> Result<YamlLine> {
     let mut files = Vec::new();
     for path in &parity.paths {
@@ -145,7 +145,7 @@ fn read_files(path: &Path, into: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The oracle's answers for texts.
+/// Runs the oracle on texts.
 fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
     let mut child = Command::new(oracle)
         .args(["yaml", "-"])
@@ -191,7 +191,7 @@ fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
     Ok(answers)
 }
 
-/// Reports whether both read the same values and refuse the same documents.
+/// Returns true if both read the same values and reject the same documents.
 fn is_same(theirs: &Answer, ours: &[Result<Value, Problem>]) -> bool {
     let n_read = theirs.documents.len();
     let is_as_long = if theirs.stopped {
@@ -213,8 +213,7 @@ fn is_same(theirs: &Answer, ours: &[Result<Value, Problem>]) -> bool {
         })
 }
 
-/// Reports whether two values are the same, numbers as the API server reads them: integers of 64 bits, and
-/// floats.
+/// Returns true if two values are equal, with numbers as the API server decodes them: 64-bit integers and floats.
 fn is_equal(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Number(theirs), Value::Number(ours)) => is_equal_number(theirs, ours),
@@ -235,7 +234,7 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
     match (sent_integer(theirs), ours.as_i64()) {
         (Some(theirs), Some(ours)) => theirs == ours,
         (None, None) => match (theirs.as_f64(), ours.as_f64()) {
-            // The last digit is lost where these are read here.
+            // Parsing a number here may change its last digit.
             (Some(theirs), Some(ours)) => (theirs - ours).abs() <= theirs.abs() * 1e-15,
             _ => false,
         },
@@ -243,7 +242,7 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
     }
 }
 
-/// The integer that the API server reads in a number of the oracle's answer. Go writes the float `-0.0` as
+/// Returns the integer that the API server reads from a number in the oracle's output. Go writes the float `-0.0` as
 /// `-0`, which is the integer 0 to the API server and a float to `serde_json`.
 ///
 /// Source: `sigs.k8s.io/json` (`convertNumber`).
@@ -253,7 +252,7 @@ fn sent_integer(number: &Number) -> Option<i64> {
         .or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
 }
 
-/// Why a text is read differently on purpose; the reasons are those of ADR 17.
+/// Returns the reason for an intended difference, as in ADR 17.
 fn reason(
     oracle: &Path,
     text: &str,

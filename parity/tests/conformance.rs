@@ -1,4 +1,4 @@
-//! The conformance tests of the language's specification: `parity::conformance` says what is run.
+//! Runs the conformance tests of the CEL specification. `parity::conformance` describes the set of tests.
 
 #![allow(
     clippy::panic,
@@ -15,13 +15,13 @@ use parity::conformance::run::run;
 use parity::conformance::skip::SkipList;
 use parity::conformance::suite::Suite;
 
-/// How many tests there are; a version with others is looked at before this is raised.
+/// The number of tests. Review the new tests of a version before raising it.
 const N_TESTS: usize = 2344;
 
-/// How many tests may be skipped. Lower it when the list has shrunk.
+/// The maximum number of skipped tests. Lower it when the list shrinks.
 const MOST_SKIPPED: usize = 268;
 
-/// Outcomes of the tests of a file.
+/// Results of the tests of a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     tests: usize,

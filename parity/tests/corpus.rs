@@ -1,5 +1,5 @@
-//! Tests on the corpus of real policies in addition to parity: `./dev corpus`, with `VAP_CORPUS_DIR` set. `cargo test`
-//! does not run them by itself; they fail without a corpus.
+//! Tests on the corpus of real policies, in addition to parity: `./dev corpus`, with `VAP_CORPUS_DIR` set. Plain `cargo
+//! test` excludes them; they fail without a corpus.
 
 #![allow(
     clippy::indexing_slicing,
@@ -27,7 +27,7 @@ fn warnings_are_those_of_the_type_checker() {
     checks::warnings_match_the_type_checker(&[policies], &[crds], 401);
 }
 
-/// Every file that the API server takes is read: of the corpus none is refused by kubectl.
+/// kubectl accepts every file of the corpus.
 #[test]
 fn every_file_is_read() {
     let corpus = corpus::directory().unwrap();
@@ -59,7 +59,7 @@ fn init_finds_requests() {
     let mut all = Vec::new();
     for policy in &report.policies {
         for (n, found) in policy.validations.iter().enumerate() {
-            // A constant has no request for which it is otherwise.
+            // A constant expression has the same result for every request.
             if found.dependence != Dependence::Request {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Our table of defaults beside upstream's own functions, on random objects of all kinds that it covers.
+//! Compares our table of defaults with upstream's own functions, on random objects of all covered kinds.
 
 #![allow(
     clippy::print_stdout,
@@ -8,10 +8,10 @@
 
 use parity::defaults::{Upstream, compare};
 
-/// How many objects of each kind are tried, unless `VAP_DEFAULTS` says otherwise.
+/// The number of objects per kind, unless `VAP_DEFAULTS` overrides it.
 const COUNT: usize = 60;
 
-/// How many of the objects may be of unknown fields, in percent.
+/// The maximum share of objects with unknown fields, in percent.
 const MOST_UNKNOWN: usize = 8;
 
 fn number(variable: &str) -> Option<u64> {

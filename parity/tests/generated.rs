@@ -1,4 +1,4 @@
-//! `kubectl vap check` beside the type checker, on policies and CustomResourceDefinitions made from a seed.
+//! Compares `kubectl vap check` with the type checker, on policies and CustomResourceDefinitions generated from a seed.
 
 #![allow(
     clippy::panic,

@@ -170,7 +170,7 @@ fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// The mean of the runs, with the report of the last and the largest peak.
+/// Returns the mean of the runs, with the report of the last and the largest peak.
 fn mean(runs: Vec<Run>) -> Result<Run> {
     #[expect(clippy::cast_precision_loss, reason = "a handful")]
     let n = runs.len() as f64;
@@ -310,7 +310,7 @@ fn policies() -> String {
     POLICIES.iter().map(policy).collect()
 }
 
-/// A Deployment as it is stored, one of fifty with a fault.
+/// Returns a Deployment as it is stored, one of fifty with a fault.
 fn object(n: usize, random: &mut Random) -> Value {
     let registry = if random.permille(20) {
         "docker.io"

@@ -201,7 +201,7 @@ async fn wildcards(
     controller.finish().await
 }
 
-/// A policy on everything, with twenty-seven expressions.
+/// Returns a policy on everything, with twenty-seven expressions.
 fn wildcard(n: usize) -> Result<ValidatingAdmissionPolicy> {
     let validations: Vec<_> = (0..12)
         .map(|k| {

@@ -62,7 +62,7 @@ impl Binaries {
         Ok(Self { directory })
     }
 
-    /// The directory that holds the binaries.
+    /// Returns the directory that holds the binaries.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -80,7 +80,7 @@ impl Binaries {
         self.directory.join("kubectl")
     }
 
-    /// The controller manager, which `setup-envtest` does not bring.
+    /// Returns the controller manager, which `setup-envtest` does not bring.
     pub(crate) fn kcm(&self) -> Result<PathBuf> {
         let path = self.directory.join("kube-controller-manager");
         ensure!(
@@ -92,7 +92,7 @@ impl Binaries {
     }
 }
 
-/// The value of an environment variable; an empty one counts as unset.
+/// Returns the value of an environment variable; an empty one counts as unset.
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
@@ -124,7 +124,7 @@ fn etcd_version() -> Result<&'static str> {
     required_version(ETCD_GO_MOD, "go.etcd.io/etcd/server/v3")
 }
 
-/// The version at which a `go.mod` requires a module.
+/// Returns the version at which a `go.mod` requires a module.
 fn required_version<'a>(go_mod: &'a str, module: &str) -> Result<&'a str> {
     go_mod
         .lines()
@@ -202,7 +202,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     fs::rename(&partial, directory).with_context(|| directory.display().to_string())
 }
 
-/// `directory` with a dot and `suffix` after its whole name, whose dots are part of a version.
+/// Returns `directory` with a dot and `suffix` after its whole name, whose dots are part of a version.
 fn beside(directory: &Path, suffix: &str) -> PathBuf {
     let mut path = directory.as_os_str().to_owned();
     path.push(".");

@@ -26,7 +26,7 @@ pub struct User {
 }
 
 impl User {
-    /// A user of this name; the API server adds the group `system:authenticated`.
+    /// Returns a user of this name; the API server adds the group `system:authenticated`.
     #[must_use]
     pub fn new(name: &str, groups: &[&str]) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl User {
         }
     }
 
-    /// A user with the name and the groups that a pod of this service account would have.
+    /// Returns a user with the name and the groups that a pod of this service account would have.
     ///
     /// Source: Kubernetes documentation, "Authenticating", section "Service account tokens".
     #[must_use]
@@ -49,7 +49,7 @@ impl User {
         )
     }
 
-    /// The name by which role bindings and the kubeconfig methods know the user.
+    /// Returns the name by which role bindings and the kubeconfig methods know the user.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -104,7 +104,7 @@ impl Credentials {
         self.directory.join("tokens.csv")
     }
 
-    /// The kubeconfig file of a user who was named when the control plane was started.
+    /// Returns the kubeconfig file of a user who was named when the control plane was started.
     pub(crate) fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
         // A user's name may hold what a file name may not, hence the number.
         let number = self
@@ -177,7 +177,7 @@ impl Credentials {
         write(&self.service_account_public_key(), &key.public_key_pem())
     }
 
-    /// The token file is CSV: token, name, uid, groups.
+    /// Returns the token file is CSV: token, name, uid, groups.
     fn write_tokens(&mut self, users: &[User]) -> Result<()> {
         let mut lines = Vec::new();
         for user in [&User::admin()].into_iter().chain(users) {

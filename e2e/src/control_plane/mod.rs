@@ -91,7 +91,7 @@ impl Builder {
     /// Where the binaries have to be built first it takes about ten minutes more, once a machine.
     ///
     /// # Errors
-    /// When there are no binaries and no Go to build them, or when a server does not start; the
+    /// Returns an error if there are no binaries and no Go to build them, or when a server does not start; the
     /// message then holds the end of its log.
     pub async fn start(self) -> Result<ControlPlane> {
         let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
@@ -148,20 +148,20 @@ impl ControlPlane {
         Self::builder().start().await
     }
 
-    /// A client of the administrator.
+    /// Returns a client of the administrator.
     ///
     /// Each call makes a new one, since a client belongs to the runtime that first used it.
     ///
     /// # Errors
-    /// When the kubeconfig cannot be read.
+    /// Returns an error if the kubeconfig cannot be read.
     pub async fn client(&self) -> Result<Client> {
         self.client_for(User::admin().name()).await
     }
 
-    /// A client of a user who was named to the [`Builder`].
+    /// Returns a client of a user who was named to the [`Builder`].
     ///
     /// # Errors
-    /// When there is no such user.
+    /// Returns an error if there is no such user.
     pub async fn client_for(&self, user: &str) -> Result<Client> {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig_for(user)?)?;
         let options = KubeConfigOptions::default();
@@ -171,7 +171,7 @@ impl ControlPlane {
         Ok(Client::try_from(config)?)
     }
 
-    /// The kubeconfig file of the administrator, for kubectl and for the controller.
+    /// Returns the kubeconfig file of the administrator, for kubectl and for the controller.
     ///
     /// # Errors
     /// None in practice: the administrator is always known.
@@ -179,15 +179,15 @@ impl ControlPlane {
         self.kubeconfig_for(User::admin().name())
     }
 
-    /// The kubeconfig file of a user who was named to the [`Builder`].
+    /// Returns the kubeconfig file of a user who was named to the [`Builder`].
     ///
     /// # Errors
-    /// When there is no such user.
+    /// Returns an error if there is no such user.
     pub fn kubeconfig_for(&self, user: &str) -> Result<PathBuf> {
         self.credentials.kubeconfig(user)
     }
 
-    /// The real kubectl as the administrator; `tokio::process::Command::from` takes it too.
+    /// Returns the real kubectl as the administrator; `tokio::process::Command::from` takes it too.
     ///
     /// # Errors
     /// None in practice: the administrator is always known.
@@ -205,36 +205,36 @@ impl ControlPlane {
     /// latest, and whose output goes to `<name>.log` in [`ControlPlane::directory`].
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// Returns an error if the program cannot be started.
     pub fn spawn(&self, name: &str, command: Command) -> Result<Process> {
         Process::spawn(&self.sandbox, name, command)
     }
 
-    /// The address of the API server.
+    /// Returns the address of the API server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// The private directory that holds data, credentials and logs, gone with the control plane.
+    /// Returns the private directory that holds data, credentials and logs, gone with the control plane.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.sandbox.directory()
     }
 
-    /// The etcd process.
+    /// Returns the etcd process.
     #[must_use]
     pub fn etcd(&self) -> &Process {
         &self.etcd
     }
 
-    /// The API server process, `None` after [`ControlPlane::kill_api_server`].
+    /// Returns the API server process, `None` after [`ControlPlane::kill_api_server`].
     #[must_use]
     pub fn api_server(&self) -> Option<&Process> {
         self.api_server.as_ref()
     }
 
-    /// The kube-controller-manager process, `None` unless it was started.
+    /// Returns the kube-controller-manager process, `None` unless it was started.
     #[must_use]
     pub fn kcm(&self) -> Option<&Process> {
         self.kcm.as_ref()
@@ -249,7 +249,7 @@ impl ControlPlane {
     /// with the same data, certificates and tokens.
     ///
     /// # Errors
-    /// When it still runs, or does not start.
+    /// Returns an error if it still runs, or does not start.
     pub async fn start_api_server_again(&mut self) -> Result<()> {
         ensure!(self.api_server.is_none(), "the API server still runs");
         self.start_api_server().await
@@ -259,7 +259,7 @@ impl ControlPlane {
     /// filled.
     ///
     /// # Errors
-    /// When it runs already, is missing from the assets, or does not start.
+    /// Returns an error if it runs already, is missing from the assets, or does not start.
     pub async fn start_kcm(&mut self, controllers: &[&str]) -> Result<()> {
         ensure!(self.kcm.is_none(), "kube-controller-manager runs already");
         let mut kcm = servers::start_kcm(self, controllers)?;

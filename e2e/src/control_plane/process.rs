@@ -51,13 +51,13 @@ impl Process {
         })
     }
 
-    /// The process id, for instance to measure memory.
+    /// Returns the process id, for instance to measure memory.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The file that holds what the process printed.
+    /// Returns the file that holds what the process printed.
     #[must_use]
     pub fn log_path(&self) -> &Path {
         &self.log
@@ -66,7 +66,7 @@ impl Process {
     /// Returns the output of the process so far.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn log(&self) -> Result<String> {
         self.log_from(self.log_start)
     }
@@ -74,7 +74,7 @@ impl Process {
     /// How the process ended, or `None` while it runs.
     ///
     /// # Errors
-    /// When the operating system cannot say.
+    /// Returns an error if the operating system cannot say.
     pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
@@ -91,7 +91,7 @@ impl Process {
     /// Blocks its thread for at most `patience`.
     ///
     /// # Errors
-    /// When the process still runs after `patience`.
+    /// Returns an error if the process still runs after `patience`.
     pub fn terminate(&mut self, patience: Duration) -> Result<ExitStatus> {
         let sent = Command::new("sh")
             .args(["-c", "kill -s TERM \"$1\"", "kill", &self.pid().to_string()])
@@ -119,7 +119,7 @@ impl Process {
         }
     }
 
-    /// The last lines of the log, as the end of an error message.
+    /// Returns the last lines of the log, as the end of an error message.
     pub(crate) fn log_tail(&self) -> String {
         let length = self.log.metadata().map_or(0, |metadata| metadata.len());
         let from = self.log_start.max(length.saturating_sub(TAIL_BYTES));

@@ -177,7 +177,7 @@ pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
     Ok(())
 }
 
-/// A loopback port on which nobody listens now; somebody may before the caller does.
+/// Returns a loopback port on which nobody listens now; somebody may before the caller does.
 pub(super) fn free_port() -> Result<u16> {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
     // The hasher's keys are random, so that control planes that start together try other ports.
@@ -189,7 +189,7 @@ pub(super) fn free_port() -> Result<u16> {
     }
 }
 
-/// Reports whether the API server ended because another process listened on its port first.
+/// Returns true if the API server ended because another process listened on its port first.
 pub(super) fn is_port_taken(error: &Error) -> bool {
     format!("{error:#}").contains("address already in use")
 }

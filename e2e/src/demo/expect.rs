@@ -32,7 +32,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Reports whether it is the condition that the whole policy is judged by, and True.
+    /// Returns true if it is the condition that the whole policy is judged by, and True.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == "Ready" && self.status == "True"
@@ -55,7 +55,7 @@ impl fmt::Display for Expectation {
 /// Reads an annotation.
 ///
 /// # Errors
-/// When it is empty, or something in it has another form.
+/// Returns an error if it is empty, or something in it has another form.
 pub fn parse(text: &str) -> Result<Vec<Expectation>> {
     let mut expectations = Vec::new();
     for word in text.split_whitespace() {
@@ -83,7 +83,7 @@ pub fn parse(text: &str) -> Result<Vec<Expectation>> {
 /// Returns the expectations that this sample states about its status.
 ///
 /// # Errors
-/// When it says nothing, or not in the right form: a sample nobody checks is a mistake.
+/// Returns an error if it says nothing, or not in the right form: a sample nobody checks is a mistake.
 pub fn of(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expectation>> {
     let name = name(policy);
     let annotation = |key: &str| policy.metadata.annotations.as_ref()?.get(key);
@@ -97,7 +97,7 @@ pub fn of(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expe
     parse(text).with_context(|| format!("annotation {EXPECT} of {name}"))
 }
 
-/// A line for each expected condition that the policy does not have, at its generation.
+/// Returns a line for each expected condition that the policy does not have, at its generation.
 ///
 /// # Errors
 /// As [`of`].
@@ -129,7 +129,7 @@ pub fn differences(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result
     Ok(lines)
 }
 
-/// The policy's name.
+/// Returns the policy's name.
 #[must_use]
 pub fn name(policy: &ValidatingAdmissionPolicy) -> &str {
     policy.metadata.name.as_deref().unwrap_or_default()

@@ -52,7 +52,7 @@ impl Demo {
     /// Tells the whole story.
     ///
     /// # Errors
-    /// When a program is missing or does not start, or when a status is not what its sample says.
+    /// Returns an error if a program is missing or does not start, or when a status is not what its sample says.
     pub async fn run() -> Result<Self> {
         let programs = Programs::find()?;
 
@@ -136,7 +136,7 @@ impl Demo {
     /// Says how to go on by hand.
     ///
     /// # Errors
-    /// When the control plane does not know its administrator.
+    /// Returns an error if the control plane does not know its administrator.
     pub fn invite(&self) -> Result<()> {
         let kubeconfig = self.control_plane.kubeconfig()?;
         println!("\nAll of it runs until Ctrl-C. In another terminal:\n");
@@ -217,7 +217,7 @@ impl Demo {
         }
     }
 
-    /// The policies that the live change is to make Ready.
+    /// Returns the policies that the live change is to make Ready.
     async fn turning(&self, policies: &Api<ValidatingAdmissionPolicy>) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for policy in policies.list(&ListParams::default()).await? {
@@ -236,7 +236,7 @@ impl Demo {
         Ok(names)
     }
 
-    /// An error, with the end of its log, if the controller has ended.
+    /// Returns an error, with the end of its log, if the controller has ended.
     fn check_controller(&mut self) -> Result<()> {
         if let Some(status) = self.controller.exit_status()? {
             bail!(
@@ -247,7 +247,7 @@ impl Demo {
         Ok(())
     }
 
-    /// All policies, as the plugin and as plain kubectl show them.
+    /// Returns all policies, as the plugin and as plain kubectl show them.
     fn tables(&self) -> Result<()> {
         self.plugin(&["status"])?;
         heading("The same with plain kubectl");
@@ -302,7 +302,7 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> Result<Command> 
     Ok(command)
 }
 
-/// An argument as a shell takes it.
+/// Returns an argument as a shell takes it.
 fn quoted(argument: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./=:,".contains(it);
     if argument.chars().all(is_plain) {
@@ -316,12 +316,12 @@ fn heading(text: &str) {
     println!("\n== {text}\n");
 }
 
-/// The time since `start`, for people.
+/// Returns the time since `start`, for people.
 fn time(start: Instant) -> String {
     format!("{:.1} s", start.elapsed().as_secs_f64())
 }
 
-/// The end of a program's log.
+/// Returns the end of a program's log.
 fn last_lines(process: &Process) -> String {
     let log = process.log().unwrap_or_default();
     let lines: Vec<_> = log.lines().rev().take(20).collect();

@@ -19,7 +19,7 @@ impl Programs {
     /// Looks beside the running program, where cargo puts all of a workspace.
     ///
     /// # Errors
-    /// When one is not there; the message says how to build it.
+    /// Returns an error if one is not there; the message says how to build it.
     pub(super) fn find() -> Result<Self> {
         Ok(Self {
             controller: binary("vap-status-controller")?,
@@ -30,7 +30,7 @@ impl Programs {
     /// `vap-status-controller run`, as its service account, on a free port.
     ///
     /// # Errors
-    /// When the control plane does not know the service account.
+    /// Returns an error if the control plane does not know the service account.
     pub(super) fn controller(&self, control_plane: &ControlPlane) -> Result<Command> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         let mut command = Command::new(&self.controller);
@@ -46,7 +46,7 @@ impl Programs {
     /// `kubectl-vap`, as the administrator.
     ///
     /// # Errors
-    /// When the control plane does not know its administrator.
+    /// Returns an error if the control plane does not know its administrator.
     pub(super) fn plugin(&self, control_plane: &ControlPlane) -> Result<Command> {
         let mut command = Command::new(&self.plugin);
         command.env("KUBECONFIG", control_plane.kubeconfig()?);
@@ -54,14 +54,14 @@ impl Programs {
         Ok(command)
     }
 
-    /// The directory of both, to put into `PATH`, so that kubectl finds its plugin.
+    /// Returns the directory of both, to put into `PATH`, so that kubectl finds its plugin.
     #[must_use]
     pub(super) fn directory(&self) -> &Path {
         self.plugin.parent().unwrap_or(&self.plugin)
     }
 }
 
-/// A proxy of the environment cannot reach the loopback interface of this machine.
+/// Returns a proxy of the environment cannot reach the loopback interface of this machine.
 fn local(command: &mut Command) {
     for name in [
         "HTTP_PROXY",

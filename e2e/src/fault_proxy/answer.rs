@@ -93,7 +93,7 @@ fn kind(method: &Method, query: &str) -> Kind {
     if is_watch { Kind::Watch } else { Kind::Read }
 }
 
-/// A request to which `fault` is done.
+/// Returns a request to which `fault` is done.
 async fn disturbed(
     inner: &Arc<Inner>,
     request: Request<Body>,
@@ -157,7 +157,7 @@ async fn disturbed(
     }
 }
 
-/// A list with one of its objects spoilt; `None` where it is no list, or is empty.
+/// Returns a list with one of its objects spoilt; `None` where it is no list, or is empty.
 fn spoilt_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> Option<String> {
     let mut list: Value = serde_json::from_slice(text).ok()?;
     let items = list.get_mut("items")?.as_array_mut()?;
@@ -171,7 +171,7 @@ fn spoilt_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> O
     Some(list.to_string())
 }
 
-/// The API server's own answer.
+/// Returns the API server's own answer.
 async fn forwarded(
     inner: &Arc<Inner>,
     request: Request<Body>,
@@ -202,7 +202,7 @@ async fn send(inner: &Inner, request: Request<Body>) -> Result<Response<Body>> {
     Ok(inner.upstream.0.send(request).await?)
 }
 
-/// The head of an answer whose length is another, or not known, here.
+/// Returns the head of an answer whose length is another, or not known, here.
 fn without_length(mut parts: http::response::Parts) -> http::response::Parts {
     for header in [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION] {
         parts.headers.remove(header);

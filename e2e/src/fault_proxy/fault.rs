@@ -20,7 +20,7 @@ macro_rules! faults {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
 
-            /// The name, as `black-hole`.
+            /// Returns the name, as `black-hole`.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -61,7 +61,7 @@ faults! {
 }
 
 impl Fault {
-    /// Reports whether it applies to requests of this kind.
+    /// Returns true if it applies to requests of this kind.
     pub(super) fn applies_to(self, kind: Kind) -> bool {
         match self {
             Self::Reorder => false,
@@ -81,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// Reports whether it applies to events of a watch.
+    /// Returns true if it applies to events of a watch.
     pub(super) fn applies_to_event(self, is_bookmark: bool) -> bool {
         match self {
             Self::Delay
@@ -98,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// The HTTP status and the reason of an answer that is this fault; `None` for a fault that is no answer.
+    /// Returns the HTTP status and the reason of an answer that is this fault; `None` for a fault that is no answer.
     ///
     /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`.
     pub(super) fn status(self) -> Option<(u16, &'static str)> {
@@ -119,7 +119,7 @@ impl Fault {
         })
     }
 
-    /// The body of an answer that is this fault.
+    /// Returns the body of an answer that is this fault.
     pub(super) fn body(self) -> Option<Value> {
         let (code, reason) = self.status()?;
         let mut body = json!({
@@ -144,7 +144,7 @@ impl fmt::Display for Fault {
 /// Reads a list of faults: `all`, `none`, or names separated by commas.
 ///
 /// # Errors
-/// When a name is not known; then with those that are.
+/// Returns an error if a name is not known; then with those that are.
 pub fn parse_faults(text: &str) -> Result<Vec<Fault>> {
     match text {
         "all" => Ok(Fault::ALL.to_vec()),

@@ -82,7 +82,7 @@ impl FaultProxy {
     /// Starts a proxy before the API server, which is quiet until [`FaultProxy::disturb`].
     ///
     /// # Errors
-    /// When the control plane does not know the controller's user, or there is no free port.
+    /// Returns an error if the control plane does not know the controller's user, or there is no free port.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         let credentials = Kubeconfig::read_from(control_plane.kubeconfig_for(SERVICE_ACCOUNT)?)?;
         let options = KubeConfigOptions::default();
@@ -114,7 +114,7 @@ impl FaultProxy {
         })
     }
 
-    /// The kubeconfig file of the way through this proxy.
+    /// Returns the kubeconfig file of the way through this proxy.
     #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
@@ -141,7 +141,7 @@ impl FaultProxy {
         self.inner.state().injected.clone()
     }
 
-    /// The objects that were made unreadable since this was last asked: as long as nothing happens to them, a
+    /// Returns the objects that were made unreadable since this was last asked: as long as nothing happens to them, a
     /// client cannot know that they can be read again.
     #[must_use]
     pub fn take_unreadable(&self) -> Vec<Touched> {

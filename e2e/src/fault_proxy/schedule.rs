@@ -42,7 +42,7 @@ impl Schedule {
         }
     }
 
-    /// The same with other frequencies, in a thousand requests and in a thousand events.
+    /// Returns the same with other frequencies, in a thousand requests and in a thousand events.
     #[must_use]
     pub fn permille(mut self, requests: u64, events: u64) -> Self {
         self.requests_permille = requests;
@@ -50,7 +50,7 @@ impl Schedule {
         self
     }
 
-    /// The same with other black holes.
+    /// Returns the same with other black holes.
     #[must_use]
     pub fn black_holes(mut self, black_holes: BlackHoles) -> Self {
         self.black_holes = black_holes;

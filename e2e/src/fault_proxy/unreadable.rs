@@ -15,7 +15,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// The object in a list or watch of `collection`, the path of all objects of its kind; `None` for what has no
+    /// Returns the object in a list or watch of `collection`, the path of all objects of its kind; `None` for what has no
     /// path of its own, such as a group in what `/apis` answers.
     pub(super) fn new(collection: &str, object: &Value) -> Option<Self> {
         let metadata = object.get("metadata")?;

@@ -121,7 +121,7 @@ pub fn variables(random: &mut Random, n: usize) -> Vec<String> {
     std::iter::once(first).chain(growing).collect()
 }
 
-/// A list of one value that has grown.
+/// Returns a list of one value that has grown.
 fn chain(random: &mut Random, shape_of: Option<Shape>) -> String {
     let shape = shape_of.unwrap_or_else(|| shape(random));
     let mut text = format!("[dyn({})]", seed(random, shape));

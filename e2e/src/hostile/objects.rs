@@ -39,7 +39,7 @@ pub fn content(random: &mut Random, form: usize, n_bytes: usize) -> Value {
     }
 }
 
-/// A value nested as deep as an API server takes, or as a usual JSON reader takes.
+/// Returns a value nested as deep as an API server takes, or as a usual JSON reader takes.
 fn nested(random: &mut Random, wrap: impl Fn(Value) -> Value) -> Value {
     let depth = random.choose(&[90, 120, 500, 1_500]).copied().unwrap_or(90);
     (0..depth).fold(json!(1), |inner, _| wrap(inner))

@@ -25,7 +25,7 @@ const STEADY: Duration = Duration::from_secs(1);
 /// stays so.
 ///
 /// # Errors
-/// When that does not come within `patience`, with the differences.
+/// Returns an error if that does not come within `patience`, with the differences.
 pub(super) async fn agreed(
     client: &Client,
     controller: &Controller,

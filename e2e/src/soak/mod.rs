@@ -170,7 +170,7 @@ impl fmt::Display for Report {
 /// Runs a soak.
 ///
 /// # Errors
-/// When the controller says other than the model, writes too often, grows, or is in trouble that no fault
+/// Returns an error if the controller says other than the model, writes too often, grows, or is in trouble that no fault
 /// explains; then with what happened and the end of its log.
 pub async fn run(settings: &Settings) -> Result<Report> {
     let mut soak = Soak::start(settings).await?;
@@ -369,7 +369,7 @@ fn listed(changes: &[Change]) -> String {
     format!("the changes were{}\n", lines.collect::<String>())
 }
 
-/// The mean of the second quarter and of the last; `None` where there are too few for that.
+/// Returns the mean of the second quarter and of the last; `None` where there are too few for that.
 fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     if samples.len() < ROUNDS_OF_GROWTH {
         return None;
@@ -384,7 +384,7 @@ fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     mean(second).zip(mean(last))
 }
 
-/// The trouble that faults explain: failed watches, lists and writes, and what is logged of them. No fault explains
+/// Returns the trouble that faults explain: failed watches, lists and writes, and what is logged of them. No fault explains
 /// a panic, nor an object that is still unreadable when all are readable.
 fn trouble_of(faults: &[Fault]) -> Vec<Trouble> {
     let mut troubles = vec![

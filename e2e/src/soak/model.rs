@@ -9,7 +9,7 @@ use super::universe::{Edition, Expectation, NotFound, Reference, Shape, Slot, Va
 /// The conditions of a policy, as `True/Ready`, by type.
 pub type Conditions = BTreeMap<&'static str, &'static str>;
 
-/// The conditions of the policy of `slot`; `None` where there is no such policy.
+/// Returns the conditions of the policy of `slot`; `None` where there is no such policy.
 #[must_use]
 pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
     let edition = *world.policies.get(&slot)?;

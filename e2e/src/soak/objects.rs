@@ -24,7 +24,7 @@ const NAMESPACE: &str = "default";
 /// Makes a change, and returns when the API server has it.
 ///
 /// # Errors
-/// When the API server refuses it.
+/// Returns an error if the API server refuses it.
 pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
     let (path, object) = object(change);
     let deadline = Instant::now() + TIMEOUT;
@@ -52,7 +52,7 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
 /// Changes an object without meaning, so that everybody gets to see it again; one that is gone is left alone.
 ///
 /// # Errors
-/// When the API server refuses.
+/// Returns an error if the API server refuses.
 pub(super) async fn touch(client: &Client, path: &str, n: u64) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"soak.example.com/touched": n.to_string()}}});
     let request = Request::patch(path)
@@ -68,7 +68,7 @@ pub(super) async fn touch(client: &Client, path: &str, n: u64) -> Result<()> {
 /// Registers an aggregated API whose server is not there, and returns when the API server knows that it is down.
 ///
 /// # Errors
-/// When the API server refuses it, or does not find it down.
+/// Returns an error if the API server refuses it, or does not find it down.
 pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.dead.soak.example.com";
     let object = json!({
@@ -133,7 +133,7 @@ async fn exists(client: &Client, path: &str) -> bool {
     }
 }
 
-/// The path and the manifest of what a change makes; without a manifest it deletes.
+/// Returns the path and the manifest of what a change makes; without a manifest it deletes.
 fn object(change: Change) -> (String, Option<Value>) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
     match change {
@@ -194,7 +194,7 @@ fn param(n: usize) -> String {
     format!("soak-{n}")
 }
 
-/// The beginning of the kinds of a policy and of its binding.
+/// Returns the beginning of the kinds of a policy and of its binding.
 const fn verb(slot: Slot) -> &'static str {
     if slot.is_mutating {
         "Mutating"
@@ -326,7 +326,7 @@ fn probe(slot: Slot, expectation: Expectation) -> Value {
     })
 }
 
-/// A CRD whose objects have a field `spec.replicas`.
+/// Returns a CRD whose objects have a field `spec.replicas`.
 fn crd(group: &str, kind: &str, variant: Option<Variant>) -> (String, Option<Value>) {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");

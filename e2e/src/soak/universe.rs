@@ -73,20 +73,20 @@ impl Slot {
         ]
     };
 
-    /// The slots of a cluster whose mutating policies are followed, or are not.
+    /// Returns the slots of a cluster whose mutating policies are followed, or are not.
     pub fn all(follows: bool) -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
             .filter(move |slot| follows || !slot.is_mutating)
     }
 
-    /// The name of the policy, of its binding and of its probe.
+    /// Returns the name of the policy, of its binding and of its probe.
     #[must_use]
     pub fn name(self) -> String {
         format!("soak-{}", self.n)
     }
 
-    /// Reports whether the policy has a paramKind.
+    /// Returns true if the policy has a paramKind.
     #[must_use]
     pub fn has_params(self) -> bool {
         matches!(self.shape, Shape::ConfigMaps | Shape::Limits)
@@ -193,7 +193,7 @@ pub enum Change {
 }
 
 impl World {
-    /// A change by random, which can be made to this world.
+    /// Returns a change by random, which can be made to this world.
     pub fn change(&self, has_probes: bool, follows: bool, random: &mut Random) -> Change {
         let slots: Vec<Slot> = Slot::all(follows).collect();
         let slot = *random.choose(&slots).unwrap_or(&Slot::ALL[0]);
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    /// A second change of what `change` was about, to follow at once: a race.
+    /// Returns a second change of what `change` was about, to follow at once: a race.
     pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
         match change {
             Change::Policy(slot, Some(_)) if random.permille(500) => {

@@ -42,7 +42,7 @@ const MADE: [&str; 16] = [
     "batch.kubernetes.io/job-name",
 ];
 
-/// The documents of a file.
+/// Returns the documents of a file.
 pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     serde_norway::Deserializer::from_str(&text)
@@ -58,7 +58,7 @@ pub(crate) struct Target {
     pub(crate) path: String,
 }
 
-/// The target of an object of a kind of Kubernetes' own.
+/// Returns the target of an object of a kind of Kubernetes' own.
 pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
     let gvk = gvk(object);
     let served = builtin
@@ -69,14 +69,14 @@ pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
     target_of(gvk, &served.gvr.resource, served.namespaced)
 }
 
-/// The kind of an object.
+/// Returns the kind of an object.
 pub(crate) fn gvk(object: &Value) -> Gvk {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     Gvk::new(group, version, object["kind"].as_str().unwrap())
 }
 
-/// The target of a resource.
+/// Returns the target of a resource.
 pub(crate) fn target_of(gvk: Gvk, resource: &str, namespaced: bool) -> Target {
     let root = if gvk.group.is_empty() { "api" } else { "apis" };
     let namespace = if namespaced {
@@ -141,12 +141,12 @@ pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value
     answer.body
 }
 
-/// The dry run of a creation.
+/// Returns the dry run of a creation.
 pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) -> Answer {
     post(client, &format!("{}?dryRun=All", target.path), object).await
 }
 
-/// The places in an object with what is there, as an expression and a literal.
+/// Returns the places in an object with what is there, as an expression and a literal.
 pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -170,7 +170,7 @@ pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     }
 }
 
-/// The expectation of a probe that follows from an answer.
+/// Returns the expectation of a probe that follows from an answer.
 pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
     let ours = format!("ValidatingAdmissionPolicy '{policy}'");
     // The API server warns of other things too.

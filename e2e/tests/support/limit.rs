@@ -32,7 +32,7 @@ pub(crate) fn memory_kib(pid: u32, field: &str) -> Option<u64> {
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// A size in MiB, for a table.
+/// Returns a size in MiB, for a table.
 pub(crate) fn mib(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }

@@ -171,7 +171,7 @@ fn param_refs() -> Vec<Value> {
     refs
 }
 
-/// The objects that params are, in the order of their creation.
+/// Returns the objects that params are, in the order of their creation.
 pub(crate) fn params() -> Vec<Value> {
     let config = |name: &str, namespace: &str, labels: &Value, data: &Value| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
@@ -202,7 +202,7 @@ pub(crate) fn params() -> Vec<Value> {
     ]
 }
 
-/// The definition of Limits.
+/// Returns the definition of Limits.
 pub(crate) fn limits() -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "limits.example.com"}, "spec": {
@@ -251,7 +251,7 @@ const APPLIED_IN_UPDATES_OF_BOXES: [&str; 4] = [
     "Object{spec: Object.spec{colour: oldObject.spec.colour == object.spec.colour ? \"same\" : \"other\"}}",
 ];
 
-/// A request for a custom resource, of those that `parity mutations` makes.
+/// Returns a request for a custom resource, of those that `parity mutations` makes.
 pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     let case = mutate_requests::case(seed, n);
     let name = format!("m{n}");
@@ -268,14 +268,14 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// A Box of the `n`th request that `parity mutations` makes.
+/// Returns a Box of the `n`th request that `parity mutations` makes.
 fn box_of(seed: u64, n: u64, name: &str) -> Value {
     let mut object = mutate_requests::case(seed, n)["object"].clone();
     object["metadata"]["name"] = json!(name);
     object
 }
 
-/// A request for a Deployment.
+/// Returns a request for a Deployment.
 pub(crate) fn deployment(seed: u64, n: u64) -> Trial {
     let mut random = Random::of(seed, "mutated Deployment", n);
     let name = format!("m{n}");
@@ -366,7 +366,7 @@ fn policy_of(
     policy
 }
 
-/// A request about a policy with params: an update every third time.
+/// Returns a request about a policy with params: an update every third time.
 pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     let mut trial = if n.is_multiple_of(3) {
         updating(seed, n)
@@ -430,7 +430,7 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     trial
 }
 
-/// A request that changes an object.
+/// Returns a request that changes an object.
 pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     let mut random = Random::of(seed, "mutated update", n);
     let name = format!("m{n}");

@@ -37,7 +37,7 @@ spec:
               color: {type: string}
 ";
 
-/// A policy on widgets with one validation.
+/// Returns a policy on widgets with one validation.
 pub(crate) fn policy(name: &str, expression: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1
@@ -58,7 +58,7 @@ spec:
     )
 }
 
-/// A directory for PATH with the plugin and what completes it.
+/// Returns a directory for PATH with the plugin and what completes it.
 pub(crate) fn plugins(directory: &Path) -> PathBuf {
     let folder = directory.join("plugins");
     fs::create_dir_all(&folder).unwrap();
@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// The output of a command of ann's, once the API server knows what she may read.
+    /// Returns the output of a command of ann's, once the API server knows what she may read.
     pub(crate) fn output_for_ann(&self, arguments: &[&str]) -> Output {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -165,7 +165,7 @@ impl Bench {
         }
     }
 
-    /// The output of a command that ends with this status.
+    /// Returns the output of a command that ends with this status.
     #[track_caller]
     pub(crate) fn check(&self, arguments: &[&str], status: i32) -> String {
         let output = self.vap(arguments);

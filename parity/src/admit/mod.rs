@@ -1,4 +1,4 @@
-//! `parity admit`: what the admission answers.
+//! `parity admit`: decisions of admission policies.
 //!
 //! Source: the oracle's `admit.go`, `authorizer.go`, `fakes.go`.
 
@@ -25,7 +25,7 @@ use crate::guard::{Panic, guard};
 use crate::schemas::Schemas;
 use crate::write_line;
 
-/// A request to admit, and the policy to admit it by.
+/// An admission request and the policy that is evaluated for it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AdmitCase {
@@ -228,11 +228,11 @@ struct StatusLine {
     message: String,
 }
 
-/// Answers every case of the files, one JSON object a line.
+/// Decides every case of the files and prints one JSON object per line.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or `out` not be written to.
+/// Returns an error if a file cannot be read or `out` cannot be written.
 pub fn run(paths: &[PathBuf], schemas: &Schemas, out: &mut dyn Write) -> Result<()> {
     for path in paths {
         each_case(path, |line, text| {
@@ -242,11 +242,11 @@ pub fn run(paths: &[PathBuf], schemas: &Schemas, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-/// The answers to all cases of the files.
+/// Decides all cases of the files.
 ///
 /// # Errors
 ///
-/// If a file cannot be read.
+/// Returns an error if a file cannot be read.
 pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLine>> {
     let mut lines = Vec::new();
     for path in paths {
@@ -258,11 +258,11 @@ pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLin
     Ok(lines)
 }
 
-/// Calls `f` with every line of a file that is not blank, and its number.
+/// Calls `f` with the number and text of each line of a file that is not blank.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, and those of `f`.
+/// Returns an error if the file cannot be read or `f` fails.
 pub(crate) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
     let context = || path.display().to_string();
     let reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
@@ -279,7 +279,7 @@ pub(crate) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()
     Ok(())
 }
 
-/// The answer to a case.
+/// Decides a case.
 fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
     let mut answer = AdmitLine {
         line,
@@ -323,11 +323,11 @@ fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
     }
 }
 
-/// A case made ready: everything decoded and compiled.
+/// A case with all inputs decoded and all expressions compiled.
 #[derive(Debug)]
 pub(super) struct ReadyCase {
     admission: Arc<Admission>,
-    /// How many expressions the policy has.
+    /// The number of expressions in the policy.
     pub(super) n_expressions: usize,
     bindings: Vec<Binding>,
     params: Vec<Object>,
@@ -339,7 +339,7 @@ pub(super) struct ReadyCase {
     budget: Option<u64>,
 }
 
-/// Policies that are ready to decide, by their texts.
+/// Compiled policies by their source.
 pub(super) type CompiledPolicies = HashMap<String, Arc<Admission>>;
 
 impl ReadyCase {
@@ -347,17 +347,17 @@ impl ReadyCase {
     ///
     /// # Errors
     ///
-    /// If it is not one.
+    /// Returns an error if the text is not a valid case.
     pub(super) fn parse(schemas: &Schemas, text: &str) -> Result<Self> {
         Self::new(schemas, serde_json::from_str(text)?)
     }
 
-    /// Reads a case whose policy is one of `policies`, or becomes one: as in the API server, requests
-    /// share what was compiled.
+    /// Reads a case. Reuses its policy from `policies` or adds it there: as in the API server, requests share compiled
+    /// policies.
     ///
     /// # Errors
     ///
-    /// If it is not one.
+    /// Returns an error if the text is not a valid case.
     pub(super) fn parse_of(
         policies: &mut CompiledPolicies,
         schemas: &Schemas,
@@ -433,7 +433,7 @@ impl ReadyCase {
             .review(&self.request, &self.bindings, &self.context())
     }
 
-    /// Evaluates the policy for each of the params, whatever it matches.
+    /// Evaluates the policy for each of the params, ignoring its match constraints.
     pub(super) fn evaluate(&self) -> Vec<Evaluation> {
         let matched = (&self.request.gvr, &self.request.gvk);
         let context = self.context();
@@ -452,7 +452,7 @@ impl ReadyCase {
 
 fn binding(value: &Value) -> Result<Binding> {
     let mut value = value.clone();
-    // Go does not mind what a binding says that it is.
+    // Go ignores `apiVersion` and `kind` of a binding.
     if let Value::Object(fields) = &mut value {
         fields.insert("kind".to_owned(), "ValidatingAdmissionPolicyBinding".into());
         fields
@@ -462,12 +462,12 @@ fn binding(value: &Value) -> Result<Binding> {
     Ok(Binding::new(&decode::binding(value)?))
 }
 
-/// How objects are read.
+/// How objects are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decode {
-    /// As they are.
+    /// Without changes.
     Raw,
-    /// As their types have them.
+    /// Decoded into their Go types.
     Typed,
 }
 
@@ -492,14 +492,14 @@ impl Decode {
         }
         match defaulting::round_trip(object.gvk(), &value) {
             Ok(value) => Ok(Object::new(&value)),
-            // The kind is no built-in one.
+            // Not a built-in kind.
             Err(defaulting::Error::Kind(_)) => Ok(object),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Reads numbers as the oracle does: as doubles, which it writes without a fraction where they have none.
+/// Converts numbers as the oracle does: to doubles, written without a fraction if they are integral.
 ///
 /// Source: Go `encoding/json`, `floatEncoder`.
 fn go_numbers(value: &mut Value) {
@@ -522,7 +522,7 @@ fn go_numbers(value: &mut Value) {
     }
 }
 
-/// Reports whether objects of a kind have namespaces: by what is served, or else by the params that there are.
+/// Returns true if objects of a kind are namespaced, according to the served resources or else to the given params.
 fn is_namespaced(
     api_version: &str,
     kind: &str,
@@ -550,7 +550,7 @@ fn is_namespaced(
     Ok(params.iter().any(|object| !object.namespace().is_empty()))
 }
 
-/// The resource that holds a kind, and whether it has namespaces.
+/// Returns the resource of a kind, and true if it is namespaced.
 fn resource_of(gvk: &Gvk, mapper: &RestMapper) -> Option<(Gvr, bool)> {
     mapper
         .resources
@@ -565,7 +565,7 @@ fn resource_of(gvk: &Gvk, mapper: &RestMapper) -> Option<(Gvr, bool)> {
         .map(|served| (served.gvr.clone(), served.namespaced))
 }
 
-/// The resource that probably holds a kind.
+/// Guesses the resource of a kind.
 ///
 /// Source: apimachinery `pkg/api/meta/restmapper.go`, `UnsafeGuessKindToResource`.
 fn guess_resource(gvk: &Gvk) -> Gvr {

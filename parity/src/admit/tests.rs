@@ -1,11 +1,11 @@
-//! Our answers to golden cases of admission beside upstream's.
+//! Golden admission cases compared with upstream's decisions.
 
 use std::fs;
 
 use super::*;
 use crate::share;
 
-/// Holds our answers to the cases of a golden file against upstream's.
+/// Compares our decisions for the cases of a golden file with upstream's.
 #[track_caller]
 fn check(name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");

@@ -13,13 +13,13 @@ struct Cli {
     /// Directory of OpenAPI v3 documents (*_openapi.json).
     #[arg(long, value_name = "DIR")]
     openapi: PathBuf,
-    /// The version of Kubernetes that they are of, `1.36.3`.
+    /// Kubernetes version of the documents, such as `1.36.3`.
     #[arg(long, value_name = "VERSION")]
     kubernetes: String,
-    /// Write nothing; fail where the file says something else.
+    /// Only compare; fail if the file differs.
     #[arg(long)]
     check: bool,
-    /// The file.
+    /// The file of the built-in schemas.
     file: PathBuf,
 }
 

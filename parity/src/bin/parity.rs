@@ -1,5 +1,5 @@
-//! The oracle's twin: our engine behind the oracle's subcommands and file formats, and the
-//! comparison of the two. See `parity/oracle/README.md` for the formats.
+//! The counterpart of the oracle: our engine with the oracle's subcommands and file formats, and comparisons of the
+//! two. `parity/oracle/README.md` documents the formats.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use parity::{
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
 
-/// Our engine behind the oracle's subcommands, and the comparison of the two.
+/// Run our engine with the oracle's subcommands, and compare the two.
 #[derive(Parser)]
 #[command(name = "parity")]
 struct Cli {
@@ -29,46 +29,46 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Type-check policies, one JSON object a line.
+    /// Type-check policies, one JSON object per line.
     Typecheck {
         #[command(flatten)]
         schemas: SchemaArgs,
-        /// Whose answers: upstream's, quirks included, or the controller's own.
+        /// Checking semantics: upstream's, quirks included, or the controller's own.
         #[arg(long, value_enum, default_value_t = ProfileArg::Upstream)]
         profile: ProfileArg,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Warnings of upstream that the truthful profile does not give, with the rule that says why; fails
-    /// if a difference has none.
+    /// List upstream's warnings that the truthful profile omits, with the rule that explains each; fail if a difference
+    /// has no rule.
     Differences {
         #[command(flatten)]
         schemas: SchemaArgs,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Compile policies, one JSON object a line.
+    /// Compile policies, one JSON object per line.
     Compile {
-        /// As on creation, as the admission plugin does, or both.
+        /// Compile as on creation, as the admission plugin does, or both.
         #[arg(long, value_enum, default_value_t = ModeArg::New)]
         mode: ModeArg,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Decide cases of admission, one JSON object a line.
+    /// Decide admission cases, one JSON object per line.
     Admit {
         #[command(flatten)]
         schemas: SchemaArgs,
-        /// Files of cases, one JSON object a line, or - for standard input.
+        /// Files of cases, one JSON object per line, or - for standard input.
         #[arg(required = true, value_name = "CASES")]
         paths: Vec<PathBuf>,
     },
-    /// Decide the cases of a corpus whose decision is known.
+    /// Decide the cases of a corpus with a known decision.
     Decided {
         /// The directory of the corpus: policies, and cases/*.jsonl.
         #[arg(long, value_name = "DIR")]
         corpus: PathBuf,
-        /// Only print them, as `admit` and `bench admit` read them.
+        /// Only print the cases, in the format that `admit` and `bench admit` read.
         #[arg(long)]
         print: bool,
     },
@@ -77,9 +77,9 @@ enum Command {
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Evaluate single expressions, one JSON object a line.
+    /// Evaluate single expressions, one JSON object per line.
     Eval {
-        /// Files of cases, one JSON object a line.
+        /// Files of cases, one JSON object per line.
         #[arg(required = true, value_name = "CASES")]
         cases: Vec<PathBuf>,
     },
@@ -93,7 +93,7 @@ enum Command {
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Measure the oracle and our engine in turns.
+    /// Measure the oracle and our engine alternately.
     BenchPair {
         what: WhatArg,
         /// The oracle's binary.
@@ -103,10 +103,10 @@ enum Command {
         schemas: SchemaArgs,
         #[command(flatten)]
         time: TimeArgs,
-        /// How often each of the two runs.
+        /// Number of runs of each program.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
-        /// Fail if ours is not so many times faster.
+        /// Fail if our engine is less than this many times faster.
         #[arg(long, value_name = "RATIO")]
         at_least: Option<f64>,
         #[command(flatten)]
@@ -119,22 +119,22 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         crds: PathBuf,
     },
-    /// Make policies, CustomResourceDefinitions and cases from a seed.
+    /// Generate policies, CustomResourceDefinitions and cases from a seed.
     Generate {
         #[arg(long, default_value_t = 42)]
         seed: u64,
-        /// The directory to write them to.
+        /// Output directory.
         out: PathBuf,
     },
-    /// Coverage of inputs, one item a line; fails if `--complete` is given and something is not reached.
+    /// Print the coverage of inputs, one item per line; with `--complete`, fail if an item is not covered.
     Coverage {
-        /// Fail if they do not reach what generated inputs must.
+        /// Fail unless everything that generated inputs must cover is covered.
         #[arg(long)]
         complete: bool,
         /// Files of cases of single expressions.
         #[arg(long, value_name = "CASES")]
         eval: Vec<PathBuf>,
-        /// Files of cases of admission.
+        /// Files of admission cases.
         #[arg(long, value_name = "CASES")]
         admit: Vec<PathBuf>,
         /// Files or directories of policies.
@@ -144,85 +144,84 @@ enum Command {
         #[arg(long, value_name = "PATH")]
         crds: Vec<PathBuf>,
     },
-    /// Compare what is read of texts of YAML with what kubectl reads; fails if there is a difference without
-    /// a reason.
+    /// Compare how we and kubectl read YAML; fail on a difference without a known reason.
     Yaml {
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
         #[arg(long, default_value_t = 42)]
         seed: u64,
-        /// How many texts.
+        /// Number of texts.
         #[arg(long, value_name = "N", default_value_t = 100_000)]
         cases: u64,
-        /// How many differences to show.
+        /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// Files that texts are made of, or directories of them.
+        /// Files, or directories of files, from which texts are generated.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Compare validation rules of CustomResourceDefinitions, those of files, made ones and changed ones: what is said
-    /// of them at creation, and of objects; fails if anything differs.
+    /// Compare the validation of CustomResourceDefinitions' rules, and of objects by these rules, for definitions from
+    /// files, generated and mutated ones; fail if anything differs.
     Rules {
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
         #[arg(long, default_value_t = 42)]
         seed: u64,
-        /// How many definitions to make.
+        /// Number of definitions to generate.
         #[arg(long, value_name = "N", default_value_t = 60)]
         made: u64,
-        /// How many changed copies of definitions.
+        /// Number of mutated copies of definitions.
         #[arg(long, value_name = "N", default_value_t = 500)]
         mutants: u64,
-        /// How many objects.
+        /// Number of objects.
         #[arg(long, value_name = "N", default_value_t = 2_000)]
         objects: u64,
-        /// Measure the time of objects, each validated so many times.
+        /// Measure the time, validating each object this many times.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
-        /// Fail if objects are not held against rules so many times faster than upstream does.
+        /// Fail if our engine validates objects less than this many times faster than upstream.
         #[arg(long, value_name = "RATIO", requires = "repeat")]
         at_least: Option<f64>,
-        /// A file of validations that upstream's own tests ask for, with upstream's answers.
+        /// File of validations recorded from upstream's own tests, with upstream's results.
         #[arg(long, value_name = "FILE")]
         recorded: Option<PathBuf>,
-        /// How many differences to show.
+        /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
         /// Files of CustomResourceDefinitions, or directories of them.
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Compare requests for custom resources, of CustomResourceDefinitions of files and made ones: the causes of
-    /// refusals in their order, and what would be stored; fails if anything differs.
+    /// Compare requests for custom resources, of CustomResourceDefinitions from files and generated ones: the causes of
+    /// rejections in order, and the stored objects; fail if anything differs.
     CustomResources {
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
         #[arg(long, default_value_t = 42)]
         seed: u64,
-        /// How many definitions to make.
+        /// Number of definitions to generate.
         #[arg(long, value_name = "N", default_value_t = 100)]
         made: u64,
-        /// How many requests.
+        /// Number of requests.
         #[arg(long, value_name = "N", default_value_t = 2_000)]
         objects: u64,
-        /// A file to write the requests to, with upstream's answers.
+        /// File to write the requests to, with upstream's results.
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
-        /// Measure the time of requests, each made so many times.
+        /// Measure the time, sending each request this many times.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
-        /// How many differences to show.
+        /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
         /// Files of CustomResourceDefinitions, or directories of them.
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Compare objects that are merged and patched, by cases made from a seed; fails if anything differs.
+    /// Compare merges and patches of objects, for cases generated from a seed; fail if anything differs.
     Mutations {
         /// The oracle's binary.
         #[arg(long)]
@@ -232,39 +231,39 @@ enum Command {
         openapi: PathBuf,
         #[arg(long, default_value_t = 42)]
         seed: u64,
-        /// How many objects to merge.
+        /// Number of merges.
         #[arg(long, value_name = "N", default_value_t = 4_000)]
         merges: u64,
-        /// How many to patch.
+        /// Number of patches.
         #[arg(long, value_name = "N", default_value_t = 20_000)]
         patches: u64,
-        /// How many requests to put through policies.
+        /// Number of requests for mutating policies.
         #[arg(long, value_name = "N", default_value_t = 1_000)]
         requests: u64,
-        /// How many differences to show.
+        /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// A directory to write a part of the cases to, with upstream's answers.
+        /// Directory to write some of the cases to, with upstream's results.
         #[arg(long, value_name = "DIR")]
         record: Option<PathBuf>,
     },
-    /// Ask upstream's evaluator whether the witnesses of `kubectl vap check` fail there too.
+    /// Check that the witnesses of `kubectl vap check` also fail in upstream's evaluator.
     Witnesses {
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
         #[command(flatten)]
         schemas: SchemaArgs,
-        /// A folder to write the requests to.
+        /// Directory to write the requests to.
         #[arg(long)]
         folder: PathBuf,
-        /// Fail where one in a hundred sound policies, or more, have a warning that nothing proves.
+        /// Fail if at least one in a hundred sound policies has an unproven warning.
         #[arg(long)]
         quiet: bool,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Compare the answers of the oracle and of our engine.
+    /// Compare the output of the oracle with that of our engine.
     Share {
         /// Subject of the comparison.
         #[arg(long, value_enum, default_value_t = WhatArg::Typecheck)]
@@ -274,13 +273,13 @@ enum Command {
         oracle: PathBuf,
         #[command(flatten)]
         schemas: SchemaArgs,
-        /// How many differences to show.
+        /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// Fail if the verdict is the same on fewer policies.
+        /// Fail if the result is the same for a smaller share of policies, in percent.
         #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
         at_least: f64,
-        /// Fail if everything is the same on fewer policies.
+        /// Fail if all output is identical for a smaller share of policies, in percent.
         #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
         identical_at_least: f64,
         #[command(flatten)]
@@ -306,7 +305,7 @@ impl SchemaArgs {
 
 #[derive(Args)]
 struct TimeArgs {
-    /// How long to measure.
+    /// Seconds to measure.
     #[arg(long, value_name = "N", default_value_t = 5.0)]
     seconds: f64,
     /// Seconds to run before measuring.
@@ -355,7 +354,7 @@ impl From<WhatArg> for bench::What {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // The work runs on a thread with the stack that the threads of the controller have.
+    // The work runs on a thread with the stack size of the controller's threads.
     let outcome = thread::Builder::new()
         .stack_size(2 * 1024 * 1024)
         .spawn(move || run(cli.command, &mut BufWriter::new(std::io::stdout())))
@@ -369,14 +368,14 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Where standard error is closed there is nobody to tell.
+            // Ignored: standard error may be closed.
             let _ = writeln!(std::io::stderr(), "parity: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs a subcommand; false if a share or ratio is less than was asked for.
+/// Runs a subcommand. Returns false if a share or ratio is below the requested minimum.
 #[expect(
     clippy::too_many_lines,
     reason = "an arm for each subcommand reads best in one piece"

@@ -1,4 +1,4 @@
-//! Requests, the policies and bindings that decide about them, params and namespaces.
+//! Admission requests with the policies and bindings for them, params and namespaces.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use super::expressions::{is_steady, make};
 use super::policies::{Subject, about_object, subjects, use_of};
 use super::{choices, objects, pick, pieces};
 
-/// `n` cases.
+/// Generates `n` cases.
 ///
 /// # Errors
-/// When the built-in schemas cannot be read.
+/// Returns an error if the built-in schemas cannot be read.
 pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     let mut subjects = subjects(&[])?;
     subjects.retain(|subject| {
@@ -46,7 +46,7 @@ impl Params {
         }
     }
 
-    /// Up to three objects.
+    /// Generates up to three objects.
     fn objects(self, choices: &mut Choices<'_>) -> Vec<Value> {
         let names = ["one", "two", "three"];
         let n = choices.below(4);
@@ -100,7 +100,7 @@ fn case(choices: &mut Choices<'static>, subject: &Subject) -> Result<Value> {
     Ok(case)
 }
 
-/// A condition of a policy.
+/// Generates a condition of a policy.
 fn condition(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -211,8 +211,8 @@ fn policy(
     })
 }
 
-/// Makes the constraints of a policy or binding, which match the request in so many of a hundred cases,
-/// before selectors.
+/// Generates the constraints of a policy or binding. Before selectors they match the request in `percent` of a hundred
+/// cases.
 fn constraints(
     choices: &mut Choices<'_>,
     subject: &Subject,
@@ -268,7 +268,7 @@ fn constraints(
     constraints
 }
 
-/// A selector; some match, some do not, some are not valid.
+/// Generates a selector: some match, some do not match, and some are invalid.
 fn selector(choices: &mut Choices<'_>) -> Value {
     let all = [
         json!({}),
@@ -345,7 +345,7 @@ fn binding(
     })
 }
 
-/// Fills in the request.
+/// Adds the request.
 fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, operation: &str) {
     let resource = subject.resource.gvr.resource.as_str();
     let mut object = objects::object(resource);
@@ -428,7 +428,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
         }
     }
     if choices.chance(1) {
-        // Together they cost more than matchConditions may, one alone does not.
+        // Together they exceed the cost limit of matchConditions; one alone does not.
         case["policy"]["spec"]["matchConditions"] = ["a", "b", "c", "d"]
             .map(|name| json!({"name": name, "expression": pieces::DEAR}))
             .into_iter()
@@ -437,14 +437,14 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));
     }
-    // An object of another type than its own would not reach an API server's admission.
+    // An object of another type would not reach admission in an API server.
     let is_typed = !is_changed && operation != "UPDATE" && operation != "CONNECT";
     if choices.chance(12) && is_typed {
         case["decode"] = json!("typed");
     }
 }
 
-/// The resource of the request is served in another version too, which the policy may match.
+/// Serves the resource of the request in a second version, which the policy may match.
 fn equivalents(choices: &mut Choices<'_>, case: &mut Value) -> Result<()> {
     let other = |group: &str| {
         json!({"gvr": {"group": group, "version": "v1beta1", "resource": "deployments"},

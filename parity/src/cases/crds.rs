@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, with every feature of schemas that decides about types.
+//! Generates CustomResourceDefinitions with every schema feature that affects types.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::choices;
 use super::choices::Choices;
 use super::schemas;
 
-/// The group of all of them.
+/// The group of all definitions.
 pub(crate) const GROUP: &str = "made.example.com";
 
-/// `n` CustomResourceDefinitions, the first of which have odd schemas.
+/// Generates `n` CustomResourceDefinitions, the first of which have odd schemas.
 #[must_use]
 pub fn crds(seed: u64, n: u64) -> Vec<Value> {
     (0..n)
@@ -21,7 +21,7 @@ pub fn crds(seed: u64, n: u64) -> Vec<Value> {
         .collect()
 }
 
-/// The schema of a whole object.
+/// Generates the schema of a whole object.
 fn root(choices: &mut Choices<'_>) -> Value {
     let spec = schemas::object(choices, 4).schema;
     let mut properties = json!({"spec": spec});
@@ -39,7 +39,7 @@ fn root(choices: &mut Choices<'_>) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// Schemas that are not structural, or say next to nothing.
+/// Returns one of the schemas that are not structural or nearly empty.
 fn odd(n: u64) -> Option<Value> {
     let of_spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
     Some(match n {

@@ -1,5 +1,5 @@
-//! Custom resources made from a seed: CustomResourceDefinitions with all keywords that values are held against, and
-//! objects, valid and broken, as they come with a request and as they were before it.
+//! Generates custom resources from a seed: CustomResourceDefinitions with all validation keywords, and objects, valid
+//! and invalid, with their old versions.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::rule_objects::change;
 use super::rules;
 use super::rules::is_true;
 
-/// `n` CustomResourceDefinitions; most of them have rules.
+/// Generates `n` CustomResourceDefinitions; most of them have rules.
 #[must_use]
 pub fn definitions(seed: u64, n: u64) -> Vec<Value> {
     let mut definitions = rules::definitions(seed, n / 2);
@@ -70,7 +70,7 @@ const PATTERNS: &[&str] = &[
     "(?i)^FOO$",
 ];
 
-/// Adds keywords to a schema and what is below it.
+/// Adds keywords to a schema and its subschemas.
 fn add_keywords(choices: &mut Choices<'_>, schema: &mut Value, depth: u32) {
     let Some(fields) = schema.as_object_mut() else {
         return;
@@ -234,7 +234,7 @@ fn add_to_object(choices: &mut Choices<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Adds alternatives and the like, of keywords without types.
+/// Adds `allOf`, `anyOf`, `oneOf` and `not` with keywords but without types.
 fn add_junctors(choices: &mut Choices<'_>, fields: &mut Map<String, Value>, type_: &str) {
     let names: Vec<String> = match fields.get("properties").and_then(Value::as_object) {
         Some(properties) => properties.keys().cloned().collect(),
@@ -340,7 +340,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
     values.get(at).cloned().unwrap_or_default()
 }
 
-/// A value of `schema`, which now and then breaks it.
+/// Generates a value for `schema`, sometimes an invalid one.
 fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
     if choices.chance(2) || (is_true(schema, "nullable") && choices.chance(20)) {
         return Value::Null;
@@ -471,7 +471,7 @@ fn object_value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Map<St
     fields
 }
 
-/// Metadata, mostly as it should be.
+/// Generates metadata, mostly valid.
 fn metadata(choices: &mut Choices<'_>) -> Value {
     let mut metadata = json!({"name": "made"});
     if choices.chance(75) {
@@ -512,8 +512,8 @@ fn metadata(choices: &mut Choices<'_>) -> Value {
     metadata
 }
 
-/// The `n`th request for an object of a version of `definition`: the object, mostly also the one before, and the
-/// namespace.
+/// Generates the `n`th request for an object of a version of `definition`: the object, mostly also the old object, and
+/// the namespace.
 #[must_use]
 pub fn request(seed: u64, n: u64, definition: &Value, version: &Value) -> Value {
     let mut choices = choices(seed, "custom resource", n);

@@ -1,4 +1,4 @@
-//! Single expressions with values: what the checker and the evaluator answer.
+//! Generates single expressions with values, for the checker and the evaluator.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use super::expressions::{authorizer_type, declared, is_steady, make, material};
 use super::generator::{Generator, Material, write_call};
 use super::{choices, mistakes, mutate, schemas};
 
-/// At least `n` cases: the mistakes, every overload in several ways, and expressions at random.
+/// Generates at least `n` cases: the mistakes, every overload in several ways, and random expressions.
 ///
 /// # Errors
-/// When a schema has no type.
+/// Returns an error if a schema has no type.
 pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     let world = World::new(seed)?;
     let mut cases = Vec::new();
@@ -22,7 +22,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     }
     for (at, overload) in world.material.overloads.iter().enumerate() {
         let id = overload.row.id;
-        // With literals, with calls, with what only the evaluation knows the type of, and at the bounds.
+        // Arguments: literals, calls, dynamically typed values, and extreme values.
         for depth in 0..3 {
             let mut choices = choices(seed, id, depth);
             let seeded = Choices::Seeded(choices.below(1 << 30) as u64);
@@ -76,7 +76,7 @@ fn object() -> Value {
     json!({"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}})
 }
 
-/// Returns the answers of the authorizer.
+/// Returns the decisions of the authorizer.
 fn authorizer() -> Value {
     json!([
         {"verb": "get", "decision": "allow", "reason": "may read"},
@@ -85,7 +85,7 @@ fn authorizer() -> Value {
     ])
 }
 
-/// Variables, and what expressions are made of that name them.
+/// Variables and the material for expressions about them.
 struct World {
     material: Material,
     vars: Value,
@@ -148,8 +148,8 @@ impl World {
     }
 }
 
-/// A value of a type at its bounds, now and then of a type that only the evaluation knows. `None` for
-/// types whose bounds are those of others.
+/// Generates an extreme value of a type, sometimes dynamically typed. Returns `None` for types without extremes of
+/// their own.
 fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
     let bounds: &[&str] = match type_ {
         Type::Int => &[
@@ -225,7 +225,7 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
         _ => return None,
     };
     let value = choices.pick(bounds);
-    // Lists of such lengths are made in full.
+    // Lists of this length are fully allocated.
     Some(if choices.chance(25) {
         format!("dyn({value})")
     } else {
@@ -233,7 +233,7 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
     })
 }
 
-/// An expression about one variable with a schema.
+/// Generates an expression about one variable with a schema.
 fn of_schema(choices: &mut Choices<'static>) -> Result<Value> {
     let made = schemas::object(choices, 3);
     let of_self = declared(&made.schema)?.cel_type("Self");
@@ -258,7 +258,7 @@ fn of_schema(choices: &mut Choices<'static>) -> Result<Value> {
     }))
 }
 
-/// Something that one writes about a value of the type.
+/// Generates a typical expression about a value of the type.
 #[expect(
     clippy::too_many_lines,
     reason = "a list for each type reads best in one piece"
@@ -385,7 +385,7 @@ pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> Str
     } else {
         place.to_owned()
     };
-    // The letter stands alone where it is the place.
+    // Replaces the letter only if it is a whole word.
     let mut out = String::new();
     for c in pattern.chars() {
         match c {

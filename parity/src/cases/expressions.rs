@@ -1,4 +1,4 @@
-//! Material of expressions: variables with their schemas, and all that the environment declares.
+//! Material for expressions: variables with their schemas, and all declarations of the environment.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use vap_status_controller::schema::{DeclType, Gvk, OpenApiDocument};
 use super::choices::Choices;
 use super::generator::{Generator, Material};
 
-/// The type of `authorizer`.
+/// Returns the type of `authorizer`.
 pub(crate) fn authorizer_type() -> Type {
     Type::Struct(StructType::undeclared(
         "kubernetes.authorization.Authorizer",
     ))
 }
 
-/// Returns the material of expressions that may name `variables`.
+/// Returns the material for expressions over `variables`.
 pub(crate) fn material(variables: &[(&str, Type)]) -> Material {
     Material::new(&environment(variables), variables)
 }
 
-/// The environment with all libraries and `variables`.
+/// Returns the environment with all libraries and `variables`.
 pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     let declared = variables
         .iter()
@@ -33,7 +33,7 @@ pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     base_env().extend(declared)
 }
 
-/// The declared type of a schema.
+/// Returns the declared type of a schema.
 pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"made": {
         "type": "object",
@@ -47,7 +47,7 @@ pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     Ok(Arc::clone(&of_self.type_))
 }
 
-/// An expression of `type_`, or of any type.
+/// Generates an expression of `type_`, or of any type.
 pub(crate) fn make(
     material: &Material,
     choices: &mut Choices<'static>,
@@ -63,9 +63,9 @@ pub(crate) fn make(
     }
 }
 
-/// Reports whether upstream survives the expression, and answers it the same in each run.
+/// Returns true if upstream does not crash on the expression and its result is deterministic.
 pub(crate) fn is_steady(text: &str) -> bool {
-    // The list is made in full before its cost is known.
+    // The list is fully allocated before its cost is known.
     let ranges = text.split("lists.range(").skip(1);
     let are_short = ranges.into_iter().all(|rest| {
         let argument = rest.split([')', ',']).next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Objects, and what is applied to them: by the schemas of an OpenAPI document, with mistakes among them; patches; and
-//! CustomResourceDefinitions whose schemas use all that matters to a merge.
+//! Generates objects and configurations to apply to them, from the schemas of an OpenAPI document and with some
+//! mistakes; patches; and CustomResourceDefinitions with every schema feature that affects merges.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// The texts that are made: few, so that the items of two lists meet.
+/// The generated strings: few, so that items of two lists coincide.
 const TEXTS: [&str; 5] = ["a", "b", "c", "TCP", "<é&>"];
 
-/// How deep a made value nests.
+/// The maximum nesting of a generated value.
 const MAX_DEPTH: u32 = 12;
 
 /// The schemas of a document, by name.
 pub type Schemas = BTreeMap<String, Value>;
 
-/// The schemas of an OpenAPI v3 document.
+/// Returns the schemas of an OpenAPI v3 document.
 #[must_use]
 pub fn schemas(document: &Value) -> Schemas {
     let schemas = document
@@ -28,35 +28,35 @@ pub fn schemas(document: &Value) -> Schemas {
         .collect()
 }
 
-/// The purpose of what is made of a schema.
+/// The purpose of a generated value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// An object as it is stored.
+    /// A stored object.
     Live,
-    /// An object that is applied to it.
+    /// A configuration to apply.
     Applied {
-        /// How many of a thousand values are none of their schema.
+        /// Permille of values that do not match their schema.
         mistakes: u64,
-        /// How many of a thousand atomic values are set.
+        /// Permille of atomic values that are set.
         atomics: u64,
     },
 }
 
-/// Makes values.
+/// Generates values.
 #[derive(Debug)]
 pub struct Maker<'a> {
-    /// The numbers.
+    /// The random numbers.
     pub random: Random,
-    /// The schemas that references name.
+    /// The schemas by the names that references use.
     pub schemas: &'a Schemas,
     /// The purpose.
     pub purpose: Purpose,
-    /// How many of a thousand fields there are.
+    /// Permille of fields that are set.
     pub density: u64,
 }
 
 impl Maker<'_> {
-    /// A value of a schema; `None` where there is none for the purpose.
+    /// Generates a value for a schema. Returns `None` if the purpose allows no value.
     pub fn value(&mut self, schema: &Value, depth: u32) -> Option<Value> {
         if let Some(name) = reference(schema) {
             let last = name.rsplit('.').next().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Maker<'_> {
         Some(made)
     }
 
-    /// An object, with what its schema declares and at times more.
+    /// Generates an object with the properties of its schema and sometimes unknown ones.
     pub fn object(&mut self, schema: &Value, depth: u32) -> Value {
         let mut fields = Map::new();
         let depth = depth.saturating_add(1);
@@ -170,7 +170,7 @@ impl Maker<'_> {
                     .collect(),
                 None => vec![Some(of.clone())],
             };
-            // The live list has duplicates at times, that which is applied seldom.
+            // Live lists sometimes have duplicates, applied ones seldom.
             let allowed = if is_live { 200 } else { 15 };
             if is_keyed
                 && made.iter().any(|known| key(known) == key(&item))
@@ -183,7 +183,7 @@ impl Maker<'_> {
         (!made.is_empty() || self.random.permille(200)).then_some(Value::Array(made))
     }
 
-    /// True where the schema's values are set as a whole, and this is not wanted.
+    /// Returns true if the schema is atomic and atomic values are to be avoided here.
     fn shuns(&mut self, schema: &Value) -> bool {
         let Purpose::Applied { atomics, .. } = self.purpose else {
             return false;
@@ -202,7 +202,7 @@ impl Maker<'_> {
         self.one(&[json!(1), json!("50%")])
     }
 
-    /// Any value of JSON.
+    /// Generates an arbitrary JSON value.
     fn anything(&mut self, depth: u32) -> Value {
         let below = if depth > 2 { 8 } else { 11 };
         match self.random.below(below) {
@@ -241,14 +241,14 @@ fn reference(schema: &Value) -> Option<&str> {
     reference.rsplit('/').next()
 }
 
-/// A CustomResourceDefinition of the kind `Box`, in the version `v1`.
+/// Generates a CustomResourceDefinition of the kind `Box` in the version `v1`.
 #[must_use]
 pub fn definition(random: &mut Random) -> Value {
     let mut properties = Map::new();
     for n in 0..=random.below(3) {
         properties.insert(format!("p{n}"), schema(random, 0));
     }
-    // The rules for what has a kind's own metadata are not at issue.
+    // Rules about metadata of embedded resources are not tested here.
     let mut root = json!({"type": "object", "properties": properties});
     if random.permille(100) {
         root["x-kubernetes-preserve-unknown-fields"] = json!(true);
@@ -264,7 +264,7 @@ pub fn definition(random: &mut Random) -> Value {
     })
 }
 
-/// A structural schema.
+/// Generates a structural schema.
 fn schema(random: &mut Random, depth: u32) -> Value {
     let inner = depth.saturating_add(1);
     let choices = if depth > 3 { 8 } else { 16 };
@@ -342,7 +342,7 @@ fn list_map(random: &mut Random, depth: u32) -> Value {
     })
 }
 
-/// A patch of an object: most operations name what it has.
+/// Generates a patch of an object; most operations use existing paths.
 #[must_use]
 pub fn patch(random: &mut Random, object: &Value) -> Value {
     let mut paths = vec![String::new()];

@@ -1,8 +1,7 @@
-//! Expressions that people write by mistake, and those at the edges of the language: what types do not
-//! lead a generator to.
+//! Expressions with typical mistakes and edge cases of the language, which type-driven generation does not produce.
 
-/// Each of them is a case. `object` is `{"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}}`,
-/// `missing` is declared and not bound.
+/// Each expression is a case. `object` is `{"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}}`;
+/// `missing` is declared but not bound.
 pub(crate) const EXPRESSIONS: &[&str] = &[
     // Syntax.
     "",
@@ -103,7 +102,7 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "object.in",
     "object.while",
     "object.__in__",
-    // Names and calls that nothing declares.
+    // Undeclared names and calls.
     "nosuch",
     "nosuch.name",
     "nosuch()",
@@ -175,7 +174,7 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "_?_:_(true, 1, 2)",
     "!_(true)",
     "-_(1)",
-    // Types that do not fit.
+    // Type mismatches.
     "1 + 'a'",
     "'a' + 1",
     "'a' - 'a'",
@@ -257,7 +256,7 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "true || missing",
     "false && missing",
     "missing ? 1 : 2",
-    // Errors that are absorbed or not.
+    // Errors that are absorbed or propagated.
     "1 / 0 == 1 || true",
     "true || 1 / 0 == 1",
     "1 / 0 == 1 && false",
@@ -430,7 +429,7 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "Object{}",
     "Object{name: 'a'}",
     "google.protobuf.Nosuch{}",
-    // Libraries, at their edges.
+    // Edge cases of libraries.
     "quantity('1') == quantity('1000m')",
     "quantity('1') < quantity('2')",
     "quantity('1').add(1)",

@@ -1,11 +1,11 @@
-//! Policies, CustomResourceDefinitions, expressions and admission requests made from a seed, to compare
-//! with upstream where no other inputs are given.
+//! Generates policies, CustomResourceDefinitions, expressions and admission requests from a seed, for comparisons with
+//! upstream that need no external inputs.
 //!
-//! What an environment declares is read from its declarations, so that a new overload is called without a
-//! change here. The forms are those of `parity/oracle/README.md`. The same seed gives the same bytes.
+//! Overloads are read from the declarations of the environment, so new ones are covered without a change here.
+//! `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.
 //!
-//! Left out is what upstream answers differently from run to run, or does not survive: maps of several
-//! entries that are iterated over, lists of great lengths, quantities with great exponents.
+//! Excluded are inputs for which upstream is not deterministic or crashes: iterations over maps with several entries,
+//! very long lists, and quantities with very large exponents.
 
 pub mod admit;
 pub mod crds;
@@ -54,12 +54,12 @@ use serde_json::Value;
 use crate::random::Random;
 use choices::Choices;
 
-/// How much is made.
+/// The number of generated inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     /// CustomResourceDefinitions.
     pub crds: u64,
-    /// Policies that are made or changed; those written by hand come on top.
+    /// Generated and mutated policies, in addition to the hand-written ones.
     pub policies: u64,
     /// Mutating policies.
     pub mutating: u64,
@@ -81,21 +81,21 @@ impl Default for Counts {
     }
 }
 
-/// The choices of the `n`th thing of the name `key`: what else is made has no influence on it.
+/// Returns the choices for the `n`th item named `key`, independently of other items.
 fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
     Choices::Seeded(Random::of(seed, key, n).number())
 }
 
-/// `expression` with a mistake as people make them, always the same one of a seed.
+/// Returns `expression` with a typical mistake, deterministic for a seed.
 #[must_use]
 pub fn changed_expression(seed: u64, expression: &str) -> String {
     mutate::change(&mut Choices::Seeded(seed), expression)
 }
 
-/// Writes everything below `directory`: `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl`.
+/// Writes `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl` below `directory`.
 ///
 /// # Errors
-/// When a file cannot be written, or the built-in schemas not be read.
+/// Returns an error if a file cannot be written or the built-in schemas cannot be read.
 pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
     let mut crds = policies::crds_written_by_hand()?;
     crds.extend(crds::crds(seed, counts.crds));
@@ -114,20 +114,20 @@ pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
     )
 }
 
-/// Writes objects as one file of a directory that then has no other.
+/// Writes objects to a single file of a directory, which is emptied first.
 fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
     let context = || directory.display().to_string();
     fs::create_dir_all(directory).with_context(context)?;
     let file = fs::File::create(directory.join("generated.yaml")).with_context(context)?;
     let mut out = BufWriter::new(file);
     for document in documents {
-        // JSON is YAML too.
+        // JSON is a subset of YAML.
         writeln!(out, "---\n{document}")?;
     }
     Ok(out.flush()?)
 }
 
-/// Writes values as one line of JSON each.
+/// Writes values, one line of JSON each.
 fn write_lines(path: &Path, values: &[Value]) -> Result<()> {
     let file = fs::File::create(path).with_context(|| path.display().to_string())?;
     let mut out = BufWriter::new(file);
@@ -137,7 +137,7 @@ fn write_lines(path: &Path, values: &[Value]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// One of `items`, of which there is one at least.
+/// Picks one of `items`, which must not be empty.
 fn pick<'t, T>(choices: &mut Choices<'_>, items: &'t [T]) -> Result<&'t T> {
     items
         .get(choices.below(items.len().max(1)))

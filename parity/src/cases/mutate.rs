@@ -1,4 +1,4 @@
-//! Changes to the text of expressions, as people make them by mistake.
+//! Changes the source of expressions in the way of typical mistakes.
 
 use super::choices::Choices;
 
@@ -12,7 +12,7 @@ enum Kind {
     Operator,
 }
 
-/// A piece of an expression; together the pieces are the expression.
+/// A token of an expression. The concatenation of all tokens is the expression.
 #[derive(Clone, Debug)]
 struct Token {
     kind: Kind,
@@ -49,7 +49,7 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The length of the quoted text that `rest` begins with.
+/// Returns the length of the quoted string at the start of `rest`.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -67,7 +67,7 @@ fn text(tokens: &[Token]) -> String {
     tokens.iter().map(|token| token.text.as_str()).collect()
 }
 
-/// The expression with one change.
+/// Returns the expression with one change.
 pub(crate) fn change(choices: &mut Choices<'_>, expression: &str) -> String {
     let mut tokens = tokens(expression);
     match choices.below(20) {
@@ -109,7 +109,7 @@ fn indices(tokens: &[Token], fits: impl Fn(&Token) -> bool) -> Vec<usize> {
     found.map(|(at, _)| at).collect()
 }
 
-/// A token that fits, if there is one.
+/// Returns the index of a random token that satisfies `test`, if there is one.
 fn one_of(
     choices: &mut Choices<'_>,
     tokens: &[Token],
@@ -185,7 +185,7 @@ fn root(choices: &mut Choices<'_>, tokens: &mut [Token]) {
     }
 }
 
-/// Leaves out a step of a path: `object.spec.replicas` becomes `object.replicas`.
+/// Removes a step of a path: `object.spec.replicas` becomes `object.replicas`.
 fn drop_step(choices: &mut Choices<'_>, tokens: &mut Vec<Token>) {
     let steps: Vec<usize> = indices(tokens, |token| token.text == ".")
         .into_iter()

@@ -1,4 +1,4 @@
-//! Mutating policies: those made of the fields of a kind, and changes to their expressions.
+//! Generates mutating policies from the fields of a kind, and mutates their expressions.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const FIELDS: &[&str] = &[
     "`a-b`",
 ];
 
-/// Expressions of mutations that need no kind, sound and broken.
+/// Expressions of mutations that are independent of the kind, valid and invalid.
 const PIECES: &[&str] = &[
     "Object{}",
     "Object.spec{}",
@@ -73,10 +73,10 @@ const PIECES: &[&str] = &[
     "has(object.a) ? [JSONPatch{op: 'remove', path: '/a'}] : []",
 ];
 
-/// `n` mutating policies.
+/// Generates `n` mutating policies.
 ///
 /// # Errors
-/// When a schema cannot be read.
+/// Returns an error if a schema cannot be read.
 pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
     let subjects = subjects(crds)?;
     let mut policies = Vec::new();
@@ -150,7 +150,7 @@ fn mutation(choices: &mut Choices<'static>, subject: &Subject, names: &[String])
     }
 }
 
-/// An object of the type `name`.
+/// Generates an object of the type `name`.
 fn object(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -179,7 +179,7 @@ fn object(
     format!("{name}{{{}}}", fields.join(", "))
 }
 
-/// A list of operations.
+/// Generates a list of patch operations.
 fn patch(choices: &mut Choices<'static>, subject: &Subject, names: &[String]) -> String {
     let mut operations = Vec::new();
     for _ in 0..=choices.below(2) {

@@ -1,11 +1,11 @@
-//! Objects to admit, and changes to them. Their maps have one entry, since upstream goes through more in
-//! no order.
+//! Generates objects for admission, and changes to them. Their maps have one entry, since Go iterates over maps in
+//! random order.
 
 use serde_json::{Value, json};
 
 use super::choices::Choices;
 
-/// The resources that there are objects of.
+/// The resources for which objects are generated.
 pub(crate) const RESOURCES: [(&str, &str, &str); 6] = [
     ("apps", "v1", "deployments"),
     ("", "v1", "pods"),
@@ -15,7 +15,7 @@ pub(crate) const RESOURCES: [(&str, &str, &str); 6] = [
     ("rbac.authorization.k8s.io", "v1", "clusterroles"),
 ];
 
-/// An object of the resource.
+/// Returns an object of the resource.
 pub(crate) fn object(resource: &str) -> Value {
     match resource {
         "deployments" => json!({
@@ -68,7 +68,7 @@ pub(crate) fn object(resource: &str) -> Value {
     }
 }
 
-/// The pointers of all that is below `value` and may be changed: the type and the name of an object stay.
+/// Collects the pointers of all values below `value` that may be changed: the type and the name of an object are fixed.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let mut add = |key: &str, inner: &Value| {
         let place = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -89,7 +89,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes a field of the object, or leaves it out.
+/// Changes or removes a field of the object.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value) {
     let mut found = Vec::new();
     places(object, "", &mut found);

@@ -1,6 +1,6 @@
-//! Parts of policies, each for what it makes the API server do.
+//! Parts of policies, grouped by their effect in the API server.
 
-/// Conditions that are true of every object and request made here.
+/// Conditions that are true for every generated object and request.
 pub(crate) const TRUE: &[&str] = &[
     "true",
     "object != null || oldObject != null",
@@ -173,7 +173,7 @@ pub(crate) const VARIABLE_USES: &[&str] = &[
     "string(V) != ''",
 ];
 
-/// Reasons that a policy may give, and one that it may not.
+/// Valid reasons, and an invalid one.
 pub(crate) const REASONS: &[&str] = &[
     "Unauthorized",
     "Forbidden",
@@ -192,5 +192,5 @@ pub(crate) const TEXTS: &[&str] = &[
     "ünïcödé",
 ];
 
-/// A condition that is true, and nearly as dear as one may be.
+/// A true condition with nearly the maximum cost.
 pub(crate) const DEAR: &str = "lists.range(350).all(x, lists.range(350).all(y, x + y >= 0))";

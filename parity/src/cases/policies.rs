@@ -1,4 +1,4 @@
-//! Policies: those written by hand, those made of the fields of a kind, and changes to both.
+//! Policies: hand-written ones, ones generated from the fields of a kind, and mutations of both.
 
 use std::path::{Path, PathBuf};
 
@@ -20,11 +20,11 @@ use crate::documents::load_documents;
 pub(super) struct Subject {
     pub(super) resource: ApiResource,
     pub(super) material: Material,
-    /// The kind that `params` is of, as `apiVersion` and `kind`.
+    /// `apiVersion` and `kind` of `params`.
     params: (String, String),
 }
 
-/// The kinds of Kubernetes' own that policies are about.
+/// The built-in kinds that policies are about.
 const RESOURCES: [(&str, &str, &str); 16] = [
     ("apps", "v1", "deployments"),
     ("", "v1", "pods"),
@@ -44,12 +44,12 @@ const RESOURCES: [(&str, &str, &str); 16] = [
     ("policy", "v1", "poddisruptionbudgets"),
 ];
 
-/// The directory of this crate.
+/// Returns the directory of this crate.
 fn crate_directory() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The directories and files with policies that are written by hand.
+/// Returns the directories and files of hand-written policies.
 #[must_use]
 pub fn written_by_hand() -> Vec<PathBuf> {
     ["policies", "../config/samples", "oracle/testdata/policies"]
@@ -57,17 +57,17 @@ pub fn written_by_hand() -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// The CustomResourceDefinitions that are written by hand.
+/// Returns the hand-written CustomResourceDefinitions.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Returns an error if a file cannot be read.
 pub fn crds_written_by_hand() -> Result<Vec<Value>> {
     let paths =
         ["../config/samples", "oracle/testdata/crds"].map(|path| crate_directory().join(path));
     of_kind(&paths, "CustomResourceDefinition")
 }
 
-/// The objects of a kind in files, in their order.
+/// Returns the objects of a kind in files, in order.
 fn of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for document in load_documents(paths)? {
@@ -79,10 +79,10 @@ fn of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
     Ok(found)
 }
 
-/// The policies that are written by hand, and `n` that are not.
+/// Returns the hand-written policies and `n` generated ones.
 ///
 /// # Errors
-/// When a file or a schema cannot be read.
+/// Returns an error if a file or a schema cannot be read.
 pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
     let mut policies = of_kind(&written_by_hand(), "ValidatingAdmissionPolicy")?;
     let n_by_hand = policies.len();
@@ -93,7 +93,7 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
             let subject = pick(&mut choices, &subjects)?;
             made(&mut choices, subject)
         } else {
-            // Those by hand have their turns, and so do those that were made.
+            // 60 % of the mutations use hand-written policies; the others may also use earlier generated ones.
             let of = if choices.chance(60) {
                 n_by_hand
             } else {
@@ -114,7 +114,7 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
     Ok(policies)
 }
 
-/// The kinds that policies are about: Kubernetes' own, and those of `crds`.
+/// Returns the kinds that policies are about: built-in ones, and those of `crds`.
 pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
     let builtin = Builtin::load()?;
     let mut offline = Offline::default();
@@ -173,7 +173,7 @@ pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-/// A rule that matches the resource, as written in policies.
+/// Generates a rule that matches the resource.
 pub(super) fn rule_of(choices: &mut Choices<'_>, resource: &ApiResource) -> Value {
     let operations: &[&[&str]] = &[
         &["CREATE", "UPDATE"],
@@ -191,7 +191,7 @@ pub(super) fn rule_of(choices: &mut Choices<'_>, resource: &ApiResource) -> Valu
     })
 }
 
-/// A policy about the fields of a kind.
+/// Generates a policy about the fields of a kind.
 fn made(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     let with_params = choices.chance(25);
     let mut spec = json!({
@@ -249,7 +249,7 @@ fn made(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     })
 }
 
-/// An expression about one of the variables `names`.
+/// Generates an expression about one of the variables `names`.
 pub(super) fn use_of(choices: &mut Choices<'_>, names: &[String]) -> String {
     let name = names.get(choices.below(names.len().max(1)));
     let variable = format!("variables.{}", name.map_or("nosuch", String::as_str));
@@ -279,7 +279,7 @@ pub(super) fn validation(
     validation
 }
 
-/// A condition, mostly about the object.
+/// Generates a condition, mostly about the object.
 pub(super) fn condition(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -301,7 +301,7 @@ pub(super) fn condition(
     }
 }
 
-/// Something about a field of the object.
+/// Generates an expression about a field of the object.
 pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> String {
     let of_object: Vec<&(String, Type)> = material
         .places
@@ -313,13 +313,13 @@ pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> St
     };
     let expression = eval::about(choices, place, type_);
     if choices.chance(75) {
-        // Most policies have conditions that are of type bool.
+        // In most policies, conditions have type bool.
         return format!("!has({place}) || ({expression}) == ({expression})");
     }
     expression
 }
 
-/// Changes one thing about a policy.
+/// Changes one part of a policy.
 fn change(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject]) -> Result<()> {
     if choices.chance(35) {
         return policy_changes::change(choices, policy, subjects);
@@ -335,7 +335,7 @@ fn change(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subjec
     Ok(())
 }
 
-/// Where the expressions of a policy are, as JSON pointers.
+/// Collects the locations of a policy's expressions as JSON pointers.
 fn collect(policy: &Value, found: &mut Vec<String>) {
     for list in [
         "validations",

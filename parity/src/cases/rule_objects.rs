@@ -1,5 +1,4 @@
-//! Objects for the schemas of CustomResourceDefinitions, valid and broken, and the same as they may have been before an
-//! update.
+//! Generates objects for the schemas of CustomResourceDefinitions, valid and invalid, with old versions of them.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +11,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
     values.get(at).cloned().unwrap_or_default()
 }
 
-/// A value of `schema`, which now and then breaks it.
+/// Generates a value for `schema`, sometimes an invalid one.
 #[expect(clippy::too_many_lines, reason = "a table of values by type")]
 #[must_use]
 pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
@@ -132,7 +131,7 @@ pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Va
     }
 }
 
-/// A whole object of `schema`.
+/// Generates a whole object for `schema`.
 #[must_use]
 pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     let mut object = value(choices, schema, 0);
@@ -147,7 +146,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     object
 }
 
-/// `object` as it may have been before an update.
+/// Turns `object` into a possible old version of it.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usize) {
     match object {
         Value::Object(fields) => {
@@ -193,7 +192,7 @@ pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usi
     }
 }
 
-/// The choices for the `n`th object of a seed.
+/// Returns the choices for the `n`th object of a seed.
 #[must_use]
 pub(crate) fn choices_of(seed: u64, n: u64) -> Choices<'static> {
     choices(seed, "crd object", n)

@@ -1,7 +1,8 @@
-//! Validation rules of CustomResourceDefinitions made from a seed: rules for any schema, changes of rules, and objects.
+//! Generates validation rules of CustomResourceDefinitions from a seed: rules for any schema, mutated rules, and
+//! objects.
 //!
-//! Rules are made of what the schema declares, so that most of them compile; changes of their texts and bounds make
-//! the ones that do not, and those that cost too much.
+//! Rules are generated from the declarations of the schema, so most of them compile. Mutations of their expressions and
+//! bounds produce rules that do not compile or exceed the cost limit.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +10,10 @@ use super::choices;
 use super::choices::Choices;
 use super::crds;
 
-/// How many rules of a definition are left when it is changed, so that one definition takes no minutes.
+/// The maximum number of rules in a mutated definition, which limits the time per definition.
 const MAX_RULES: usize = 6;
 
-/// `n` CustomResourceDefinitions with rules, made from nothing.
+/// Generates `n` CustomResourceDefinitions with rules.
 #[must_use]
 pub fn definitions(seed: u64, n: u64) -> Vec<Value> {
     let mut definitions = crds::crds(seed, n);
@@ -25,7 +26,7 @@ pub fn definitions(seed: u64, n: u64) -> Vec<Value> {
     definitions
 }
 
-/// `n` changed copies of `definitions`, each with few rules.
+/// Returns `n` mutated copies of `definitions`, each with few rules.
 #[must_use]
 pub fn mutants(definitions: &[Value], seed: u64, n: u64) -> Vec<Value> {
     let with_rules: Vec<&Value> = definitions
@@ -63,7 +64,7 @@ fn keep_one_version(choices: &mut Choices<'_>, definition: &mut Value) {
     }
 }
 
-/// Calls `visit` with each schema of the spine that has rules.
+/// Calls `visit` with each schema that has rules, along the path of structural schemas.
 fn for_each_ruled(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(schema) = schema else {
         return;
@@ -114,7 +115,7 @@ fn keep_few_rules(choices: &mut Choices<'_>, definition: &mut Value) {
     });
 }
 
-/// Changes some rules, and bounds beside them.
+/// Changes some rules and bounds.
 fn mutate(choices: &mut Choices<'_>, definition: &mut Value) {
     for_each_schema(definition, &mut |schema| {
         for_each_ruled(schema, &mut |schema| {
@@ -259,7 +260,7 @@ fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
     }
 }
 
-/// `text` with a small change.
+/// Returns `text` with a small change.
 fn changed(choices: &mut Choices<'_>, text: &str) -> String {
     const SWAPS: [(&str, &str); 22] = [
         ("self", "oldSelf"),
@@ -338,7 +339,7 @@ fn field_path(choices: &mut Choices<'_>, schema: &Value) -> String {
     names.swap_remove(choices.below(names.len()))
 }
 
-/// Adds rules to a schema, and to what is below it.
+/// Adds rules to a schema and its subschemas.
 fn add_rules(choices: &mut Choices<'_>, schema: &mut Value, own: &str, depth: u32) {
     if schema.get("type").is_none()
         && !is_true(schema, "x-kubernetes-int-or-string")
@@ -438,7 +439,7 @@ pub(super) fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// A text about a value.
+/// Generates a string expression about a value.
 fn scalar(schema: &Value, of: &str) -> String {
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => match schema.get("format").and_then(Value::as_str) {
@@ -451,7 +452,7 @@ fn scalar(schema: &Value, of: &str) -> String {
     }
 }
 
-/// An expression that is a bool about the value `of` of `schema`.
+/// Generates a boolean expression about the value `of` of `schema`.
 #[expect(clippy::too_many_lines, reason = "a table of forms by type")]
 fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> Option<String> {
     let form = |forms: &[&str], choices: &mut Choices<'_>| {

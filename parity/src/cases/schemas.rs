@@ -1,10 +1,10 @@
-//! Schemas made at random, with every feature that decides about types, and values that they allow.
+//! Generates random schemas with every feature that affects types, and valid values for them.
 
 use serde_json::{Map, Value, json};
 
 use super::choices::Choices;
 
-/// Names of properties: plain ones, those that must be escaped, reserved words, and names of metadata.
+/// Names of properties: plain ones, ones to be escaped, reserved words, and names of metadata.
 const NAMES: [&str; 22] = [
     "replicas",
     "image",
@@ -47,7 +47,7 @@ const FORMATS: [&str; 14] = [
     "no-such-format",
 ];
 
-/// A schema and a value of it.
+/// A schema and a valid value.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) schema: Value,
@@ -58,7 +58,7 @@ fn made(schema: Value, value: Value) -> Made {
     Made { schema, value }
 }
 
-/// An object with properties, at most `depth` levels below it.
+/// Generates an object schema with at most `depth` levels of properties.
 pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> Made {
     let mut properties = Map::new();
     let mut value = Map::new();
@@ -92,7 +92,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> Made {
     made(schema, value.into())
 }
 
-/// A schema of any sort.
+/// Generates a schema of any type.
 pub(crate) fn any(choices: &mut Choices<'_>, depth: u32) -> Made {
     let mut made = match choices.below(if depth == 0 { 8 } else { 14 }) {
         0 | 1 => string(choices),
@@ -278,7 +278,7 @@ fn list(choices: &mut Choices<'_>, depth: u32) -> Made {
     made(schema, vec![inner.value; n].into())
 }
 
-/// A map with one entry at most, since upstream goes through more in no order.
+/// Generates a map with at most one entry, since Go iterates over maps in random order.
 fn map(choices: &mut Choices<'_>, depth: u32) -> Made {
     let inner = any(choices, depth.saturating_sub(1));
     let mut schema = json!({"type": "object", "additionalProperties": inner.schema});

@@ -1,26 +1,25 @@
-//! Texts of YAML from a seed: texts that are there, texts built in all styles, and both with mistakes.
+//! Generates YAML texts from a seed: existing texts, texts generated in all styles, and mutations of both.
 
 use std::fmt::Write as _;
 
 use super::yaml_pieces::{PIECES, SCALARS, WORDS};
 use crate::random::Random;
 
-/// The parts of which texts are made.
+/// The material for texts.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Texts to begin with.
+    /// Existing texts.
     texts: Vec<String>,
 }
 
-/// The line between two texts of a file of texts.
+/// The separator of texts in a file of texts.
 const BETWEEN: &str = "=====\n";
 
-/// The most lines that are taken out of a text.
+/// The maximum number of lines taken from a text.
 const MAX_LINES: u64 = 40;
 
 impl Source {
-    /// Texts to begin with: files of manifests, and files of short texts with a line of `=====` between
-    /// two of them.
+    /// Collects existing texts from files of manifests and files of short texts that are separated by lines of `=====`.
     #[must_use]
     pub fn new(files: &[String]) -> Self {
         let texts = files.iter().flat_map(|file| file.split(BETWEEN));
@@ -29,7 +28,7 @@ impl Source {
         }
     }
 
-    /// The text of the number `n`; the first ones are those to begin with, as they are.
+    /// Returns the `n`th text. The first ones are the unchanged existing texts.
     #[must_use]
     pub fn text(&self, seed: u64, n: u64) -> String {
         let as_it_is = usize::try_from(n).ok().and_then(|n| self.texts.get(n));
@@ -55,7 +54,7 @@ impl Source {
         text
     }
 
-    /// Some lines of a text.
+    /// Returns some lines of a text.
     fn part(&self, random: &mut Random) -> String {
         let Some(text) = random.choose(&self.texts) else {
             return String::new();
@@ -71,7 +70,7 @@ impl Source {
     }
 }
 
-/// An entry whose key is about as long as a key may be.
+/// Generates an entry whose key has about the maximum length.
 fn long_key(random: &mut Random) -> String {
     let shapes = [
         "@: a\n",
@@ -86,7 +85,7 @@ fn long_key(random: &mut Random) -> String {
     shape.replace('@', &key.repeat(index(1015 + random.below(15))))
 }
 
-/// Lists of aliases of lists: about as many as may be.
+/// Generates lists of aliases of lists, about as many as are allowed.
 fn many_aliases(random: &mut Random) -> String {
     let n_items = index(random.below(120) + 1);
     let n_aliases = index(random.below(120) + 1);
@@ -101,7 +100,7 @@ fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// A text that is made of a value with random content, in random styles.
+/// Generates a text for a random value, in random styles.
 fn built(random: &mut Random) -> String {
     let mut text = String::new();
     match random.below(20) {
@@ -126,7 +125,7 @@ fn built(random: &mut Random) -> String {
     text
 }
 
-/// Adds a node in a line that has begun; what goes on in further lines is indented by more than `indent`.
+/// Writes a node on the current line. Continuation lines are indented by more than `indent`.
 fn node(text: &mut String, random: &mut Random, indent: usize, depth: usize, is_value: bool) {
     if random.permille(60) {
         text.push_str(

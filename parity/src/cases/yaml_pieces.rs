@@ -1,6 +1,6 @@
-//! Pieces of which generated texts of YAML are made.
+//! Pieces of generated YAML texts.
 
-/// Scalars that look like something else, or are written oddly.
+/// Scalars that look like other types or are written unusually.
 pub(super) const SCALARS: &[&str] = &[
     "a",
     "b",
@@ -287,7 +287,7 @@ pub(super) const SCALARS: &[&str] = &[
     "{{x}}",
 ];
 
-/// Pieces that may be put anywhere.
+/// Pieces that may be inserted anywhere.
 pub(super) const PIECES: &[&str] = &[
     " ",
     "  ",
@@ -379,7 +379,7 @@ pub(super) const PIECES: &[&str] = &[
     "[]",
 ];
 
-/// Words of texts over several lines.
+/// Words of multi-line texts.
 pub(super) const WORDS: &[&str] = &[
     "a", "b:", "c #d", "'", "\"", "- e", "\\", "f: g", "é", "  h", "i  ", "\tj", "#k", "", "",
     "---", "...", "[l", "m,", "{", "%n",

@@ -1,7 +1,7 @@
-//! The values of the conformance tests as those of our evaluator, and back.
+//! Converts values of the conformance tests to values of the evaluator, and back.
 //!
-//! Source: cel-spec `simple.proto`, `SimpleTest.value` (equality of values, maps in any order, every NaN
-//! alike); cel-go `conformance/conformance_test.go`, `diffValue`.
+//! Source: cel-spec `simple.proto`, `SimpleTest.value` (equality of values, maps in any order, all NaNs equal); cel-go
+//! `conformance/conformance_test.go`, `diffValue`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const NANOS_PER_SECOND: i128 = 1_000_000_000;
 /// Returns the values that the variables of `test` are bound to.
 ///
 /// # Errors
-/// When a variable is bound to something that the evaluator has no notion of.
+/// Returns an error if the evaluator does not support the value of a variable.
 pub fn bindings(test: &Test) -> Result<Bindings, Failure> {
     let mut bindings = Bindings::default();
     for (name, binding) in &test.bindings {
@@ -33,7 +33,7 @@ pub fn bindings(test: &Test) -> Result<Bindings, Failure> {
     Ok(bindings)
 }
 
-/// The value as one of the evaluator; `None` if it is a message or of an enumeration.
+/// Converts the value to one of the evaluator. Returns `None` for messages and enumerations.
 fn actual(value: &Value) -> Option<Actual> {
     Some(match value {
         Value::Null => Actual::Null,
@@ -62,7 +62,7 @@ fn actual(value: &Value) -> Option<Actual> {
     })
 }
 
-/// A type by its name at run time.
+/// Returns the type with a runtime name.
 fn named(name: &str) -> Option<Type> {
     let types = [
         Type::Null,
@@ -85,7 +85,7 @@ fn nanos(span: Span) -> i128 {
     i128::from(span.seconds) * NANOS_PER_SECOND + i128::from(span.nanos)
 }
 
-/// Reports whether `value` is the expected one, of the same type.
+/// Returns true if `value` is the expected one, of the same type.
 #[must_use]
 pub fn is_expected(expected: &Value, value: &Actual) -> bool {
     match (expected, value) {
@@ -94,7 +94,7 @@ pub fn is_expected(expected: &Value, value: &Actual) -> bool {
         (Value::Int(a), Actual::Int(b)) => a == b,
         (Value::Uint(a), Actual::Uint(b)) => a == b,
         (Value::Double(a), Actual::Double(b)) => {
-            // The sign of zero counts, too: these are compared as protobuf does.
+            // Compared as in protobuf: the sign of zero is significant.
             a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
         }
         (Value::String(a), Actual::String(b)) => **a == **b,
@@ -145,7 +145,7 @@ mod tests {
         for value in &values {
             let same = actual(value).unwrap();
             for other in &values {
-                // Each is alike with itself alone.
+                // Each value equals only itself.
                 assert_eq!(is_expected(other, &same), std::ptr::eq(other, value));
             }
         }

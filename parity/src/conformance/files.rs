@@ -1,4 +1,4 @@
-//! Where the conformance tests lie: in Go's module cache.
+//! Locates the conformance tests in Go's module cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-/// The module of the specification.
+/// The module of the CEL specification.
 const MODULE: &str = "cel.dev/expr";
 
 /// The folder of the tests in the module.
@@ -24,13 +24,13 @@ struct Download {
     error: String,
 }
 
-/// The tests' files, sorted, and the version of the module they are from.
+/// Returns the sorted files of the tests, and the version of their module.
 ///
 /// The version is the one that the oracle's `go.mod` requires, so that both sides of a comparison agree;
 /// Go fetches the module if it is not in the cache.
 ///
 /// # Errors
-/// When Go is missing or the module cannot be had.
+/// Returns an error if Go is not installed or the module cannot be downloaded.
 pub fn test_files() -> Result<(String, Vec<PathBuf>)> {
     let oracle = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle");
     let output = Command::new("go")

@@ -1,13 +1,13 @@
-//! The conformance tests of the language's specification, run against our engine.
+//! The conformance tests of the CEL specification, run on our engine.
 //!
-//! The tests are `tests/simple/testdata/*.textproto` of the Go module `cel.dev/expr`, at the version that
-//! the oracle is built with; they are read from Go's module cache, never copied. They run in the
-//! environment of Kubernetes, the one we have, which is cel-go's standard environment with optionals and
-//! some of its extensions. What Kubernetes lacks is named in `parity/conformance/skip.toml`, with the reason.
+//! The tests are `tests/simple/testdata/*.textproto` of the Go module `cel.dev/expr`, at the version that the oracle
+//! requires. They are read from Go's module cache and not copied. They run in the environment of Kubernetes: cel-go's
+//! standard environment with optionals and some of its extensions. `parity/conformance/skip.toml` lists the tests for
+//! features that Kubernetes lacks, with reasons.
 //!
 //! A test is parsed, checked and evaluated.
 //!
-//! Where cel-go differs from the specification we follow cel-go, and the skip list says so.
+//! If cel-go differs from the specification, we follow cel-go, and the skip list gives the reason.
 //!
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`, `SimpleTest`; cel-go
 //! `conformance/conformance_test.go`, `conformanceTest`.

@@ -20,27 +20,27 @@ use super::eval;
 use super::suite::{Declaration, Expected, Test};
 use super::value::Value;
 
-/// Why a test fails.
+/// The reason for a failed test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The test asks for something that the engine has no notion of.
+    /// The test needs a feature that the engine does not support.
     NotSupported(&'static str),
-    /// The expression does not parse.
+    /// The expression cannot be parsed.
     Parse(String),
-    /// The expression does not check.
+    /// The expression does not type-check.
     Check(String),
-    /// The checker gives another type than the test wants.
+    /// The checker returns another type than expected.
     Type {
-        /// The type that the test wants.
+        /// The expected type.
         expected: String,
-        /// The type that the checker gives.
+        /// The actual type.
         actual: String,
     },
-    /// The evaluation gives another result than the test wants.
+    /// The evaluation returns another result than expected.
     Result {
-        /// The result that the test wants.
+        /// The expected result.
         expected: String,
-        /// The result of the evaluation.
+        /// The actual result.
         actual: String,
     },
 }
@@ -61,12 +61,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How far a test was run.
+/// The completed steps of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// The expression was type-checked.
     pub checked: bool,
-    /// The deduced type is the one that the test names.
+    /// The deduced type equals the type in the test.
     pub deduced: bool,
     /// The expression was evaluated.
     pub evaluated: bool,
@@ -74,11 +74,11 @@ pub struct Passed {
 
 /// Runs `test`.
 ///
-/// A test that names a value and no type must be of a type that has the value. Of an expression that is not to
-/// be checked the findings count for nothing: what the check could not resolve is left to the evaluation.
+/// If a test expects a value but no type, the type must admit the value. Check errors are ignored if the test disables
+/// the check: unresolved names are left to the evaluation.
 ///
 /// # Errors
-/// Says why the test fails.
+/// Returns the reason if the test fails.
 pub fn run(test: &Test) -> Result<Passed, Failure> {
     if test.disable_macros {
         return Err(Failure::NotSupported("parsing without macros"));
@@ -123,9 +123,9 @@ fn compare_type(test: &Test, actual: &Type) -> Result<(), Failure> {
     })
 }
 
-/// Evaluates; an error is wanted where no value is.
+/// Evaluates an expression; tests without an expected value expect an error.
 ///
-/// Planning folds constants, so that errors of constants show there.
+/// Planning folds constants and reports their errors.
 fn evaluate(
     test: &Test,
     checked: &CheckedAst,
@@ -156,9 +156,9 @@ fn parse(text: &str) -> Result<Ast, Failure> {
     ast.ok_or_else(|| Failure::Parse(messages(&found)))
 }
 
-/// The tree with the names that lie in `container`, or in one around it, written out.
+/// Returns the tree with the names declared in `container` or its parents fully qualified.
 ///
-/// There is one container in Kubernetes, the empty one, so that the checker knows no other.
+/// Kubernetes has only the empty container, so the checker supports no other.
 ///
 /// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`.
 fn in_container(ast: &Ast, container: &str, env: &Env) -> Ast {
@@ -179,7 +179,7 @@ fn in_container(ast: &Ast, container: &str, env: &Env) -> Ast {
     builder.build(ast.root())
 }
 
-/// The name as which `name` is declared in `container` or one around it.
+/// Returns the full name of the declaration of `name` in `container` or its parents.
 fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
     let mut prefix = container;
     while !prefix.is_empty() && !name.starts_with('.') {
@@ -192,7 +192,7 @@ fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
     None
 }
 
-/// The environment of Kubernetes with the declarations of the test.
+/// Returns the environment of Kubernetes with the declarations of the test.
 fn environment(test: &Test) -> Env {
     let base = base_env();
     let mut library = Library::clone(base.library());

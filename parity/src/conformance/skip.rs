@@ -1,43 +1,43 @@
-//! The tests that are not run, with the reasons: `parity/conformance/skip.toml`.
+//! The list of skipped tests with reasons: `parity/conformance/skip.toml`.
 //!
-//! An entry names tests by their paths, or by the beginning of paths up to a slash. The list may only
-//! shrink: a test that is skipped and would pass is an error, and so is an entry that names no test.
+//! An entry names tests by their paths, or by prefixes of paths that end at a slash. The list may only shrink: a
+//! skipped test that would pass is an error, and so is an entry that matches no test.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use toml_edit::Document;
 
-/// Why some tests are not run.
+/// Skipped tests and the reason.
 #[derive(Clone, Debug)]
 pub struct Skip {
-    /// Whole paths, or their beginnings.
+    /// Paths, or prefixes of paths.
     pub tests: Vec<String>,
     /// The reason, in a sentence.
     pub reason: String,
 }
 
-/// The list.
+/// The list of skipped tests.
 #[derive(Clone, Debug, Default)]
 pub struct SkipList {
     skips: Vec<Skip>,
 }
 
 impl SkipList {
-    /// Reads the list of the repository.
+    /// Reads the list from this repository.
     ///
     /// # Errors
-    /// When it is missing or malformed.
+    /// Returns an error if the file is missing or malformed.
     pub fn read() -> Result<Self> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/skip.toml");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Reads a list: tables `[[skip]]` with `reason` and `tests`.
+    /// Parses a list: tables `[[skip]]` with `reason` and `tests`.
     ///
     /// # Errors
-    /// When it is malformed, or gives a test two reasons.
+    /// Returns an error if the list is malformed or gives two reasons for a test.
     pub fn parse(text: &str) -> Result<Self> {
         let document = Document::parse(text)?;
         let tables = document
@@ -66,14 +66,14 @@ impl SkipList {
         Ok(list)
     }
 
-    /// Why the test `path` is not run.
+    /// Returns the reason for skipping the test `path`, if it is skipped.
     #[must_use]
     pub fn reason(&self, path: &str) -> Option<&str> {
         let skip = self.skips.iter().find(|skip| skip.names(path))?;
         Some(&skip.reason)
     }
 
-    /// The entries that name none of `paths`.
+    /// Returns the entries that match none of `paths`.
     #[must_use]
     pub fn idle<'a>(&'a self, paths: &[&str]) -> Vec<&'a str> {
         let entries = self.skips.iter().flat_map(|skip| &skip.tests);
@@ -83,7 +83,7 @@ impl SkipList {
             .collect()
     }
 
-    /// The reasons, in order, each with the number of `paths` that it is given for.
+    /// Returns the reasons, in order, each with the number of `paths` it applies to.
     #[must_use]
     pub fn counts(&self, paths: &[&str]) -> Vec<(&str, usize)> {
         let count = |skip: &Skip| paths.iter().filter(|path| skip.names(path)).count();
@@ -100,7 +100,7 @@ impl Skip {
     }
 }
 
-/// Reports whether `path` is `entry` or lies below it.
+/// Returns true if `path` equals `entry` or is below it.
 fn begins_with(path: &str, entry: &str) -> bool {
     path.strip_prefix(entry)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! The conformance tests as data: files, sections, tests and what they expect.
+//! The conformance tests as data: files, sections, tests and expected results.
 //!
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`.
 
@@ -14,7 +14,7 @@ use super::value::{Binding, Value};
 /// The tests of one file.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// The name of the file, without its ending.
+    /// The name of the file without its extension.
     pub name: String,
     /// The tests, in order.
     pub tests: Vec<Test>,
@@ -27,9 +27,9 @@ pub struct Suite {
     reason = "these are the specification's, each with a meaning of its own"
 )]
 pub struct Test {
-    /// `<file>/<section>/<test>`; upstream gives some names twice.
+    /// `<file>/<section>/<test>`; not unique upstream.
     pub path: String,
-    /// The text of the expression.
+    /// The source of the expression.
     pub expr: String,
     /// The container in which names are resolved.
     pub container: String,
@@ -41,11 +41,11 @@ pub struct Test {
     pub check_only: bool,
     /// Declarations of the names in the expression.
     pub declarations: Vec<Declaration>,
-    /// Values that the names are bound to.
+    /// Values of the names.
     pub bindings: Vec<(String, Binding)>,
     /// Expected result.
     pub expected: Expected,
-    /// True if the test is about messages that it takes from a protobuf file of its own.
+    /// True if the test needs messages that are defined in a protobuf file of the tests.
     pub needs_messages: bool,
 }
 
@@ -65,21 +65,21 @@ pub enum Expected {
     Value(Value),
     /// A type of the expression and, if it is evaluated, a value.
     Typed(Type, Option<Value>),
-    /// An error when it is evaluated.
+    /// An evaluation error.
     Error,
-    /// Something that is not known.
+    /// An unknown value.
     Unknown,
 }
 
-/// Names of the messages of the conformance tests: their packages, and a message whose package is spelt
-/// with spaces between.
+/// Markers of the messages of the conformance tests: their package, and a message whose qualified name is written with
+/// spaces.
 const TEST_MESSAGES: [&str; 2] = ["cel.expr.conformance.", "TestAllTypes"];
 
 impl Suite {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it is malformed, with the test.
+    /// Returns an error, with the test, if the file is malformed.
     pub fn read(text: &str) -> Result<Self> {
         let file = Message::parse(text)?;
         let name = file.text("name")?;
@@ -118,7 +118,7 @@ fn read_test(test: &Message, path: String) -> Result<Test> {
     })
 }
 
-/// Reports whether something in `message`, except descriptions, names a message of the conformance tests.
+/// Returns true if `message` mentions a message of the conformance tests outside descriptions.
 fn names_test_messages(message: &Message) -> bool {
     let names_one = |text: &str| TEST_MESSAGES.iter().any(|name| text.contains(name));
     message.fields().any(|(name, value)| match value {
@@ -130,7 +130,7 @@ fn names_test_messages(message: &Message) -> bool {
     })
 }
 
-/// The variable, or the overloads of the function, that a `Decl` declares.
+/// Returns the variable or the overloads of the function that a `Decl` declares.
 fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
     let name = declaration.text("name")?;
     if let Some(ident) = declaration.message("ident")? {
@@ -149,7 +149,7 @@ fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
 
 /// Reads an overload of the function `name`.
 ///
-/// A signature lives for ever, and so do those of the few functions that tests declare.
+/// Signatures are leaked; tests declare few functions.
 fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
     let params = overload.messages("params")?;
     let result = overload.message("result_type")?;
@@ -210,7 +210,7 @@ fn read_expected(test: &Message) -> Result<Expected> {
     if is_set("unknown") || is_set("any_unknowns") {
         return Ok(Expected::Unknown);
     }
-    // The specification's default.
+    // The default of the specification.
     Ok(Expected::Value(Value::Bool(true)))
 }
 

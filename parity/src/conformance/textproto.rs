@@ -1,16 +1,16 @@
-//! A reader of protobuf's text format, without a schema: what the conformance tests are written in.
+//! A schema-less parser of protobuf's text format, in which the conformance tests are written.
 //!
-//! Takes a text, gives a [`Message`]: named fields in their order, whose values are messages or scalars as
-//! they were written. Which fields there may be, and of which types, is for those who ask.
+//! It parses a text to a [`Message`]: named fields in order, whose values are messages or scalars as written. Callers
+//! check the names and types of fields.
 //!
 //! Source: the specification of the text format, protobuf.dev `reference/protobuf/textformat-spec`.
 
 use anyhow::{Context as _, Result, bail};
 
-/// The deepest nesting of messages that is read.
+/// The maximum nesting of messages.
 const MAX_DEPTH: u32 = 100;
 
-/// A message: its fields, in order; a repeated field stands there more than once.
+/// A message with its fields in order; a repeated field occurs more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
     fields: Vec<(String, Value)>,
@@ -21,17 +21,17 @@ pub struct Message {
 pub enum Value {
     /// A message.
     Message(Message),
-    /// Bytes: the type of a `string` or a `bytes` field is not known here.
+    /// Bytes: the parser does not know if the field is a `string` or `bytes`.
     Bytes(Vec<u8>),
-    /// A number, a name of an enumeration's value, `true`, `inf`, as written, with its sign.
+    /// A number, the name of an enum value, `true` or `inf`, as written, with its sign.
     Word(String),
 }
 
 impl Message {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// When the text is not of the format, with the line.
+    /// Returns an error, with the line, if the text is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         let mut reader = Reader {
             rest: text,
@@ -41,24 +41,24 @@ impl Message {
         message.with_context(|| format!("line {}", reader.line))
     }
 
-    /// All fields, in order.
+    /// Returns all fields, in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.fields
             .iter()
             .map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The values of the field `name`.
+    /// Returns the values of the field `name`.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Value> {
         self.fields()
             .filter(move |(field, _)| *field == name)
             .map(|(_, value)| value)
     }
 
-    /// The messages of the field `name`.
+    /// Returns the messages of the field `name`.
     ///
     /// # Errors
-    /// When a value is something else.
+    /// Returns an error if a value has another type.
     pub fn messages(&self, name: &str) -> Result<Vec<&Message>> {
         self.all(name)
             .map(|value| match value {
@@ -68,18 +68,18 @@ impl Message {
             .collect()
     }
 
-    /// The message of the field `name`, the last where there are several.
+    /// Returns the message of the field `name`, the last one if there are several.
     ///
     /// # Errors
-    /// When a value is something else.
+    /// Returns an error if a value has another type.
     pub fn message(&self, name: &str) -> Result<Option<&Message>> {
         Ok(self.messages(name)?.pop())
     }
 
-    /// The text of the field `name`; empty where it is not set.
+    /// Returns the string in the field `name`; empty if it is not set.
     ///
     /// # Errors
-    /// When it is not a text in UTF-8.
+    /// Returns an error if the value is not a UTF-8 string.
     pub fn text(&self, name: &str) -> Result<String> {
         match self.all(name).last() {
             None => Ok(String::new()),
@@ -87,10 +87,10 @@ impl Message {
         }
     }
 
-    /// Reports whether the field `name` is set to true.
+    /// Returns true if the field `name` is set to true.
     ///
     /// # Errors
-    /// When it is not a truth value.
+    /// Returns an error if the value is not a boolean.
     pub fn flag(&self, name: &str) -> Result<bool> {
         match self.all(name).last() {
             None => Ok(false),
@@ -100,10 +100,10 @@ impl Message {
 }
 
 impl Value {
-    /// The text of a `string`.
+    /// Returns the value of a `string`.
     ///
     /// # Errors
-    /// When it is something else, or not UTF-8.
+    /// Returns an error if the value has another type or is not UTF-8.
     pub fn text(&self) -> Result<String> {
         match self {
             Self::Bytes(bytes) => Ok(String::from_utf8(bytes.clone())?),
@@ -111,10 +111,10 @@ impl Value {
         }
     }
 
-    /// The word: a number or a name.
+    /// Returns the word: a number or a name.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Returns an error if the value has another type.
     pub fn word(&self) -> Result<&str> {
         match self {
             Self::Word(word) => Ok(word),
@@ -122,10 +122,10 @@ impl Value {
         }
     }
 
-    /// The truth value.
+    /// Returns the boolean.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Returns an error if the value has another type.
     pub fn flag(&self) -> Result<bool> {
         match self.word()? {
             "true" | "True" | "t" | "1" => Ok(true),
@@ -134,10 +134,10 @@ impl Value {
         }
     }
 
-    /// The integer, decimal, octal or hexadecimal.
+    /// Returns the decimal, octal or hexadecimal integer.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Returns an error if the value has another type.
     pub fn integer(&self) -> Result<i128> {
         let word = self.word()?;
         let (sign, digits) = match word.strip_prefix('-') {
@@ -157,10 +157,10 @@ impl Value {
         Ok(sign * magnitude.with_context(|| format!("integer {word}"))?)
     }
 
-    /// The number as a `double`.
+    /// Returns the number as a `double`.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Returns an error if the value has another type.
     pub fn double(&self) -> Result<f64> {
         let word = self.word()?.to_ascii_lowercase();
         let is_float = !matches!(word.trim_start_matches('-'), "inf" | "infinity" | "nan");
@@ -173,14 +173,14 @@ impl Value {
     }
 }
 
-/// Reader of the remaining text.
+/// Parser state: the remaining text.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
 }
 
 impl Reader<'_> {
-    /// The fields up to `end`, which is taken too; up to the end of the text where there is none.
+    /// Parses fields up to and including `end`, or up to the end of the text if there is none.
     fn fields(&mut self, end: Option<char>, depth: u32) -> Result<Message> {
         let depth = depth.checked_sub(1).context("nested too deeply")?;
         let mut message = Message::default();
@@ -208,7 +208,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The name of an extension, or of the type of an `Any`, without its brackets.
+    /// Parses the name of an extension, or of the type of an `Any`, without its brackets.
     fn extension_name(&mut self) -> Result<String> {
         self.take();
         let mut name = String::new();
@@ -221,7 +221,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the value behind the name of a field, or several values in brackets.
+    /// Parses the value after the name of a field, or several values in brackets.
     fn values(&mut self, name: &str, message: &mut Message, depth: u32) -> Result<()> {
         self.space();
         if self.peek() == Some(':') {
@@ -268,7 +268,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name or a number.
+    /// Parses a name or a number.
     fn word(&mut self) -> Result<String> {
         let mut word = String::new();
         if self.peek() == Some('-') {
@@ -290,7 +290,7 @@ impl Reader<'_> {
         Ok(word)
     }
 
-    /// One string, or several one after the other, which are one.
+    /// Parses one string, or several adjacent ones, which are concatenated.
     fn strings(&mut self) -> Result<Value> {
         let mut bytes = Vec::new();
         while let Some(quote @ ('"' | '\'')) = self.peek() {
@@ -342,7 +342,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Up to `most` further digits behind the value `first`.
+    /// Parses up to `most` further digits after the value `first`.
     fn digits(&mut self, radix: u32, most: u32, first: u32) -> Result<u32> {
         let mut value = first;
         for _ in 0..most {
@@ -358,7 +358,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Passes over white space and comments.
+    /// Skips white space and comments.
     fn space(&mut self) {
         while let Some(c) = self.peek() {
             if c == '#' {

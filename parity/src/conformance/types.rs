@@ -1,4 +1,4 @@
-//! Types and declarations as the conformance tests write them, as those of our checker.
+//! Converts types and declarations of the conformance tests to those of our checker.
 //!
 //! Source: cel-spec `proto/cel/expr/checked.proto`, `Type`, `Decl`; cel-go `common/types/types.go`,
 //! `ProtoAsType`.
@@ -11,10 +11,10 @@ use super::textproto::{Message, Value};
 /// Prefix of the names of protobuf's own messages.
 pub const WELL_KNOWN: &str = "google.protobuf.";
 
-/// A type that a test names; a message is known by its name alone.
+/// Reads a type of a test. Messages are known only by name.
 ///
 /// # Errors
-/// When it is malformed, or none that the checker has.
+/// Returns an error if the type is malformed or not supported by the checker.
 pub fn read_type(message: &Message) -> Result<Type> {
     let Some((kind, value)) = message.fields().next() else {
         bail!("a type without a kind");
@@ -43,7 +43,7 @@ pub fn read_type(message: &Message) -> Result<Type> {
             let params = params.into_iter().map(read_type);
             Type::opaque(opaque.text("name")?, params.collect::<Result<_>>()?)
         }
-        // A parameter's name lives as long as a signature, which is for ever.
+        // The name of a type parameter must be static, so it is leaked.
         ("type_param", value) => Type::Param(TypeParam::Declared(value.text()?.leak())),
         (other, _) => bail!("a type of the kind `{other}`"),
     })
@@ -66,7 +66,7 @@ fn primitive(name: &str) -> Result<Primitive> {
     })
 }
 
-/// Some messages are values of the language.
+/// Converts the name of a message to a type; some messages are values of the language.
 ///
 /// Source: cel-go `common/types/types.go`, `checkedWellKnowns`.
 fn message_type(name: String) -> Type {

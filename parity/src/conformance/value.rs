@@ -1,4 +1,4 @@
-//! Values as the conformance tests write them: of bindings, and of results.
+//! Values of the conformance tests: bindings and expected results.
 //!
 //! Source: cel-spec `proto/cel/expr/value.proto`, `Value`; `proto/cel/expr/eval.proto`, `ExprValue`.
 
@@ -13,7 +13,7 @@ use super::types::WELL_KNOWN;
 pub enum Value {
     /// `null`.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An `int`.
     Int(i64),
@@ -35,9 +35,9 @@ pub enum Value {
     Duration(Span),
     /// A point in time, since 1970.
     Timestamp(Span),
-    /// A value of an enumeration that has a type of its own.
+    /// A value of an enumeration with its own type.
     Enum(String),
-    /// A message that stands for no other value of the language.
+    /// A message that has no corresponding value in the language.
     Message(String),
 }
 
@@ -46,18 +46,18 @@ pub enum Value {
 pub struct Span {
     /// Whole seconds.
     pub seconds: i64,
-    /// The rest, with the sign of a duration, never negative for a time.
+    /// The nanoseconds, with the sign of a duration; not negative for a timestamp.
     pub nanos: i32,
 }
 
-/// Value that a variable is bound to.
+/// The value of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A value.
     Value(Value),
     /// An error.
     Error,
-    /// Something that is not known.
+    /// An unknown value.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ impl Binding {
     /// Reads an `ExprValue`.
     ///
     /// # Errors
-    /// When it is malformed.
+    /// Returns an error if the message is malformed.
     pub fn read(message: &Message) -> Result<Self> {
         let (kind, value) = only_field(message)?;
         match kind {
@@ -81,7 +81,7 @@ impl Value {
     /// Reads a `Value`.
     ///
     /// # Errors
-    /// When it is malformed.
+    /// Returns an error if the message is malformed.
     pub fn read(message: &Message) -> Result<Self> {
         let (kind, value) = only_field(message)?;
         Ok(match kind {
@@ -112,9 +112,9 @@ impl Value {
         })
     }
 
-    /// Reports whether an expression of the type `of` can have this value.
+    /// Returns true if an expression of the type `of` can have this value.
     ///
-    /// An enumeration that has a type of its own fits none: the language that we check has no such types.
+    /// Always false for an enumeration with its own type, which the checker does not support.
     #[must_use]
     pub fn is_of(&self, of: &Type) -> bool {
         match (self, of) {
@@ -153,7 +153,7 @@ fn entry(message: &Message) -> Result<(Value, Value)> {
     Ok((part("key")?, part("value")?))
 }
 
-/// The one field of a message whose fields exclude each other.
+/// Returns the only field of a message with mutually exclusive fields.
 fn only_field(message: &Message) -> Result<(&str, &textproto::Value)> {
     let mut fields = message.fields();
     let field = fields.next().context("a value without a kind")?;
@@ -177,11 +177,11 @@ fn bytes(value: &textproto::Value) -> Result<Vec<u8>> {
     }
 }
 
-/// The message in an `Any`, as the value of the language that it stands for.
+/// Converts the message in an `Any` to the corresponding value of the language.
 fn any(message: &Message) -> Result<Value> {
     let (name, value) = only_field(message)?;
     let Some((_, name)) = name.rsplit_once('/') else {
-        // Spelled out as `type_url` and `value`: bytes of a message, which are not read.
+        // Given as `type_url` and `value`: the bytes of the message are not decoded.
         return Ok(Value::Message(message.text("type_url")?));
     };
     let inner = as_message(value)?;
@@ -196,7 +196,7 @@ fn any(message: &Message) -> Result<Value> {
     }
 }
 
-/// Returns the value in a message that wraps a primitive value; it is its type's zero where it is not set.
+/// Returns the value of a wrapper message: the zero value of its type if it is not set.
 fn wrapped(name: &str, message: &Message) -> Result<Value> {
     let value = message.all("value").last();
     let integer = || value.map_or(Ok(0), textproto::Value::integer);

@@ -1,4 +1,4 @@
-//! Sound policies, bindings and webhook configurations, from which mutants are made.
+//! Valid policies, bindings and webhook configurations, which mutants are generated from.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vap_status_controller::cli::input::{Input, KindFilter};
 
-/// An object of each kind that has all fields, and those of `parity/policies`.
+/// Returns an object of each kind with all fields set, and those of `parity/policies`.
 ///
 /// # Errors
-/// When those of `parity/policies` cannot be read.
+/// Returns an error if `parity/policies` cannot be read.
 pub fn bases() -> Result<Vec<Value>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
     let input = Input::load(&[folder], KindFilter::Policies, &mut std::io::empty());
@@ -32,7 +32,7 @@ pub fn bases() -> Result<Vec<Value>> {
         webhooks("MutatingWebhookConfiguration"),
     ];
     let own = own.into_iter();
-    // The own ones have more to change: they stand for half of all.
+    // The objects with all fields offer more to change, so they make up half of the result.
     let n_own = documents.clone().count() / 2 + 1;
     let own = own.cycle().take(2 * n_own);
     Ok(own

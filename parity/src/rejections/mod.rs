@@ -1,6 +1,6 @@
-//! Objects that an API server rejects at create, to compare it with `kubectl vap check`.
+//! Objects that an API server may reject on creation, for comparisons with `kubectl vap check`.
 //!
-//! [`mutants`] makes policies, bindings and webhook configurations with mistakes from a seed; [`predicted`] returns
+//! [`mutants`] generates policies, bindings and webhook configurations with mistakes from a seed; [`predicted`] returns
 //! the rejections that the check predicts. `e2e/tests/rejections.rs` creates the objects on a real API server.
 
 mod bases;
@@ -21,10 +21,10 @@ pub use bases::bases;
 pub use mutate::{Mutant, Sort, mutants};
 pub use written::written;
 
-/// The policies, bindings and webhook configurations in the files below `folder`, as they are written.
+/// Returns the policies, bindings and webhook configurations in the files below `folder`, unchanged.
 ///
 /// # Errors
-/// When there are none.
+/// Returns an error if there are none.
 pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
     let paths = [folder.to_owned()];
     let input = Input::load(&paths, KindFilter::Policies, &mut std::io::empty());
@@ -57,14 +57,14 @@ pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
 pub struct Rejection {
     /// The rule and the message.
     pub text: String,
-    /// The field, empty for the object as a whole.
+    /// The field, or empty for the whole object.
     pub field: String,
 }
 
-/// Returns the rejections that the check predicts for each of `texts`, all of them in one run.
+/// Returns the rejections that the check predicts for each of `texts`, in a single run.
 ///
 /// # Errors
-/// When files cannot be written, or the check does not run.
+/// Returns an error if files cannot be written or the check fails.
 pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     let mut paths = Vec::new();
     let mut by_file = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Mutants: sound objects in which something is changed, from a seed.
+//! Generates mutants from a seed: valid objects with random changes.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::tree::Tree;
 use super::values::value;
 use crate::random::Random;
 
-/// The sort of an object.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// A policy.
@@ -26,7 +26,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// The sort of a kind.
+    /// Returns the variant for a `kind`.
     #[must_use]
     pub fn of_kind(kind: &str) -> Option<Self> {
         match kind {
@@ -40,7 +40,7 @@ impl Sort {
         }
     }
 
-    /// The resource, as paths name it.
+    /// Returns the resource as used in URL paths.
     #[must_use]
     pub fn resource(self) -> &'static str {
         match self {
@@ -54,16 +54,16 @@ impl Sort {
     }
 }
 
-/// An object with a mistake, perhaps.
+/// An object that may have a mistake.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// The sort of object.
+    /// The kind of the object.
     pub sort: Sort,
-    /// The object.
+    /// The source of the object.
     pub text: String,
 }
 
-/// The fields that a document may have, by the field that they are in; the first is the document itself.
+/// The allowed fields by the field that contains them; the first entry is the document.
 const FIELDS: [(&str, &[&str]); 19] = [
     ("", &["metadata", "spec", "webhooks", "status", "data"]),
     (
@@ -206,15 +206,16 @@ const FIELDS: [(&str, &[&str]); 19] = [
     ),
 ];
 
-/// `n` mutants, always the same ones of a seed.
+/// Generates `n` mutants, the same for the same seed.
 ///
 /// # Errors
-/// When there is nothing to make them of.
+/// Returns an error if there are no valid objects to start from.
 pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
     mutants_of(&bases()?, "refusals", seed, n, |_, _| false)
 }
 
-/// `n` mutants of `bases`. `change_one` may make the first change and report so; the others are of any sort.
+/// Generates `n` mutants of `bases`. `change_one` may make the first change, and then returns true; the other changes
+/// are random.
 pub(super) fn mutants_of(
     bases: &[Value],
     key: &str,
@@ -229,7 +230,7 @@ pub(super) fn mutants_of(
             let kind = base.get("kind").and_then(Value::as_str);
             let sort = kind.and_then(Sort::of_kind);
             let sort = sort.context("a base of no kind")?;
-            // One in ten stays sound, and some have two mistakes.
+            // One in ten stays valid, and some have two mistakes.
             let mut n_changes = match random.below(20) {
                 0 => 0,
                 1..=15 => 1,
@@ -250,12 +251,12 @@ pub(super) fn mutants_of(
         .collect()
 }
 
-/// Changes something, but for what says which kind it is.
+/// Changes a random value other than `apiVersion` and `kind`.
 fn change(tree: &mut Tree, random: &mut Random) {
     let is_of_kind = |name: &str| name == "apiVersion" || name == "kind";
     let at = usize::try_from(random.below(tree.count().try_into().unwrap_or(1))).unwrap_or(0);
     let is_top = match &*tree {
-        // The first values of the document are those of its own fields.
+        // The first values of the document are its own fields.
         Tree::Map(fields) => {
             let mut start = 1;
             fields.iter().any(|(name, field)| {

@@ -1,4 +1,4 @@
-//! The webhook configurations of a corpus, as they are written and completed, and mutants of them.
+//! The webhook configurations of a corpus, unchanged and completed, and mutants of them.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use super::mutate::{Mutant, mutants_of};
 use super::of_files;
 use crate::random::Random;
 
-/// The configurations in the files below `folder`, each also with what it lacks to be taken, and `n` mutants of these,
-/// always the same ones of a seed.
+/// Returns the configurations in the files below `folder`, unchanged and completed so that they are valid, and `n`
+/// mutants of these, the same for the same seed.
 ///
 /// # Errors
-/// When there are none.
+/// Returns an error if there are none.
 pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
     let mut found = of_files(folder)?;
     let mut whole = Vec::new();
@@ -33,7 +33,7 @@ pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
     Ok(found)
 }
 
-/// Adds what an API server asks for and a part of a configuration, such as one of a test's, leaves out.
+/// Adds required fields that a partial configuration, such as one in a test, lacks.
 fn complete(configuration: &mut Value) {
     let set = |object: &mut Value, field: &str, value: Value| {
         if let Some(fields) = object.as_object_mut() {
@@ -62,7 +62,7 @@ fn complete(configuration: &mut Value) {
     }
 }
 
-/// Changes the text of a condition's expression, in three of five where there is one, and reports whether it did.
+/// Changes the expression of a match condition in three of five cases, if there is one. Returns true if it did.
 fn change(configuration: &mut Value, random: &mut Random) -> bool {
     let webhooks = configuration
         .get_mut("webhooks")

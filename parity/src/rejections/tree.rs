@@ -1,4 +1,4 @@
-//! Objects as text has them: a key may be there twice.
+//! Objects that may have duplicate keys.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
-    /// Null, a boolean, a number or a text.
+    /// Null, a boolean, a number or a string.
     Scalar(Value),
     /// A list.
     List(Vec<Self>),
@@ -53,7 +53,7 @@ impl fmt::Display for Tree {
 }
 
 impl Tree {
-    /// How many values it has: itself, and those in it.
+    /// Returns the number of values: this one and all nested ones.
     pub(super) fn count(&self) -> usize {
         1 + match self {
             Self::Scalar(_) => 0,
@@ -62,7 +62,7 @@ impl Tree {
         }
     }
 
-    /// The `n`th value, itself being the first, and the name of the field that it is in.
+    /// Returns the `n`th value, itself being the first, with the name of the field that contains it.
     pub(super) fn nth(&mut self, n: usize) -> Option<(&str, &mut Self)> {
         self.nth_of("", n).ok()
     }
@@ -90,7 +90,7 @@ impl Tree {
         Err(left)
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
             Self::Map(fields) => {
@@ -102,7 +102,7 @@ impl Tree {
         }
     }
 
-    /// Sets a field, which may be there already.
+    /// Sets a field, which may already exist.
     pub(super) fn set(&mut self, name: &str, value: Self) {
         if let Some(field) = self.get_mut(name) {
             *field = value;

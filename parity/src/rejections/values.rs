@@ -1,10 +1,10 @@
-//! Values that are right in one place and wrong in another.
+//! Values that are valid in some fields and invalid in others.
 
 use serde_json::{Value, json};
 
 use crate::random::Random;
 
-/// Values for a field of the name.
+/// Returns a value for a field with the given name.
 pub(super) fn value(field: &str, random: &mut Random) -> Value {
     if random.permille(350) {
         return choose(&any(), random);
@@ -16,7 +16,7 @@ fn choose(values: &[Value], random: &mut Random) -> Value {
     random.choose(values).cloned().unwrap_or_default()
 }
 
-/// Values for any field.
+/// Returns values for any field.
 fn any() -> Vec<Value> {
     let long = |n: usize| Value::from("a".repeat(n));
     vec![
@@ -112,7 +112,7 @@ const EXPRESSIONS: [&str; 38] = [
     "jsonpatch.escapeKey('a/b') == 'a' ? [JSONPatch{}] : [JSONPatch{op: 'a'}]",
 ];
 
-/// Values that are meant for a field.
+/// Returns values for a specific field.
 #[expect(clippy::too_many_lines, reason = "a table of values by field")]
 fn of(field: &str) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().copied().map(Value::from).collect::<Vec<_>>();
@@ -484,8 +484,8 @@ fn of(field: &str) -> Vec<Value> {
                 json!([null]),
             ]
         }
-        // Names of managers are left out: whether one is looked at depends on whose fields are left when the API
-        // server has written down its own.
+        // Names of managers are excluded: their validation depends on the fields that remain after the API server has
+        // added its own entry.
         "managedFields" => vec![
             json!([{}]),
             json!([null]),

@@ -1,4 +1,4 @@
-//! Texts that no mutant is: other versions, what YAML alone can say, and sizes.
+//! Hand-written texts that mutation does not produce: other versions, features of YAML, and sizes.
 
 use super::mutate::{Mutant, Sort};
 
@@ -21,17 +21,17 @@ spec:
   validationActions: [Deny]
 ";
 
-/// The texts.
+/// Returns the texts.
 #[must_use]
 pub fn written() -> Vec<Mutant> {
     let mut texts = Vec::new();
     let mut policy = |text: String| texts.push((Sort::Policy, text));
-    // Older versions are a matter of what a cluster serves, and have endpoints of their own.
+    // Older versions are excluded: a cluster may not serve them, and they have their own endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
     }
     policy(POLICY.replace("admissionregistration.k8s.io/v1", "v1"));
-    // Merge keys: what is merged in must not be set beside it.
+    // Merge keys: merged keys must not also be set explicitly.
     for rule in [
         "    - <<: *rule",
         "    - {<<: *rule, scope: Namespaced}",
@@ -46,7 +46,7 @@ pub fn written() -> Vec<Mutant> {
     ] {
         policy(POLICY.replace("  validations:", &format!("{rule}\n  validations:")));
     }
-    // Scalars and keys as YAML reads them.
+    // YAML's interpretation of scalars and keys.
     for metadata in [
         "{name: 1}",
         "{name: 1e3}",
@@ -98,7 +98,7 @@ pub fn written() -> Vec<Mutant> {
     ] {
         policy(POLICY.replace(from, to));
     }
-    // Sizes: an expression has 100,000 code points at most, a request and etcd so many bytes.
+    // Sizes: expressions have a limit of 100,000 code points, and requests and etcd have a limit in bytes.
     for n in [99_998, 99_999, 100_000] {
         policy(POLICY.replace("'true'", &format!("\"'{}' == ''\"", "x".repeat(n - 6))));
     }

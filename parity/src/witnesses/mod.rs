@@ -1,8 +1,8 @@
-//! `parity witnesses`: whether each witness of `kubectl vap check` is one for upstream's evaluator too.
+//! `parity witnesses`: verifies the witnesses of `kubectl vap check` with upstream's evaluator.
 //!
-//! The check says that an expression may fail, and shows a request for which it does. Upstream's evaluator gets that
-//! request, and must come to the same error. What has no witness is an alarm, unless the rule is one that the text of the
-//! policy and the schemas decide; alarms about policies with which nothing is wrong are counted and listed.
+//! If the check reports that an expression may fail, it shows a request for which it fails. Upstream's evaluator must
+//! report the same error for that request. A finding without a confirmed witness is an alarm, unless its rule is
+//! decided by the text of the policy and the schemas. Alarms about sound policies are counted and listed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -32,39 +32,40 @@ pub struct Witnesses {
     pub openapi: Option<PathBuf>,
     /// The CRDs of the policies.
     pub crds: Option<PathBuf>,
-    /// A folder to write the requests to.
+    /// A directory to write the requests to.
     pub folder: PathBuf,
     /// The policies.
     pub paths: Vec<PathBuf>,
 }
 
-/// The outcome.
+/// The result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WitnessesLine {
-    /// How many findings have a witness.
+    /// The number of findings with a witness.
     pub witnesses: usize,
-    /// How many witnesses upstream's evaluator does not fail for with the same error.
+    /// The number of witnesses for which upstream's evaluator does not fail with the same error.
     pub different: usize,
-    /// How many warnings there are about policies that the API server takes.
+    /// The number of warnings about policies that the API server accepts.
     pub warnings: usize,
-    /// How many of these are alarms: no witness that upstream's evaluator confirms, and no rule that is decided.
+    /// The number of alarms among them: warnings without a confirmed witness, of rules that are not decidable from the
+    /// text.
     pub alarms: usize,
-    /// How many of the policies that the API server takes are sound: no warning about them is proven.
+    /// The number of sound policies: policies that the API server accepts and that have no proven warning.
     pub sound: usize,
-    /// How many sound policies have an alarm.
+    /// The number of sound policies with an alarm.
     pub alarmed: usize,
 }
 
 impl WitnessesLine {
-    /// Reports whether fewer than one in a hundred sound policies have an alarm.
+    /// Returns true if fewer than one in a hundred sound policies have an alarm.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.alarmed.saturating_mul(100) < self.sound.max(1)
     }
 }
 
-/// Rules whose findings follow from the text of policies and bindings, from schemas and from what is served, or, those
-/// about lock-outs, from a review of the request that they name.
+/// Rules whose findings follow from the text of policies and bindings, from schemas and served resources, or, for
+/// lock-outs, from the request in the finding.
 const DECIDED: [Rule; 26] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
@@ -94,7 +95,8 @@ const DECIDED: [Rule; 26] = [
     Rule::UnwatchedSubresource,
 ];
 
-/// The policies of the files, by file and name; of mutating ones what they share with validating ones, and each as it is.
+/// The policies of the files, by file and name. For mutating policies: the part that they share with validating ones,
+/// and the policy itself.
 #[derive(Debug, Default)]
 struct Policies {
     shared: BTreeMap<(String, String), Value>,
@@ -113,7 +115,7 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
             Some("ValidatingAdmissionPolicy") => {
                 policies.shared.insert(key, value);
             }
-            // Its match conditions are those of a validating policy.
+            // Its match conditions are evaluated like those of a validating policy.
             Some("MutatingAdmissionPolicy") => {
                 if let Ok(policy) = decode::mutating_policy(value.clone()) {
                     let shared = serde_json::to_value(shared_part(&policy))?;
@@ -127,11 +129,11 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
     Ok(policies)
 }
 
-/// Compares, prints what differs and, last, the outcome.
+/// Compares, and prints the differences and the final result.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or the oracle fails.
+/// Returns an error if a file cannot be read or the oracle fails.
 pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> {
     let options = Options {
         paths: witnesses.paths.clone(),
@@ -143,7 +145,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let policies = policies(&witnesses.paths)?;
     let findings = report.get("findings").and_then(Value::as_array);
     let mut expected = Vec::new();
-    // The place of each finding's witness among these.
+    // Maps the index of each finding to that of its witness.
     let mut witnessed = HashMap::new();
     let mut cases = Cases::default();
     let crds: Vec<PathBuf> = witnesses.crds.iter().cloned().collect();
@@ -152,7 +154,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         let Some(witness) = finding.get("witness") else {
             continue;
         };
-        // Requests that fail for their params, before anything is evaluated.
+        // These requests fail because of their params, before any evaluation.
         if finding.get("rule") == Some(&json!(Rule::ParamScope)) {
             continue;
         }
@@ -179,7 +181,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
             .unwrap_or_default();
         let field_ref = text("fieldRef");
         let place = format!("{}: {}: {field_ref}", key.0, key.1);
-        // The error of a messageExpression goes to the API server's log, and its place is taken by another message.
+        // The API server logs the error of a messageExpression and uses another message instead.
         let error = if field_ref.ends_with(".messageExpression") {
             let path = field_ref.replace("messageExpression", "message");
             let path = path.replace(['.', '['], "/").replace(']', "");
@@ -216,14 +218,14 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     Ok(line)
 }
 
-/// The part of the oracle that is asked.
+/// The oracle's subcommand for a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Admit,
     Mutate,
 }
 
-/// The cases of the oracle, by the part of it that they are for, with the number of each.
+/// The oracle's cases by subcommand, each with the number of its witness.
 #[derive(Debug, Default)]
 struct Cases {
     admit: (Vec<usize>, String),
@@ -241,7 +243,7 @@ impl Cases {
         text.push('\n');
     }
 
-    /// The oracle's answers, by the numbers of the cases.
+    /// Runs the oracle and returns its results by the numbers of the cases.
     fn answers(&self, witnesses: &Witnesses) -> Result<HashMap<usize, Value>> {
         fs::create_dir_all(&witnesses.folder)?;
         let mut all = HashMap::new();
@@ -281,7 +283,7 @@ impl Cases {
     }
 }
 
-/// Counts the alarms among `all`, the findings with their numbers, and prints them.
+/// Counts and prints the alarms among `all`, the findings with their numbers.
 fn count_alarms(
     policies: &BTreeMap<(String, String), Value>,
     all: &[(usize, &Value)],
@@ -337,8 +339,8 @@ fn count_alarms(
     Ok(())
 }
 
-/// Reports whether the rule of a finding is one that is decided. A test for a field that no kind has is decided by their
-/// schemas, and fails for nothing.
+/// Returns true if the rule of a finding is decidable from the text. A test for a field that no kind has is decided by
+/// the schemas and does not fail.
 fn is_decided(finding: &Value) -> bool {
     let is_of = |rule: &Rule| finding.get("rule") == Some(&json!(rule));
     let is_unproven = finding.get("unproven") == Some(&json!(true));
@@ -346,7 +348,7 @@ fn is_decided(finding: &Value) -> bool {
     !is_unproven && (DECIDED.iter().any(is_of) || is_of(&Rule::UndefinedField) && !fails)
 }
 
-/// The witness as a case of the oracle.
+/// Converts a witness to a case of the oracle.
 fn case(n: usize, policy: &Value, witness: &Value) -> Value {
     let of = |name: &str| {
         witness
@@ -354,7 +356,7 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
             .cloned()
             .unwrap_or_default()
     };
-    // A witness is a request as it is sent: an API server decodes its objects, and writes lists that are not set as null.
+    // A witness is a request as sent: the API server decodes its objects and writes unset lists as null.
     let mut case = json!({
         "decode": "typed",
         "id": n.to_string(), "policy": policy, "operation": of("operation"), "gvk": of("kind"), "gvr": of("resource"),
@@ -372,13 +374,13 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
         let further = further.into_iter();
         let given = further.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         case.extend(given.filter(|(_, value)| !value.is_null()));
-        // An absent text is no name.
+        // An absent name is null.
         case.retain(|_, value| !value.is_null());
     }
     case
 }
 
-/// Reports whether a text in `answer` has `error` in it.
+/// Returns true if a string in `answer` contains `error`.
 fn says(answer: &Value, error: &str) -> bool {
     match answer {
         Value::String(text) => text.contains(error),

@@ -1,4 +1,4 @@
-//! Witnesses of mutations that cannot be applied, as cases of the oracle's `mutate admit`.
+//! Converts witnesses of failing mutations to cases of the oracle's `mutate admit`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::documents;
 
-/// The definitions of custom resources that policies are about.
+/// The definitions of the custom resources in the policies.
 #[derive(Debug, Default)]
 pub(super) struct Definitions(Vec<Value>);
 
@@ -25,13 +25,13 @@ impl Definitions {
     }
 }
 
-/// The value at a JSON pointer; null where there is none.
+/// Returns the value at a JSON pointer, or null if there is none.
 fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// The witness for `policy`, a MutatingAdmissionPolicy, as a case: it is bound, with the params of the witness, and its
-/// errors are answers.
+/// Converts the witness for `policy`, a MutatingAdmissionPolicy, to a case: the policy is bound with the params of the
+/// witness, and errors are expected.
 pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -> Result<Value> {
     let of = |name: &str| at(witness, &format!("/request/{name}"));
     let params = at(witness, "/params");
@@ -66,7 +66,7 @@ pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -
     Ok(case.into())
 }
 
-/// The fields that are not null.
+/// Returns the fields that are not null.
 fn given<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map<String, Value> {
     let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
     fields
@@ -74,7 +74,8 @@ fn given<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map
         .collect()
 }
 
-/// The policy with the defaults that the oracle does not set; an error refuses the request whatever it says.
+/// Returns the policy with the defaults that the oracle does not set, and with failurePolicy Fail, so that errors
+/// reject the request.
 fn defaulted(policy: &Value) -> Result<Value> {
     let mut policy = policy.clone();
     let spec = policy.get_mut("spec").and_then(Value::as_object_mut);
@@ -98,7 +99,7 @@ fn defaulted(policy: &Value) -> Result<Value> {
     Ok(policy)
 }
 
-/// Sets a field that is not there, or null.
+/// Sets a field if it is absent or null.
 fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     let field = fields.entry(name).or_insert(Value::Null);
     if field.is_null() {
@@ -106,7 +107,7 @@ fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// The answer with the texts of its errors read: they are JSON.
+/// Decodes the errors in the result, which are JSON strings.
 pub(super) fn answer(mut answer: Value) -> Value {
     let errors = answer.get_mut("errors").and_then(Value::as_array_mut);
     for error in errors.into_iter().flatten() {

@@ -119,7 +119,7 @@ pub(crate) fn group(n: usize) -> String {
     format!("g{}.bench.example.com", n / KINDS_PER_GROUP)
 }
 
-/// The CRD of that number; `type_` is that of the field that the dependants of the first read.
+/// Returns the CRD of that number; `type_` is that of the field that the dependants of the first read.
 pub(crate) fn crd(n: usize, type_: &str) -> Value {
     let (group, plural, kind) = (group(n), format!("thing{n}s"), format!("Thing{n}"));
     let text = json!({"type": "string", "description": "A text of this very CRD."});

@@ -231,7 +231,7 @@ async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, size: Size) -> Resul
     Ok(started.elapsed())
 }
 
-/// The sum of the samples of a metric whose labels contain `label`.
+/// Returns the sum of the samples of a metric whose labels contain `label`.
 async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64> {
     let (_, text) = controller.get("/metrics").await?;
     let samples = text.lines().filter(|line| {
@@ -242,7 +242,7 @@ async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64>
     Ok(values.sum())
 }
 
-/// The requests by verb, the reconciliations by outcome and the statuses written, since the start.
+/// Returns the requests by verb, the reconciliations by outcome and the statuses written, since the start.
 async fn requests(controller: &Controller) -> Result<String> {
     let samples = controller.samples().await?;
     let total = |name: &str, label: &str, value: &str| {
@@ -267,7 +267,7 @@ async fn requests(controller: &Controller) -> Result<String> {
     Ok(parts.join(", "))
 }
 
-/// The requests since the start, but for the events, which follow a burst of changes at a pace of their own.
+/// Returns the requests since the start, but for the events, which follow a burst of changes at a pace of their own.
 async fn requests_but_events(controller: &Controller) -> Result<f64> {
     let all = metric(controller, "vap_requests_total", "").await?;
     Ok(all - metric(controller, "vap_requests_total", "create").await?)

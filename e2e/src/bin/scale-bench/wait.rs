@@ -152,7 +152,7 @@ pub(crate) async fn watch_condition(
     Ok(tokio::spawn(last))
 }
 
-/// The text of the API server's index of documents.
+/// Returns the text of the API server's index of documents.
 pub(crate) async fn index(client: &Client) -> Result<Value> {
     let request = http::Request::get("/openapi/v3").body(Vec::new())?;
     Ok(client.request(request).await?)
