@@ -1,8 +1,8 @@
-//! How long the steps of the engine take: parse, type check, plan, evaluation, admission, custom resources; beside the
-//! crates `cel` and `cel-core`, where they have the step.
+//! Measures the steps of the engine: parse, type check, plan, evaluation, admission, custom resources. Compares with
+//! the crates `cel` and `cel-core` in the steps that they have.
 //!
-//! `cargo bench --bench engine`; a part of a name behind `--` picks benches. Beside upstream the engine is
-//! measured by `./dev bench`.
+//! `cargo bench --bench engine`; a part of a name after `--` selects benchmarks. `./dev bench` compares the engine with
+//! upstream.
 
 #![allow(
     missing_docs,
@@ -38,7 +38,7 @@ use vap_status_controller::schema::builtin::Builtin;
 use vap_status_controller::schema::{Gvr, RestMapper};
 use vap_status_controller::validation_rules;
 
-/// Expressions of the kinds that policies have; all are true of [`deployment`].
+/// Expressions that are typical of policies; all are true for [`deployment`].
 const EXPRESSIONS: [(&str, &str); 4] = [
     ("comparison", "object.spec.replicas <= 5"),
     (
@@ -127,7 +127,7 @@ fn bindings(object: &Json) -> Bindings {
     bindings
 }
 
-/// Returns the object as the `cel` crate has it.
+/// Returns the object as a value of the `cel` crate.
 fn peer_value(json: &Json) -> cel_rust::Value {
     match json {
         Json::String(text) => cel_rust::Value::from(text.as_str()),
@@ -145,7 +145,7 @@ fn peer_value(json: &Json) -> cel_rust::Value {
     }
 }
 
-/// Returns the object as the `cel-core` crate has it.
+/// Returns the object as a value of the `cel-core` crate.
 fn core_value(json: &Json) -> cel_core::Value {
     match json {
         Json::String(text) => text.as_str().into(),
@@ -160,7 +160,7 @@ fn core_value(json: &Json) -> cel_core::Value {
     }
 }
 
-/// Returns the environment of the `cel-core` crate that is nearest to [`env`].
+/// Returns the environment of the `cel-core` crate that is most similar to [`env`].
 fn core_env() -> cel_core::Env {
     cel_core::Env::with_standard_library()
         .with_all_extensions()
@@ -235,7 +235,7 @@ fn eval(criterion: &mut Criterion) {
         let peer = cel_rust::Program::compile(text).unwrap();
         let mut context = cel_rust::Context::default();
         context.add_variable_from_value("object", peer_value(&object));
-        // The crate may be without a function.
+        // The crate may lack a function.
         if peer.execute(&context).is_ok() {
             group.bench_function(format!("{name}, crate cel"), |bencher| {
                 bencher.iter(|| peer.execute(&context));
@@ -251,7 +251,7 @@ fn eval(criterion: &mut Criterion) {
     }
 }
 
-/// Returns a deployment of at least so many bytes, most of which no expression reads.
+/// Returns a deployment of at least `n_bytes` bytes, most of which no expression reads.
 fn large_deployment(n_bytes: usize) -> Json {
     let mut object = deployment();
     let annotations: serde_json::Map<String, Json> = (0..n_bytes / 64)
@@ -304,7 +304,7 @@ fn admission(criterion: &mut Criterion) {
     }
 }
 
-/// Returns a definition whose rules look at fields, at lists and at the object before.
+/// Returns a definition whose rules use fields, lists and the old object.
 fn definition() -> Json {
     let listener = json!({
         "type": "object",
@@ -343,7 +343,7 @@ fn definition() -> Json {
     }})
 }
 
-/// Returns a custom resource held against its rules, and against all that its definition says, as created and as updated.
+/// Validates a custom resource by its rules, and by its whole definition, on creation and on update.
 fn custom_resource(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("custom resource");
     let definition = definition();

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Writes the seeds of the fuzz target $1 below the directory $2: the texts of the tests' case files.
+# Writes the seeds of the fuzz target $1 below the directory $2: expressions and documents of the tests' case files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$1
 seeds=$2
 mkdir -p "$seeds"
 
-# Each expression of the case files in a file of its own.
+# Writes each expression of the case files to its own file.
 expressions() {
   find tests/cases -name '*.md' | sort | xargs awk -v directory="$seeds" '
     /^```/ { inside = !inside && $0 ~ /^```cel( |$)/; n++; next }
@@ -16,16 +16,16 @@ expressions() {
 
 case $target in
   parse | peer | check | eval) expressions ;;
-  # Choices have no form: the fuzzer finds them by itself.
+  # The input is a sequence of choices without structure; the fuzzer finds more by itself.
   typed) printf "\001\002\003\004" > "$seeds/any" ;;
-  # Seeds of the generator of hostile objects, one for each family, and longer inputs: expressions.
+  # Seeds of the generator of hostile objects, one per family, and expressions as longer inputs.
   retained)
     for n in 000 001 002 003 004 005 006 007 010 011 012 013 014 015 016 017; do
       printf "\\$n\\001" > "$seeds/family-$n"
     done
     expressions
     ;;
-  # The first byte is the size of chunks; the rest is a watch, a page of a list, or an object.
+  # The first byte is the chunk size; the rest is a watch, a page of a list, or an object.
   wire)
     wire_policy='{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"a","uid":"u","generation":2,"resourceVersion":"7","labels":{"a":"b"},"managedFields":[{"manager":"m","subresource":"status","fieldsV1":{"f:spec":{}}}]},"spec":{"failurePolicy":"Fail","variables":[{"name":"v","expression":"1"}],"validations":[{"expression":"true"}]},"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
     wire_probe='{"apiVersion":"vap-status.dev/v1alpha1","kind":"PolicyProbe","metadata":{"name":"p","generation":1,"resourceVersion":"8"},"spec":{"policyName":"a","bindings":"Implied","cases":[{"name":"c","request":{"object":{"a":[{"b":0},null]}},"expect":{"decision":"Allow"}}]},"status":{"summary":"1/1","cases":[{"name":"c","outcome":"Passed"}]}}'
@@ -40,7 +40,7 @@ case $target in
         printf '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
         printf '{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}\n'
       } > "$seeds/$name-watch"
-      # Longer than the 4 KiB that a fuzzer takes by default.
+      # Longer than the 4 KiB that a fuzzer uses by default.
       { printf '\377'; for _ in $(seq 40); do printf '{"type":"ADDED","object":%s}\n' "$object"; done; } > "$seeds/$name-long"
     done
     ;;

@@ -1,5 +1,5 @@
-// Package helm compares what Helm renders of the chart with what kustomize renders of config/, object by object,
-// and lints, packs and misuses the chart. Both are the real ones: Helm's own command, kustomize's own library.
+// Package helm compares the objects that Helm renders from the chart with those that kustomize renders from config/,
+// and lints, packages and misconfigures the chart. It uses Helm's own command and kustomize's own library.
 package helm
 
 import (
@@ -30,7 +30,7 @@ const (
 
 type object = map[string]any
 
-// helm runs the command at the version that go.mod names.
+// helm runs the command at the version in go.mod.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.Command("go", append([]string{"tool", "helm"}, arguments...)...)
@@ -47,7 +47,7 @@ func helm(t *testing.T, arguments ...string) (string, error) {
 	return stdout.String(), err
 }
 
-// render gives the objects of the chart under `settings`, as `--set` takes them; hooks are among them.
+// render returns the objects of the chart, including hooks, with `settings` passed as `--set`.
 func render(t *testing.T, release string, settings ...string) []object {
 	t.Helper()
 	arguments := []string{"template", release, chart, "--namespace", namespace, "--include-crds"}
@@ -112,8 +112,8 @@ func id(o object) string {
 	return fmt.Sprintf("%v %v/%v", o["kind"], metadata(o)["namespace"], metadata(o)["name"])
 }
 
-// comparable gives the objects by their names, without hooks, and without the labels that say which tool installed
-// them: Helm puts its own on what it renders, kustomize puts ours on the CRDs too.
+// comparable returns the objects by name, without hooks and without the labels of the installing tool: Helm adds its
+// own to rendered objects, and kustomize adds ours even to the CRDs.
 func comparable(all []object) map[string]object {
 	found := map[string]object{}
 	for _, o := range all {
@@ -162,7 +162,7 @@ func TestDefaultsAreWhatKustomizeInstalls(t *testing.T) {
 	assertEqual(t, render(t, "vap-status-controller"), kustomize(t, "default"))
 }
 
-// TestMonitoringIsThatOfKustomize switches on what has a folder of its own in config/.
+// TestMonitoringIsThatOfKustomize enables everything that has its own directory in config/.
 func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
 		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
@@ -200,7 +200,7 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	}
 	ofKustomize := objects(t, text)
 	for _, o := range ofKustomize {
-		// The component is taken as it is; the chart labels it as everything else.
+		// The component is used unchanged; the chart adds its labels to everything.
 		for _, component := range components {
 			if strings.HasSuffix(fmt.Sprint(metadata(o)["name"]), "vap-status-controller-"+component) {
 				metadata(o)["labels"] = object{
@@ -228,7 +228,7 @@ func TestClearIsTheJobOfKustomize(t *testing.T) {
 	if hook == nil || job == nil {
 		t.Fatal("no job")
 	}
-	// Helm has deleted the controller's account by then: the hook brings its own.
+	// Helm has deleted the controller's service account by then, so the hook has its own.
 	pod := job["spec"].(object)["template"].(object)["spec"].(object)
 	pod["serviceAccountName"] = "vap-status-controller-clear"
 	if !reflect.DeepEqual(hook["spec"], job["spec"]) {
@@ -352,7 +352,7 @@ func TestLintAndPackage(t *testing.T) {
 	assertEqual(t, objects(t, []byte(text)), render(t, "vap-status-controller"))
 }
 
-// TestHooks names the hooks: what Helm runs beside the objects themselves.
+// TestHooks lists the hooks: the objects that Helm creates only for its operations.
 func TestHooks(t *testing.T) {
 	var hooks []string
 	for _, o := range render(t, "vap-status-controller") {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
 
-	// The tests: they register themselves.
+	// The tests, which register themselves.
 	_ "k8s.io/kubernetes/test/e2e/apimachinery"
 )
 
@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The whole suite has steps before and after it, which look for nodes and pods; these tests need
-// none, so that those steps are not linked.
+// The setup and teardown of the whole suite look for nodes and pods; these tests need none, so these steps are not
+// linked.
 func TestKubernetes(t *testing.T) {
 	gomega.RegisterFailHandler(framework.Fail)
 	suite, reporter := framework.CreateGinkgoConfig()

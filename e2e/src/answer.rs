@@ -1,4 +1,4 @@
-//! Answers of an API server to single requests: status, body, and the warnings, which kube's own calls leave out.
+//! Responses of an API server: status, body, and the warnings, which kube's own calls discard.
 
 use anyhow::{Context as _, Result};
 use http::Request;
@@ -7,22 +7,22 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// An answer of the API server.
+/// A response of the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The object, or the `Status` that says why there is none; a text where it is no JSON.
+    /// The object, or the `Status` of an error. A string if the body is not JSON.
     pub body: Value,
-    /// The texts of the warnings, in order.
+    /// The warnings, in order.
     pub warnings: Vec<String>,
 }
 
 impl Answer {
-    /// Returns the answer to a request, whatever its status.
+    /// Returns the response to a request, with any status.
     ///
     /// # Errors
-    /// Returns an error if the request cannot be sent, or the answer is not of the form of an API server's.
+    /// Returns an error if the request cannot be sent or the response is malformed.
     pub async fn to(client: &Client, request: Request<Body>) -> Result<Self> {
         let (head, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
@@ -49,7 +49,7 @@ impl Answer {
             .unwrap_or_default()
     }
 
-    /// Returns true if a policy denied the request, or nothing did.
+    /// Returns true if the request was allowed, or denied by a policy.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.status < 300 || self.message().contains("ValidatingAdmissionPolicy '")

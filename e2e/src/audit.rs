@@ -1,4 +1,4 @@
-//! Records of the API server about what the controller asked.
+//! Audit records of the controller's requests.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use crate::control_plane::ControlPlane;
 use crate::controller::{SERVICE_ACCOUNT, grant_rights, service_account};
 
-/// The file of the records in the directory of [`audited`].
+/// The audit log in the directory of [`audited`].
 const LOG: &str = "audit.log";
 
-/// Returns a control plane as that of [`crate::controller::control_plane`], with further arguments for the API server, which
-/// records what `policy` says before it answers; and the directory with its records.
+/// Starts a control plane like [`crate::controller::control_plane`], with additional arguments for the API server and
+/// with the audit policy `policy`. Also returns the directory of the audit log.
 ///
 /// # Errors
-/// Returns an error if it does not start, or kubectl refuses the manifests.
+/// Returns an error if it does not start or kubectl rejects the manifests.
 pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempDir)> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("policy.yaml");
@@ -35,7 +35,7 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
     Ok((control_plane, directory))
 }
 
-/// Returns the records of what the controller asked, in their order; none where nothing was recorded yet.
+/// Returns the records of the controller's requests, in order; empty if there is no log yet.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read.
@@ -54,11 +54,11 @@ pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// Returns the verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`; probes are
-/// none of what is followed.
+/// Returns the verbs and resources of the controller's requests, such as `patch
+/// mutatingadmissionpolicystatuses/status`. Requests about probes are excluded.
 ///
 /// # Errors
-/// As [`of_controller`].
+/// Returns an error like [`of_controller`].
 pub fn asked(directory: &Path) -> Result<Vec<String>> {
     let text = |event: &Value, pointer: &str| {
         let text = event.pointer(pointer).and_then(Value::as_str);
@@ -79,7 +79,7 @@ pub fn asked(directory: &Path) -> Result<Vec<String>> {
     Ok(asked)
 }
 
-/// How many of these are neither lists nor watches.
+/// Returns the number of requests that are neither lists nor watches.
 #[must_use]
 pub fn n_writes(asked: &[String]) -> usize {
     let is_read = |asked: &str| asked.starts_with("list ") || asked.starts_with("watch ");

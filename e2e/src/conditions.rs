@@ -1,4 +1,4 @@
-//! Waiting for what the controller says of a policy or of a probe.
+//! Waits for conditions of policies and probes.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::Api;
 use serde_json::Value;
 
-/// Returns the condition `type_` of a status, as `True/Ready: message`; empty where there is none.
+/// Returns the condition `type_` of a status, as `True/Ready: message`; empty if there is none.
 #[must_use]
 pub fn condition(status: &Value, type_: &str) -> String {
     let conditions = status.get("conditions").and_then(Value::as_array);
@@ -22,10 +22,11 @@ pub fn condition(status: &Value, type_: &str) -> String {
     })
 }
 
-/// Waits until the condition `type_` of what `status` reads begins with `wanted`; returns it.
+/// Waits until the condition `type_` of the status that `status` reads begins with `wanted`, and returns it.
 ///
 /// # Errors
-/// Returns an error if `status` cannot be read, or the condition does not come within `timeout`; then with the status of `what`.
+/// Returns an error if `status` cannot be read, or if the condition does not come within `timeout`; the message then
+/// has the status of `what`.
 pub async fn wait_for<F: Future<Output = Result<Value>>>(
     what: &str,
     type_: &str,
@@ -48,7 +49,7 @@ pub async fn wait_for<F: Future<Output = Result<Value>>>(
     }
 }
 
-/// Waits until what `versions` reads stays the same for a second; returns it.
+/// Waits until the result of `versions` is unchanged for a second, and returns it.
 pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() -> F) -> T {
     let mut before = versions().await;
     loop {
@@ -61,10 +62,10 @@ pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() ->
     }
 }
 
-/// [`wait_for`] of the policy `name`.
+/// Waits for a condition of the policy `name`, as [`wait_for`].
 ///
 /// # Errors
-/// As [`wait_for`].
+/// Returns an error like [`wait_for`].
 pub async fn wait_for_policy(
     client: &Client,
     name: &str,

@@ -1,5 +1,5 @@
-//! The controller as a process beside a control plane, under the rights that it is installed with, and a check
-//! of what it logged and counted.
+//! The controller as a process with a control plane and the permissions of an installation, and checks of its log and
+//! metrics.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -18,17 +18,16 @@ use vap_status_controller::probe::crd::crd;
 use crate::control_plane::{ControlPlane, Process, User};
 use crate::trouble::{Sample, Trouble, samples, unannounced};
 
-/// The name of the user that the controller runs as in a cluster.
+/// The user that the controller runs as in a cluster.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:vap-status-system:vap-status-controller";
 
-/// The number of lines of the log that a failed test prints.
+/// The number of log lines that a failed test prints.
 const LOG_TAIL: usize = 20;
 
-/// How long the controller may take until it is ready.
+/// The timeout until the controller is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the controller's user with the groups that a service account has; to be named to the builder of the
-/// control plane.
+/// Returns the controller's user with the groups of a service account, for the builder of the control plane.
 #[must_use]
 pub fn service_account() -> User {
     User::new(
@@ -41,10 +40,10 @@ pub fn service_account() -> User {
     )
 }
 
-/// Returns a control plane that knows the controller's user, who has the rights of `config/rbac`, and no more.
+/// Starts a control plane with the controller's user, which has only the permissions of `config/rbac`.
 ///
 /// # Errors
-/// Returns an error if it does not start, or kubectl refuses the manifests.
+/// Returns an error if it does not start or kubectl rejects the manifests.
 pub async fn control_plane() -> Result<ControlPlane> {
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -54,10 +53,10 @@ pub async fn control_plane() -> Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// Grants the controller's user the rights of `config/rbac`, and no more.
+/// Grants the controller's user only the permissions of `config/rbac`.
 ///
 /// # Errors
-/// Returns an error if kubectl refuses the manifests.
+/// Returns an error if kubectl rejects the manifests.
 pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
     run_kubectl(control_plane, &["create", "namespace", "vap-status-system"])?;
     let rbac = repository().join("config/rbac");
@@ -67,11 +66,11 @@ pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Grants the controller's user to read config maps, the params of the tests' policies: the control plane of
-/// the tests has no controller that gathers roles by label.
+/// Allows the controller's user to read config maps, the params of the tests' policies: the control plane of the tests
+/// has no controller that aggregates roles.
 ///
 /// # Errors
-/// Returns an error if kubectl refuses.
+/// Returns an error if kubectl fails.
 pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     let role =
         format!("create clusterrole {PARAMS_ROLE} --verb=get,list,watch --resource=configmaps");
@@ -85,10 +84,10 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Grants the controller's user to ask the API server who may do what, as the component of that name does.
+/// Allows the controller's user to create access reviews, like the kustomize component.
 ///
 /// # Errors
-/// Returns an error if kubectl refuses the manifests.
+/// Returns an error if kubectl rejects the manifests.
 pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     let role = repository().join("config/components/subject-access-reviews/cluster_role.yaml");
     run_kubectl(
@@ -97,10 +96,10 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Installs the CRD of the objects of that resource, which hold conditions.
+/// Installs the CRD of the resource `plural`, whose objects hold conditions.
 ///
 /// # Errors
-/// Returns an error if kubectl refuses the manifest.
+/// Returns an error if kubectl rejects the manifest.
 pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()> {
     let crd = repository().join(format!("crds/{plural}.vap-status.dev.yaml"));
     run_kubectl(
@@ -112,7 +111,7 @@ pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()
 /// Waits until the API server serves a resource, given as `group/version/resource`.
 ///
 /// # Errors
-/// Returns an error if it does not come.
+/// Returns an error if the resource is not served in time.
 pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     let deadline = Instant::now() + READY_TIMEOUT;
     loop {
@@ -125,10 +124,10 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     }
 }
 
-/// Grants the controller's user to follow a resource, as the component of that name does.
+/// Allows the controller's user to watch a resource, like the kustomize component of that name.
 ///
 /// # Errors
-/// Returns an error if kubectl refuses the manifests.
+/// Returns an error if kubectl rejects the manifests.
 pub fn grant_following(control_plane: &ControlPlane, resource: &str) -> Result<()> {
     let role = format!("config/components/{resource}/cluster_role.yaml");
     let role = repository().join(role);
@@ -138,7 +137,7 @@ pub fn grant_following(control_plane: &ControlPlane, resource: &str) -> Result<(
     )
 }
 
-/// Runs kubectl as the administrator; what it complains of is the error.
+/// Runs kubectl as the administrator. Returns its standard error on failure.
 fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
     let outcome = control_plane.kubectl()?.args(arguments).output()?;
     ensure!(
@@ -149,13 +148,13 @@ fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -
     Ok(())
 }
 
-/// The name of the role, and of its binding, that [`grant_params`] makes.
+/// The name of the role and the binding that [`grant_params`] creates.
 pub const PARAMS_ROLE: &str = "params-of-the-test";
 
-/// Installs the CRD of probes, and waits until they are served.
+/// Installs the CRD of probes and waits until they are served.
 ///
 /// # Errors
-/// Returns an error if the API server refuses it, or does not serve probes in a minute.
+/// Returns an error if the API server rejects it or does not serve probes within a minute.
 pub async fn install_probes(client: &Client) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     crds.create(&PostParams::default(), &crd()).await?;
@@ -177,7 +176,7 @@ pub fn repository() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Returns a binary of the workspace, which cargo has put beside this one.
+/// Returns a binary of the workspace, in the directory of this one.
 ///
 /// # Errors
 /// Returns an error if it has not been built.
@@ -192,27 +191,27 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Returns the processor time that a process used so far, in seconds.
+/// Returns the processor time of a process so far, in seconds.
 ///
 /// # Errors
 /// Returns an error if the process has ended.
 pub fn processor_seconds(pid: u32) -> Result<f64> {
-    /// Clock ticks in a second: `USER_HZ`, which is 100 on all architectures of interest.
+    /// Clock ticks per second: `USER_HZ`, which is 100 on all relevant architectures.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name of the program, in parentheses, may hold spaces.
+    // The name of the program, in parentheses, may contain spaces.
     let fields = stat.rsplit_once(") ").context("no fields")?.1;
     let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
 }
 
-/// How long the controller may take to end after SIGTERM: what a kubelet grants.
+/// The time between SIGTERM and SIGKILL, as granted by a kubelet.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A running controller, whose log and metrics are checked at its end: trouble that was not announced fails.
+/// A running controller, whose log and metrics are checked when it ends: failures that were not allowed are errors.
 ///
-/// It ends by [`Controller::finish`] or [`Controller::kill`]. Dropping it without either is a panic, so that no
-/// test forgets the check.
+/// It must be stopped with [`Controller::finish`] or [`Controller::kill`]. Otherwise dropping it panics, so that no
+/// test omits the check.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
@@ -225,16 +224,16 @@ impl Controller {
     /// Starts the controller as its service account and waits until it is ready.
     ///
     /// # Errors
-    /// Returns an error if it is not built, or does not become ready in a minute.
+    /// Returns an error if it is not built or does not become ready within a minute.
     pub async fn start(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         Self::start_by(control_plane, &kubeconfig, args).await
     }
 
-    /// [`Controller::start`], by the way to the API server that `kubeconfig` names.
+    /// As [`Controller::start`], connecting through `kubeconfig`.
     ///
     /// # Errors
-    /// As [`Controller::start`].
+    /// Returns an error like [`Controller::start`].
     pub async fn start_by(
         control_plane: &ControlPlane,
         kubeconfig: &Path,
@@ -248,7 +247,7 @@ impl Controller {
         readiness.map(|()| controller)
     }
 
-    /// Starts the controller as its service account, and does not wait for it.
+    /// Starts the controller as its service account without waiting for it.
     ///
     /// # Errors
     /// Returns an error if it is not built.
@@ -277,7 +276,7 @@ impl Controller {
     /// Waits until the controller is ready.
     ///
     /// # Errors
-    /// Returns an error if it is not ready in a minute, or ends; with the end of its log.
+    /// Returns an error, with the end of its log, if the controller is not ready within a minute or ends.
     pub async fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while !self
@@ -297,7 +296,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Announces trouble that may come from now on, or may have come already.
+    /// Allows failures from now on, and those that have already occurred.
     pub fn announce(&self, trouble: impl IntoIterator<Item = Trouble>) {
         self.announced().extend(trouble);
     }
@@ -308,10 +307,10 @@ impl Controller {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the controller as a kubelet does, and checks what it logged and counted.
+    /// Stops the controller as a kubelet does, and checks its log and metrics.
     ///
     /// # Errors
-    /// Returns an error if there was trouble that was not announced, or it does not end by itself and with success.
+    /// Returns an error if there were failures that were not allowed, or if the controller does not exit successfully.
     pub async fn finish(mut self) -> Result<()> {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
@@ -323,10 +322,10 @@ impl Controller {
         verdict(&wrong)
     }
 
-    /// Kills the controller, as a crash of its node would, and checks what it logged and counted until then.
+    /// Kills the controller, like a crash of its node, and checks its log and metrics until then.
     ///
     /// # Errors
-    /// Returns an error if there was trouble that was not announced.
+    /// Returns an error if there were failures that were not allowed.
     pub async fn kill(mut self) -> Result<()> {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
@@ -334,11 +333,11 @@ impl Controller {
         verdict(&self.wrong(metrics)?)
     }
 
-    /// Waits for the controller to end by itself, for at most `timeout`, and checks what it logged. What it
-    /// counted nobody can say any more.
+    /// Waits for the controller to exit by itself, for at most `timeout`, and checks its log. Its metrics are no longer
+    /// available.
     ///
     /// # Errors
-    /// Returns an error if it does not end, or there was trouble that was not announced.
+    /// Returns an error if it does not exit, or if there were failures that were not allowed.
     pub async fn ended(mut self, timeout: Duration) -> Result<ExitStatus> {
         self.is_checked = true;
         let deadline = Instant::now() + timeout;
@@ -356,7 +355,7 @@ impl Controller {
         }
     }
 
-    /// Leaves the check out, since the test has failed already, and prints the end of the log.
+    /// Skips the check, because the test has already failed, and prints the end of the log.
     #[expect(clippy::print_stderr, reason = "a test that fails says why")]
     pub fn give_up(mut self) {
         self.is_checked = true;
@@ -370,7 +369,7 @@ impl Controller {
         }
     }
 
-    /// Returns the problems in the log and in these metrics.
+    /// Returns the failures in the log and in these metrics.
     fn wrong(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
         let (metrics, refusal) = match metrics {
@@ -392,7 +391,7 @@ impl Controller {
     /// Returns the status and the body of a GET of `path`.
     ///
     /// # Errors
-    /// Returns an error if the controller does not answer.
+    /// Returns an error if the controller does not respond.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await?;
@@ -416,7 +415,7 @@ impl Controller {
         self.memory_kib("VmRSS:")
     }
 
-    /// Returns the most resident memory so far, in KiB.
+    /// Returns the peak resident memory so far, in KiB.
     ///
     /// # Errors
     /// Returns an error if the process has ended.
@@ -433,7 +432,7 @@ impl Controller {
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
     }
 
-    /// Returns the processor time used so far, in seconds.
+    /// Returns the processor time so far, in seconds.
     ///
     /// # Errors
     /// Returns an error if the process has ended.
@@ -444,7 +443,7 @@ impl Controller {
     /// Returns the samples of the metrics.
     ///
     /// # Errors
-    /// Returns an error if the controller does not answer with metrics.
+    /// Returns an error if the controller does not respond with metrics.
     pub async fn samples(&self) -> Result<Vec<Sample>> {
         let (status, text) = self.get("/metrics").await?;
         ensure!(status == 200, "{status}: {text}");
@@ -454,7 +453,7 @@ impl Controller {
     /// Returns the sum of all series of the metric `name`.
     ///
     /// # Errors
-    /// Returns an error if the controller does not answer with metrics, or has none of this name.
+    /// Returns an error if the controller does not respond with metrics, or if there is none with this name.
     pub async fn total(&self, name: &str) -> Result<u64> {
         let samples = self.samples().await?;
         let mut values = samples.iter().filter(|sample| sample.name == name);
@@ -499,7 +498,7 @@ impl Drop for Controller {
     }
 }
 
-/// Returns an error of all that is wrong.
+/// Returns an error that lists the failures, if there are any.
 fn verdict(wrong: &[String]) -> Result<()> {
     ensure!(
         wrong.is_empty(),

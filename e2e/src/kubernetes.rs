@@ -1,4 +1,4 @@
-//! Kubernetes' own end-to-end tests: building them, running some of them, reading what they say.
+//! Builds and runs Kubernetes' own end-to-end tests, and reads their reports.
 //!
 //! The tests are those of `k8s.io/kubernetes/test/e2e/apimachinery`, linked by the Go module in
 //! `e2e/kubernetes`.
@@ -13,26 +13,26 @@ use serde::Deserialize;
 
 use crate::control_plane::ControlPlane;
 
-/// The tests, as a program.
+/// The test program.
 #[derive(Clone, Debug)]
 pub struct Tests {
     program: PathBuf,
 }
 
-/// Outcomes of the chosen tests: their names and ginkgo's word for the outcome, such as `passed`.
+/// The outcomes of tests by name, in ginkgo's terms, such as `passed`.
 pub type Outcomes = BTreeMap<String, String>;
 
 impl Tests {
     /// Builds the tests with Go into `folder`.
     ///
-    /// With the control plane's build in Go's cache this takes about two minutes, and some seconds when
-    /// repeated. Blocks its thread.
+    /// Takes about two minutes if the control plane's build is in Go's cache, and some seconds if repeated. Blocks the
+    /// thread.
     ///
     /// # Errors
-    /// Returns an error if Go is missing, or the build fails, with its messages.
+    /// Returns an error, with the build's messages, if Go is missing or the build fails.
     pub fn build(folder: &Path) -> Result<Self> {
         let program = folder.join("kubernetes-e2e");
-        // The flags are those of the control plane's build, whose packages are used again.
+        // The same flags as in the control plane's build, so that its cached packages are reused.
         let output = Command::new("go")
             .args([
                 "test",
@@ -61,12 +61,12 @@ impl Tests {
         Ok(Self { program })
     }
 
-    /// Runs the tests whose name has `focus` in it, as the administrator, for at most `timeout`.
+    /// Runs the tests whose names contain `focus`, as the administrator, for at most `timeout`.
     ///
-    /// A test that fails is an outcome, not an error. Blocks its thread.
+    /// A failing test is an outcome, not an error. Blocks the thread.
     ///
     /// # Errors
-    /// Returns an error if the tests do not start, or leave no report.
+    /// Returns an error if the tests do not start or write no report.
     pub fn run(
         &self,
         control_plane: &ControlPlane,
@@ -85,7 +85,7 @@ impl Tests {
             .arg(format!("--ginkgo.focus={focus}"))
             .arg(format!("--ginkgo.timeout={}s", timeout.as_secs()))
             .arg(format!("--ginkgo.json-report={}", report.display()))
-            // There are no nodes, whose logs it would ask for.
+            // There are no nodes with logs to collect.
             .arg("--disable-log-dump")
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -15,7 +15,7 @@ pub mod soak;
 pub mod statuses;
 pub mod trouble;
 
-// `hostile` is a part of the fuzz targets too, which have this module at the same path.
+// The fuzz targets include `hostile` too, and have this module at the same path.
 use parity::random;
 
 pub use control_plane::{ControlPlane, User};

@@ -1,4 +1,4 @@
-//! The schemas and resources of a running API server, read once.
+//! Reads the schemas and resources of a running API server.
 
 use anyhow::{Context as _, Result};
 use http::Request;
@@ -12,7 +12,7 @@ use vap_status_controller::schema::rest_mapper::RestMapper;
 /// Reads all OpenAPI v3 documents of the API server behind `client`.
 ///
 /// # Errors
-/// Returns an error if the API server does not answer, or a document cannot be read.
+/// Returns an error if the API server does not respond or a document cannot be read.
 pub async fn schemas(client: &Client) -> Result<(SchemaSet, RestMapper)> {
     let index: Value = client
         .request(Request::get("/openapi/v3").body(Vec::new())?)

@@ -1,4 +1,4 @@
-//! Policies of the simplest form: one rule, one expression.
+//! Simple policies: one rule, one expression.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Returns a policy that holds `expression` against objects of a resource of `v1` that are created or changed.
+/// Returns a policy that evaluates `expression` for objects of a resource of `v1` on creation and update.
 #[must_use]
 pub fn policy(
     name: &str,

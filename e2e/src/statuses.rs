@@ -1,4 +1,4 @@
-//! Objects that hold the conditions of what has no status of its own.
+//! Status objects: the objects that hold the conditions of kinds without a status.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::controller::{await_served, grant_following, install_statuses};
 const GROUP: &str = "vap-status.dev";
 const VERSION: &str = "v1alpha1";
 
-/// How long a condition, or its end, is waited for.
+/// The timeout for a condition, or for the deletion of an object.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[expect(
@@ -27,12 +27,12 @@ fn object_kind(kind: SubjectKind) -> StatusObjectKind {
     object.expect("a kind without a status of its own")
 }
 
-/// The objects of one kind.
+/// The status objects of one kind.
 #[derive(Clone, Debug)]
 pub struct Statuses(Api<DynamicObject>);
 
 impl Statuses {
-    /// Returns the objects that hold the conditions of `kind`, which must not have a status of its own.
+    /// Returns the status objects of `kind`, which must not have a status of its own.
     #[must_use]
     pub fn of(client: &Client, kind: SubjectKind) -> Self {
         let StatusObjectKind { kind, plural } = object_kind(kind);
@@ -41,19 +41,19 @@ impl Statuses {
         Self(Api::all_with(client.clone(), &resource))
     }
 
-    /// Grants the controller to watch `kind`, and installs the definition of its conditions.
+    /// Allows the controller to watch `kind`, and installs the CRD of its status objects.
     ///
     /// # Errors
-    /// Returns an error if kubectl refuses the manifests, or the kind is not served.
+    /// Returns an error if kubectl rejects the manifests or the kind is not served.
     pub async fn install(control_plane: &ControlPlane, kind: SubjectKind) -> Result<Self> {
         grant_following(control_plane, kind.plural())?;
         Self::install_definition(control_plane, kind).await
     }
 
-    /// Installs the definition of the conditions of `kind` alone.
+    /// Installs only the CRD of the status objects of `kind`.
     ///
     /// # Errors
-    /// Returns an error if kubectl refuses the manifest, or the kind is not served.
+    /// Returns an error if kubectl rejects the manifest or the kind is not served.
     pub async fn install_definition(
         control_plane: &ControlPlane,
         kind: SubjectKind,
@@ -65,13 +65,13 @@ impl Statuses {
         Ok(Self::of(&client, kind))
     }
 
-    /// Their API.
+    /// Returns the API of the status objects.
     #[must_use]
     pub const fn api(&self) -> &Api<DynamicObject> {
         &self.0
     }
 
-    /// Returns the object of that name; null where there is none.
+    /// Returns the object of that name; null if it does not exist.
     ///
     /// # Errors
     /// Returns an error if it cannot be read.
@@ -82,10 +82,10 @@ impl Statuses {
         }
     }
 
-    /// [`wait_for`] of the object of that name.
+    /// Waits for a condition of the object of that name, as [`wait_for`].
     ///
     /// # Errors
-    /// As [`wait_for`].
+    /// Returns an error like [`wait_for`].
     pub async fn wait(&self, name: &str, type_: &str, wanted: &str) -> Result<String> {
         let status = async || {
             let mut object = self.object(name).await?;
@@ -94,10 +94,10 @@ impl Statuses {
         wait_for(name, type_, wanted, TIMEOUT, status).await
     }
 
-    /// Waits until there is no object of that name.
+    /// Waits until the object of that name is deleted.
     ///
     /// # Errors
-    /// Returns an error if it stays.
+    /// Returns an error if it is not deleted in time.
     pub async fn wait_until_gone(&self, name: &str) -> Result<()> {
         let deadline = Instant::now() + TIMEOUT;
         while !self.object(name).await?.is_null() {
@@ -107,7 +107,7 @@ impl Statuses {
         Ok(())
     }
 
-    /// Returns the names of all with their resource versions.
+    /// Returns the names of all objects with their resource versions.
     ///
     /// # Errors
     /// Returns an error if they cannot be listed.

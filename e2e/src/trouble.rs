@@ -1,13 +1,13 @@
-//! Trouble that a controller told of, in its log or in its metrics, and whether a test has announced it.
+//! Failures that a controller reported in its log or metrics, compared with those that a test allows.
 //!
-//! Takes the log as JSON lines and the metrics as text; gives what of it is trouble that nobody announced, and
-//! what was announced as certain and did not come. It knows nothing of processes.
+//! Takes the log as JSON lines and the metrics as text. Returns failures that were not allowed, and required failures
+//! that did not occur.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The counters and gauges that are zero as long as all is well.
+/// Counters and gauges that are zero unless there is a failure.
 const METRICS: [&str; 6] = [
     "vap_sync_errors_total",
     "vap_reconcile_errors_total",
@@ -17,10 +17,10 @@ const METRICS: [&str; 6] = [
     "vap_unreadable_objects",
 ];
 
-/// The words of an API server that sets up the storage of a kind.
+/// The message of an API server that initializes the storage of a kind.
 const STORAGE_IS_SET_UP: &str = "storage is (re)initializing";
 
-/// How bad a line of the log is.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// `WARN`.
@@ -29,7 +29,7 @@ pub enum Level {
     Error,
 }
 
-/// Trouble that a test announces: it may come, and is then no failure.
+/// A failure that a test allows: it may occur.
 #[derive(Clone, Debug)]
 pub struct Trouble {
     kind: Kind,
@@ -51,19 +51,19 @@ enum Kind {
 }
 
 impl Trouble {
-    /// Returns a warning of the log whose message, or a field of it, has `fragment` in it.
+    /// Allows a warning in the log whose message, or another field, contains `fragment`.
     #[must_use]
     pub fn warning(fragment: &str) -> Self {
         Self::line(Level::Warning, fragment)
     }
 
-    /// Returns an error of the log whose message, or a field of it, has `fragment` in it.
+    /// Allows an error in the log whose message, or another field, contains `fragment`.
     #[must_use]
     pub fn error(fragment: &str) -> Self {
         Self::line(Level::Error, fragment)
     }
 
-    /// Returns a line that is no event of the log: what a process says that cannot go on.
+    /// Allows a line outside the log format: the message of a process that exits on a fatal error.
     #[must_use]
     pub fn last_word(fragment: &str) -> Self {
         Self::of(Kind::LastWord(fragment.to_owned()))
@@ -74,7 +74,7 @@ impl Trouble {
         Self::of(Kind::Line { level, fragment })
     }
 
-    /// Returns a metric that is not zero and has at least these labels.
+    /// Allows a metric with at least these labels to be nonzero.
     #[must_use]
     pub fn metric(name: &str, labels: &[(&str, &str)]) -> Self {
         let labels = labels
@@ -85,7 +85,7 @@ impl Trouble {
         Self::of(Kind::Metric { name, labels })
     }
 
-    /// Returns a failure to follow `source`, for `reason`.
+    /// Allows a failed list or watch of `source`, for `reason`.
     #[must_use]
     pub fn sync(source: &str, reason: &str) -> Self {
         Self::metric(
@@ -94,26 +94,26 @@ impl Trouble {
         )
     }
 
-    /// Returns a failure to follow any source, for `reason`.
+    /// Allows a failed list or watch of any source, for `reason`.
     #[must_use]
     pub fn any_sync(reason: &str) -> Self {
         Self::metric("vap_sync_errors_total", &[("reason", reason)])
     }
 
-    /// Returns a failed reconciliation, for `reason`.
+    /// Allows a failed reconciliation, for `reason`.
     #[must_use]
     pub fn reconcile(reason: &str) -> Self {
         Self::metric("vap_reconcile_errors_total", &[("reason", reason)])
     }
 
-    /// Returns the same, and it is a failure if it does not come.
+    /// Makes the failure required: it must occur.
     #[must_use]
     pub fn certain(mut self) -> Self {
         self.is_certain = true;
         self
     }
 
-    /// Returns the same, and it is a failure if it comes more often: so many lines, or so great a sum of the metric.
+    /// Limits the number of occurrences: of log lines, or the sum of the metric.
     #[must_use]
     pub fn at_most(mut self, n: u64) -> Self {
         self.at_most = Some(n);
@@ -152,8 +152,8 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Returns the trouble that an API server causes while it is down or starts: no watch can be followed,
-/// whatever the form of the refusal, and one warning says so.
+/// Returns the failures that an API server causes while it is down or starting: watches fail with any error, and one
+/// warning reports it.
 #[must_use]
 pub fn outage() -> Vec<Trouble> {
     let reasons = [
@@ -161,20 +161,20 @@ pub fn outage() -> Vec<Trouble> {
         "timeout",
         "server",
         "throttled",
-        // An API server that starts refuses everybody.
+        // A starting API server rejects all requests.
         "forbidden",
     ];
     let mut troubles = vec![
         Trouble::warning("retrying; similar failures are not logged"),
-        // An API server that starts says so of each kind.
+        // A starting API server returns this for each kind.
         Trouble::warning(STORAGE_IS_SET_UP),
     ];
     troubles.extend(reasons.map(Trouble::any_sync));
     troubles
 }
 
-/// Returns the trouble of `source` that follows a kind from its first moment: an API server sets its storage up only when
-/// somebody asks for objects, and answers 429 until then.
+/// Returns the failures of `source` if it watches a new kind: an API server only initializes the storage on the first
+/// request, and responds with 429 until then.
 #[must_use]
 pub fn new_kind(source: &str) -> [Trouble; 2] {
     [
@@ -183,16 +183,16 @@ pub fn new_kind(source: &str) -> [Trouble; 2] {
     ]
 }
 
-/// One line of the log.
+/// A line of the log.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// `None` for what is not worth a warning.
+    /// The severity; `None` below a warning.
     pub level: Option<Level>,
     fields: Map<String, Value>,
 }
 
 impl Event {
-    /// Reads a line; `None` where it is not a JSON object with a level, as all that the controller logs is.
+    /// Parses a line. Returns `None` if it is not a JSON object with a level, like all log lines of the controller.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
@@ -204,13 +204,13 @@ impl Event {
         Some(Self { level, fields })
     }
 
-    /// Returns the text of a field, `message` among them.
+    /// Returns the string value of a field, such as `message`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(Value::as_str)
     }
 
-    /// Returns true if a field has `fragment` in its text.
+    /// Returns true if a field contains `fragment`.
     #[must_use]
     pub fn has(&self, fragment: &str) -> bool {
         let mut texts = self.fields.values().filter_map(Value::as_str);
@@ -218,10 +218,10 @@ impl Event {
     }
 }
 
-/// One sample of the metrics.
+/// A sample of the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The name of the metric, as `vap_sync_errors_total`.
+    /// The name of the metric, such as `vap_sync_errors_total`.
     pub name: String,
     /// Its labels, unescaped.
     pub labels: Vec<(String, String)>,
@@ -238,7 +238,7 @@ impl Sample {
     }
 }
 
-/// Reads metrics in the text format; comments and exemplars are left out.
+/// Parses metrics in the text format; comments and exemplars are skipped.
 ///
 /// Source: `OpenMetrics` 1.0, section "ABNF".
 #[must_use]
@@ -271,7 +271,7 @@ fn sample(line: &str) -> Option<Sample> {
 
 type Labels = Vec<(String, String)>;
 
-/// Reads the labels behind `{`; gives them and what follows on `}`.
+/// Parses the labels after `{`. Returns them and the rest after `}`.
 fn read_labels(mut text: &str) -> Option<(Labels, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -303,7 +303,7 @@ enum Found {
 }
 
 impl Found {
-    /// How often it came.
+    /// Returns the number of occurrences.
     fn count(&self) -> f64 {
         match self {
             Self::Line { .. } | Self::Unreadable(_) => 1.0,
@@ -324,8 +324,8 @@ impl fmt::Display for Found {
     }
 }
 
-/// Returns the problems in a log and metrics: trouble that nobody announced, and announced trouble that
-/// is missing or came too often. Empty where all is well.
+/// Returns the failures in a log and metrics that were not allowed, and allowed failures that are missing or too
+/// frequent.
 #[must_use]
 pub fn unannounced(log: &str, metrics: &str, announced: &[Trouble]) -> Vec<String> {
     let lines = log.lines().filter_map(|line| match Event::read(line) {

@@ -1,5 +1,4 @@
-//! The evaluator against a real API server: what a dry run of a request gets is what a probe with the
-//! same request finds.
+//! Compares the evaluator with a real API server: a probe has the same result as a dry run of its request.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,7 +28,7 @@ use vap_status_controller::probe::api::{CaseOutcome, Decision, PolicyProbe};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many requests there must be, over how many policies, so that none gets lost unnoticed.
+/// The minimum number of requests and policies, so that none is lost unnoticed.
 const LEAST: (usize, usize) = (60, 20);
 
 #[derive(Debug, Deserialize)]
@@ -106,7 +105,7 @@ impl Group {
     }
 }
 
-/// Returns true if our policy denied the request.
+/// Returns true if the tested policy denied the request.
 fn is_denied(answer: &Answer) -> bool {
     let message = answer.message();
     message.contains("denied request: ") || message.contains("failed to configure")
@@ -131,7 +130,7 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
     Answer::to(client, request).await.unwrap()
 }
 
-/// Words of the API server about errors, of its own and of expressions.
+/// Markers of errors in the API server's messages, of its own and of expressions.
 const ERRORS: [&str; 7] = [
     "resulted in error: ",
     "failed to configure ",
@@ -142,7 +141,7 @@ const ERRORS: [&str; 7] = [
     "failed messageExpression",
 ];
 
-/// Returns the expectation of a probe that follows from what the API server did.
+/// Converts the API server's response to the expectation of a probe.
 fn expectation(answer: &Answer) -> Value {
     if !is_denied(answer) {
         assert!(answer.status < 300, "{answer:?}");
@@ -152,7 +151,7 @@ fn expectation(answer: &Answer) -> Value {
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
-    // A binding that cannot be used is told in other words before the cause.
+    // For an unusable binding the messages before the cause differ.
     let cause = cause
         .rsplit_once("failed to configure binding: ")
         .map_or(cause, |_| cause);
@@ -212,7 +211,7 @@ async fn probe(
     .unwrap()
 }
 
-/// Who the API server takes us for.
+/// Returns the user that the API server authenticates.
 async fn user(client: &Client) -> Value {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
@@ -246,7 +245,7 @@ async fn install(client: &Client, group: &Group) {
     }
 }
 
-/// Waits until the API server enforces the policy: until one of the requests is denied or warned about.
+/// Waits until the API server enforces the policy: until a request is denied or has a warning.
 async fn enforced(client: &Client, group: &Group) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -266,8 +265,8 @@ async fn enforced(client: &Client, group: &Group) {
     }
 }
 
-/// Returns the answers to all requests, once they are the same for longer than the API server takes to see bindings and
-/// params: it looks for new ones every second.
+/// Returns the responses to all requests, once they are unchanged for longer than the API server's polling interval for
+/// bindings and params, which is a second.
 async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
     let deadline = Instant::now() + TIMEOUT;
     let mut before = None;
@@ -276,7 +275,7 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
         for (n, sample) in group.requests.iter().enumerate() {
             answers.push((n, dry_run(client, group, sample).await));
         }
-        // Objects that are taken get another uid each time.
+        // Accepted objects get a different uid each time.
         let decided = answers.iter().map(|(_, answer)| {
             (
                 answer.status,
@@ -355,7 +354,7 @@ async fn probes_find_what_the_api_server_does() {
         };
         assert_eq!(status.cases.len(), group.requests.len());
         for case in status.cases {
-            // An answer does not tell that the policy did not apply, or that an error was passed over.
+            // The response does not show that the policy did not apply or that an error was ignored.
             let difference = case.difference.as_deref().unwrap_or_default();
             let is_untold = case.decision == Some(Decision::Allow)
                 && (difference.starts_with("the policy does not apply")

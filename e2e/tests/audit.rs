@@ -1,5 +1,5 @@
-//! `kubectl vap eval` and `audit` beside a real API server: the decisions are those of server-side dry runs, lists come in
-//! pages, and what a user may not list is named.
+//! `kubectl vap eval` and `audit` on a real API server: the decisions equal those of server-side dry runs, lists are
+//! paginated, and resources that a user is not allowed to list are reported.
 
 #![allow(
     clippy::indexing_slicing,
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// More than one page of ten.
+/// More than two pages of ten.
 const OBJECTS: usize = 25;
 
 const POLICIES: &str = "\
@@ -104,7 +104,7 @@ impl Bench {
         command.args(arguments).output().unwrap()
     }
 
-    /// Returns the report of a command that ends with this status.
+    /// Returns the report of a command that exits with `status`.
     #[track_caller]
     fn report(&self, user: &str, arguments: &[&str], status: i32) -> Value {
         let output = self.vap_by(user, &[arguments, &["-o", "json"]].concat());
@@ -116,7 +116,7 @@ impl Bench {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Answer of the API server to creating a manifest; empty where it allows it.
+    /// Returns the API server's error on creating a manifest; empty if it is allowed.
     fn dry_run(&self, manifest: &str) -> String {
         let path = self.file("dry-run.yaml", manifest);
         let output = self.kubectl(&["create", "--dry-run=server", "-f", path.to_str().unwrap()]);
@@ -248,7 +248,7 @@ async fn an_audit_reads_pages_and_names_what_it_may_not_list() {
     assert_eq!(unbound["isBindingImplied"], true);
     assert_eq!(unbound["violating"], OBJECTS);
 
-    // Policies and params, and no secrets.
+    // Allowed to read policies and params, but not secrets.
     bench.apply(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reads}\nrules:\n\
          - {apiGroups: [admissionregistration.k8s.io], resources: ['*'], verbs: [get, list]}\n\

@@ -1,6 +1,5 @@
-//! Writes of the controller, and their removal, against a real API server: `Stalled`, the statuses of
-//! policies that become excluded, and `clear`. Also the policies that the API server asks about exempt
-//! resources.
+//! Writes of the controller and their removal on a real API server: `Stalled`, the statuses of excluded policies, and
+//! `clear`. Also the policies that the API server calls for exempt resources.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,7 +31,7 @@ fn policies(client: &Client) -> Api<ValidatingAdmissionPolicy> {
     Api::all(client.clone())
 }
 
-/// Creates a policy that checks creations of a resource.
+/// Creates a policy for the creation of a resource.
 async fn create(client: &Client, name: &str, resource: (&str, &str), expression: &str) {
     let (group, resource) = resource;
     let policy = serde_json::from_value(json!({
@@ -54,7 +53,7 @@ async fn create(client: &Client, name: &str, resource: (&str, &str), expression:
 
 const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
 
-/// Returns the conditions of a policy, `Ready=True/Ready`.
+/// Returns the conditions of a policy, as `Ready=True/Ready`.
 fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.iter();
     let conditions = status.flat_map(|status| status.conditions.iter().flatten());
@@ -63,7 +62,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// Waits until a policy has the one condition and not the other.
+/// Waits until a policy has one condition and lacks another.
 async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<String> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -89,7 +88,7 @@ fn clear(control_plane: &ControlPlane, user: &str, options: &[&str]) -> (Output,
     (output, text)
 }
 
-/// Applies a status as another manager does.
+/// Applies a status as another field manager.
 async fn apply_as(client: &Client, name: &str, manager: &str, status: Value) {
     let applied = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -136,7 +135,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     wait_for(&client, "sound", "ProbesPassed=True", "Stalled").await;
     let found = wait_for(&client, "warned", "Stalled=True/ExpressionWarnings", "-").await;
     assert!(found.contains(&"Ready=False/ExpressionWarnings".to_owned()));
-    // Once it is mended, the condition is gone, not False.
+    // Once the policy is fixed, the condition is removed, not set to False.
     let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
     let params = PatchParams::default();
     policies(&client)
@@ -146,7 +145,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     wait_for(&client, "warned", "Ready=True", "Stalled").await;
     controller.finish().await.unwrap();
 
-    // Others say something too: one a condition, one what we say as well.
+    // Another manager sets a condition of its own and also one of ours.
     let reviewed = json!({"conditions": [{
         "type": "example.com/Reviewed", "status": "True", "reason": "Reviewed", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
@@ -186,8 +185,8 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     assert_eq!(text, "0 cleared, 3 had no fields of the controller\n");
 }
 
-/// Who clears managed fields, or applies a copy of a status, owns conditions of ours as well: what server-side apply then
-/// leaves is neither false nor for ever.
+/// A user who clears managed fields or applies a copy of a status becomes an owner of our conditions. Server-side apply
+/// then keeps them when we stop applying them, but they must not become wrong or permanent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
     let control_plane = control_plane().await.unwrap();
@@ -214,7 +213,7 @@ async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
     let copied = policies(&client).get("copied").await.unwrap();
     let copy = json!({"conditions": copied.status.unwrap().conditions});
     apply_as(&client, "copied", "gitops", copy).await;
-    // What was forgotten is ours again, though it was right.
+    // The controller becomes an owner again, although the content was right.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let sound = policies(&client).get("sound").await.unwrap();
@@ -252,7 +251,7 @@ async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
     }
 }
 
-/// The leader would write again what is cleared beside it.
+/// The leader would restore a status that is cleared while it runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_does_nothing_beside_a_leader() {
     let control_plane = control_plane().await.unwrap();
@@ -275,7 +274,7 @@ async fn clear_does_nothing_beside_a_leader() {
     let sound = policies(&client).get("sound").await.unwrap();
     assert_eq!(conditions(&sound), before);
 
-    // Once it was stopped the Lease is given up, and nothing is waited for.
+    // A stopped controller releases the Lease, so nothing waits for it.
     controller.finish().await.unwrap();
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
@@ -358,7 +357,7 @@ async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
     let log = controller.log().unwrap();
     let start = log.lines().find(|line| line.contains("caches synced"));
     assert!(start.unwrap().contains("\"excluded\":1"), "{start:?}");
-    // Without the label it is judged again.
+    // Without the label the policy is checked again.
     let label = json!({"metadata": {"labels": {"vendor": null}}});
     policies(&client)
         .patch("labelled", &PatchParams::default(), &Patch::Merge(&label))
@@ -368,7 +367,7 @@ async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
     controller.finish().await.unwrap();
 }
 
-/// A policy that would deny every binding and every review denies none, on this API server as well.
+/// A policy that would deny every binding and every review does not deny any, on this API server too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_asks_no_policy_about_exempt_resources() {
     let control_plane = control_plane().await.unwrap();
@@ -393,7 +392,7 @@ async fn the_api_server_asks_no_policy_about_exempt_resources() {
     for n in 0.. {
         let map = json!({"metadata": {"name": format!("m{n}")}});
         let map = serde_json::from_value(map).unwrap();
-        // Both policies are in force once this one is: the API server reads them together.
+        // Once this policy is enforced, both are: the API server loads them together.
         match maps.create(&PostParams::default(), &map).await {
             Err(kube::Error::Api(status)) if status.code == 422 => break,
             Err(error) => panic!("{error}"),

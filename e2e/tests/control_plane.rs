@@ -1,5 +1,5 @@
-//! The control plane itself: it starts, can be talked to, survives a crash of its API server, and
-//! leaves nothing behind however its owner ends.
+//! Tests of the control plane: it starts, serves requests, survives a crash of its API server, and leaves nothing
+//! behind when its owner ends in any way.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
-/// Longer than anything here takes on a busy machine, except for a test that fails.
+/// A timeout longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -80,8 +80,8 @@ async fn client_lists_namespaces(control_plane: &ControlPlane) {
     );
 }
 
-/// Returns the addresses are on one host and differ in their ports only, so it is the authority of the
-/// certificate that tells one control plane from another.
+/// The addresses have the same host and differ only in their ports, so only the certificate authority distinguishes the
+/// control planes.
 async fn certificate_of_another_control_plane_is_refused(one: &ControlPlane, two: &ControlPlane) {
     let mut mixed: serde_json::Value =
         serde_json::from_slice(&fs::read(one.kubeconfig().unwrap()).unwrap()).unwrap();
@@ -182,7 +182,7 @@ async fn kcm_writes_the_status_of_a_policy(control_plane: &ControlPlane) {
     let begin = Instant::now();
     let status = loop {
         let policy = policies.get("wrong-type.example.com").await.unwrap();
-        // Every policy has a status; an empty one until somebody writes it.
+        // Every policy has a status, which is empty until a controller writes it.
         if let Some(status) = policy.status.filter(|it| it.observed_generation.is_some()) {
             break status;
         }
@@ -313,7 +313,7 @@ fn nothing_is_left_when_the_owner_is_killed() {
     }
 }
 
-/// The program `control-plane`, a process that owns a control plane.
+/// The program `control-plane`, as the owner of a control plane.
 struct Owner {
     program: Child,
     directory: PathBuf,
@@ -346,7 +346,7 @@ impl Owner {
         Self { program, directory }
     }
 
-    /// Returns the program's standard error until its end.
+    /// Returns the program's standard error.
     fn message(&mut self) -> String {
         let mut message = String::new();
         let mut stderr = self.program.stderr.take().unwrap();
@@ -393,12 +393,12 @@ fn assert_gone_now(directory: &Path) {
     assert_eq!(processes_in(directory), Vec::<String>::new());
 }
 
-/// Returns the processes that run in `directory`, or are told of it: their command lines.
+/// Returns the command lines of the processes that run in `directory` or have it in their arguments.
 fn processes_in(directory: &Path) -> Vec<String> {
     let of_process = |entry: fs::DirEntry| {
         let path = entry.path();
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        // A process that ends meanwhile cannot be read, a zombie has neither of the two.
+        // A process that has ended cannot be read; a zombie has neither directory nor arguments.
         let arguments = fs::read(path.join("cmdline")).ok()?;
         let command_line = String::from_utf8_lossy(&arguments).replace('\0', " ");
         let is_inside = fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory));

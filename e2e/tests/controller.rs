@@ -1,4 +1,4 @@
-//! The controller against a real API server: conditions come, turn with what they depend on, and rest.
+//! The controller on a real API server: conditions appear, change with their dependencies, and settle.
 
 #![allow(
     clippy::indexing_slicing,
@@ -83,7 +83,7 @@ fn condition(policy: &ValidatingAdmissionPolicy, type_: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Waits until `done` accepts the policy, and fails with the policy's status when it takes too long.
+/// Waits until `done` accepts the policy. Fails, with the policy's status, after a timeout.
 async fn wait_until(
     api: &Api<ValidatingAdmissionPolicy>,
     name: &str,
@@ -340,7 +340,7 @@ async fn restarts_are_quiet() {
         1,
         "after the API server's restart"
     );
-    // It is alive: a new policy gets its status.
+    // The controller still works: a new policy gets its status.
     api.create(
         &PostParams::default(),
         &on_deployments("three", "object.spec.replicsa <= 5"),
@@ -360,7 +360,7 @@ async fn kcm_and_the_controller_come_to_rest() {
         .unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
-    // Upstream warns of the Quantity, we do not, so that each overwrites the other once.
+    // Upstream warns about the Quantity and we do not, so each overwrites the other once.
     let quantity = "has(object.spec.template.spec.containers[0].resources.limits.cpu)";
     for generation in 1..=3 {
         let writes_before = n_writes(&controller).await;

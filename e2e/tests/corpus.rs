@@ -1,5 +1,5 @@
-//! The `upstream` profile compared with kube-controller-manager on the corpus of real policies: `./dev corpus`, with
-//! `VAP_CORPUS_DIR` set. `cargo test` does not run it by itself; it fails without a corpus.
+//! Compares the `upstream` profile with kube-controller-manager on the corpus of real policies: `./dev corpus`, with
+//! `VAP_CORPUS_DIR` set. Plain `cargo test` excludes it; it fails without a corpus.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
-//! Many CRDs at once beside policies on them: no watch suffers, and each policy turns as soon as the API server
-//! itself has published what it needs. Polling is switched off: what is seen, the watches saw.
+//! Many CRDs are created at once, with policies that need them: all watches keep working, and each policy changes as
+//! soon as the API server has published its resources. Polling is disabled, so only watches trigger changes.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,22 +23,22 @@ use serde_json::{Value, json};
 const N_CRDS: usize = 100;
 const N_POLICIES: usize = 50;
 
-/// CRDs of a group, as an operator installs them.
+/// The number of CRDs in a group, as an operator would install them.
 const CRDS_OF_A_GROUP: usize = 5;
 
-/// Delays of the controller itself between the publication of a resource and the new status of its policy.
+/// The controller's own delays between the publication of a resource and the new status of its policy.
 const OWN_PAUSES: Duration = Duration::from_secs(1);
 
-/// Rounds of requests of the controller for that, at the speed of the slowest round of this test: the list of all
-/// that is served, the index, the document, and the status.
+/// The number of sequential requests of the controller in that time, each assumed as slow as the slowest one of this
+/// test: discovery, the index, the document, and the status.
 const ROUNDS: u32 = 4;
 
-/// Between two looks.
+/// The interval between polls.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Never, as far as this test is concerned.
+/// Longer than this test.
 const NO_POLLING: &str = "--refresh-interval=1440m";
 
 fn group(n: usize) -> String {
@@ -70,7 +70,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name, (&group, &plural), "object.spec.replicas <= 5")
 }
 
-/// State of the CRDs that the API server publishes, seen by looking again and again.
+/// The CRDs that the API server publishes, found by polling.
 struct Published {
     client: Client,
     hashes: BTreeMap<String, String>,
@@ -86,7 +86,7 @@ impl Published {
         }
     }
 
-    /// Returns the names of the resources in the list of all that is served.
+    /// Returns the names of the resources in the discovery response.
     async fn served(&self) -> BTreeSet<String> {
         let request = Request::get("/apis")
             .header(
@@ -106,7 +106,7 @@ impl Published {
             .collect()
     }
 
-    /// Fetches the documents that have changed.
+    /// Fetches the changed documents.
     async fn look(&mut self) {
         let request = Request::get("/openapi/v3").body(Vec::new()).unwrap();
         let index: Value = self.client.request(request).await.unwrap();
@@ -119,7 +119,7 @@ impl Published {
             }
             let request = Request::get(url).body(Vec::new()).unwrap();
             let Ok(document) = self.client.request::<Value>(request).await else {
-                // It was replaced between the index and this.
+                // The document was replaced after the index was read.
                 continue;
             };
             self.hashes.insert(path.clone(), url.to_owned());
@@ -127,7 +127,7 @@ impl Published {
         }
     }
 
-    /// Returns the type of the replicas of the `n`th kind, where its schema is published.
+    /// Returns the type of the field `replicas` of the `n`th kind, if its schema is published.
     fn replicas_type(&self, n: usize) -> Option<&str> {
         let document = self.documents.get(&format!("apis/{}/v1", group(n)))?;
         let schemas = document["components"]["schemas"].as_object()?;
@@ -137,7 +137,7 @@ impl Published {
     }
 }
 
-/// Returns the status and reason of the condition `TypeChecked` and of `Ready` of each policy, as `True/NoWarnings`.
+/// Returns the conditions `TypeChecked` and `Ready` of each policy, as `True/NoWarnings`.
 async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [String; 2]> {
     let list = api.list(&ListParams::default()).await.unwrap();
     list.into_iter()
@@ -156,14 +156,14 @@ async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [Str
         .collect()
 }
 
-/// The time of an event for each policy, and of the slowest round of requests that polled for it.
+/// The time of an event for each policy, and the duration of the slowest poll for it.
 #[derive(Default)]
 struct Times {
     at: BTreeMap<usize, Duration>,
     slowest: Duration,
 }
 
-/// Waits until the API server has published all that the policies need.
+/// Waits until the API server has published everything that the policies need.
 async fn publication(client: &Client, started: Instant) -> (Published, Times) {
     let mut published = Published::new(client.clone());
     let Times {
@@ -259,7 +259,7 @@ async fn policies_turn_with_a_burst_of_crds() {
     );
     let too_late: Vec<_> = late.iter().filter(|(_, late)| **late > allowed).collect();
 
-    // One changes later.
+    // One CRD changes later.
     let patch = Patch::Apply(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": serde_json::to_value(crd(7, "string").spec).unwrap(),

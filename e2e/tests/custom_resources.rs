@@ -1,9 +1,9 @@
-//! CustomResourceDefinitions and custom resources against a real API server: what it says of rules at the creation of a
-//! definition, and the causes of refusals of custom resources, beside what is said here.
+//! Compares the validation of CustomResourceDefinitions and custom resources with a real API server: the errors about
+//! rules on the creation of a definition, and the causes of rejections of custom resources.
 //!
-//! `VAP_CUSTOM_RESOURCES_SEED` sets what is made, `VAP_CUSTOM_RESOURCES` how many requests and `VAP_DEFINITIONS` how many
-//! changed definitions. Where `VAP_CORPUS_DIR` names a corpus, its definitions are sent too, and the changed ones are
-//! those of the corpus alone.
+//! `VAP_CUSTOM_RESOURCES_SEED` sets the seed, `VAP_CUSTOM_RESOURCES` the number of requests and `VAP_DEFINITIONS` the
+//! number of mutated definitions. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are sent too, and only
+//! these are mutated.
 
 #![allow(
     clippy::indexing_slicing,
@@ -35,7 +35,7 @@ mod dry_run;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns the definitions of the corpus, if there is one.
+/// Returns the definitions of the corpus, or none without a corpus.
 fn of_corpus() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();
@@ -49,7 +49,7 @@ fn of_corpus() -> Vec<Value> {
         .collect()
 }
 
-/// Returns the causes of a refusal.
+/// Returns the causes of a rejection.
 fn causes(answer: &Answer) -> Vec<Cause> {
     let causes = answer
         .body
@@ -67,7 +67,7 @@ fn causes(answer: &Answer) -> Vec<Cause> {
     causes
 }
 
-/// Returns a message without the digits at the end of the name of a type, which are the time.
+/// Returns a message without the digits at the end of a type name, which are a timestamp.
 fn without_time(message: &str) -> String {
     const NAME: &str = "selfType";
     let mut parts = message.split(NAME);
@@ -77,7 +77,7 @@ fn without_time(message: &str) -> String {
     })
 }
 
-/// Defaults must obey rules, which are not compiled where one does not.
+/// Defaults must satisfy rules, and rules are not compiled if a default does not.
 fn is_about_rules(cause: &Cause) -> bool {
     cause.field.contains(".default")
         || cause.field.contains("x-kubernetes-validations[")
@@ -87,12 +87,12 @@ fn is_about_rules(cause: &Cause) -> bool {
             .contains("x-kubernetes-validations estimated rule cost total")
 }
 
-/// Which of several expressions that cost the same are named is left to chance.
+/// Returns true if the cause is deterministic: among expressions of the same cost, the reported ones are random.
 fn is_certain(cause: &Cause) -> bool {
     !cause.message.starts_with("Forbidden: contributed")
 }
 
-/// The rules of definitions, of which most are changed, are judged as an API server judges them at their creation.
+/// Mutated rules of definitions get the same errors as from an API server on creation.
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_are_judged_as_by_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
@@ -113,7 +113,7 @@ async fn rules_are_judged_as_by_the_api_server() {
     for definition in &definitions {
         let answer = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
         if ![201, 422].contains(&answer.status) {
-            // What is no definition is refused before its rules are looked at.
+            // Malformed definitions are rejected before their rules are validated.
             n_unread += 1;
             continue;
         }
@@ -155,7 +155,7 @@ async fn rules_are_judged_as_by_the_api_server() {
     assert!(n_compared >= 40 && n_refused > 0);
 }
 
-/// Returns a definition of which one property has this schema.
+/// Returns a definition with a property of this schema.
 fn with_property(property: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -173,8 +173,8 @@ fn with_property(property: &Value) -> Value {
     })
 }
 
-/// Schemas with the faults that people make are refused by an API server for the reasons that are told here, and those
-/// without are taken.
+/// An API server rejects schemas with common mistakes for the reasons that we report, and accepts those without
+/// mistakes.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_schemas_are_those_of_the_api_server() {
     let string = json!({"type": "string"});
@@ -257,7 +257,8 @@ async fn faults_of_schemas_are_those_of_the_api_server() {
     assert!(n_refused >= 20);
 }
 
-/// Metadata as it can be sent: what is looked at before an object is validated is as it must be.
+/// Makes metadata sendable, so that the object passes the checks before validation. Returns false if that is
+/// impossible.
 fn sendable(object: &mut Value, name: &str, stored: Option<&Value>) -> bool {
     let Some(metadata) = object["metadata"].as_object_mut() else {
         return false;
@@ -369,7 +370,7 @@ async fn ask(
     }
 }
 
-/// Custom resources, valid and broken, are refused for the same causes as by an API server, or taken.
+/// An API server rejects valid and invalid custom resources for the same causes as we do, or accepts them.
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_resources_are_held_against_their_definition() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
@@ -382,7 +383,7 @@ async fn custom_resources_are_held_against_their_definition() {
     let mut n_of_corpus = 0;
     let mut created = Vec::new();
     for (n, mut definition) in definitions.into_iter().enumerate() {
-        // No webhook is there that converts objects.
+        // There is no conversion webhook.
         definition["spec"]
             .as_object_mut()
             .unwrap()

@@ -1,4 +1,4 @@
-//! The controller beside an API server that cannot list all that it serves, or not yet.
+//! The controller with an API server that cannot list all served resources, or not yet.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -42,7 +42,7 @@ async fn create_policy(control_plane: &ControlPlane, name: &str, group: &str) {
     create::<ValidatingAdmissionPolicy>(control_plane, manifest).await;
 }
 
-/// Returns the conditions, as `Ready=True/Ready`, in the order in which they are written.
+/// Returns the conditions in order, as `Ready=True/Ready`.
 fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default().into_iter();
@@ -57,7 +57,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// Returns the policy, once its conditions are these.
+/// Waits until the policy has these conditions, and returns it.
 async fn wait_for(
     control_plane: &ControlPlane,
     name: &str,
@@ -75,10 +75,10 @@ async fn wait_for(
     }
 }
 
-/// Waits until the messages of these conditions end in `note`, and those of no others.
+/// Waits until exactly the messages of these conditions end in `note`.
 async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, expect: &[&str]) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
-    // A minute is what a pause may take.
+    // A backoff may take a minute.
     let deadline = Instant::now() + 2 * TIMEOUT;
     loop {
         let policy = api.get(name).await.unwrap();
@@ -116,10 +116,10 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
     ];
     wait_for(&control_plane, "on-down", &unserved).await;
     create::<APIService>(&control_plane, api_service).await;
-    // Nobody could say that it serves anything before: what stood for this generation stands.
+    // The group version was never discovered, so the conditions of this generation remain.
     tokio::time::sleep(Duration::from_secs(3)).await;
     wait_for(&control_plane, "on-down", &unserved).await;
-    // A policy without a verdict gets none.
+    // A policy without a status gets none.
     create_policy(&control_plane, "new-on-down", group).await;
     let unknown = [
         "Ready=Unknown/Pending",
@@ -134,13 +134,13 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
         metrics.contains("vap_discovery_stale_groups 1\n"),
         "{metrics}"
     );
-    // It lasts: what stands says that it may be out of date.
+    // After a while, the remaining conditions are marked as possibly stale.
     let note = "; may be out of date: down.example.com/v1 cannot be discovered";
     let noted = ["Ready", "ResourcesMatched", "ParamsResolved"];
     wait_for_notes(&control_plane, "on-down", note, &noted).await;
     wait_for(&control_plane, "on-down", &unserved).await;
     wait_for_notes(&control_plane, "new-on-down", note, &[]).await;
-    // Whoever starts now leaves that as it is.
+    // A restarted controller keeps them unchanged.
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
     let before = api.get("on-down").await.unwrap().metadata.resource_version;
     controller.finish().await.unwrap();
@@ -148,7 +148,7 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = api.get("on-down").await.unwrap().metadata.resource_version;
     assert_eq!(after, before);
-    // It is gone, and with it the notes.
+    // The API service is deleted, and with it the notes.
     let api_services: Api<APIService> = Api::all(control_plane.client().await.unwrap());
     let name = format!("v1.{group}");
     api_services
@@ -195,9 +195,8 @@ async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
-    // It was looked at nevertheless: the controller follows the new API server.
-    // An API server that starts refuses for a moment, and a watch on which nothing happens shows only after
-    // some time that it is well again.
+    // Discovery was refreshed nevertheless: the controller connects to the new API server. A starting API server
+    // rejects requests for a moment, and a watch without events only shows later that it works again.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let (status, text) = controller.get("/readyz?verbose").await.unwrap();

@@ -1,8 +1,8 @@
-//! `kubectl vap test` against a real API server: what server-side dry runs of requests over many kinds get is what
-//! probes with the same requests find.
+//! Compares `kubectl vap test` with a real API server: probes have the same results as server-side dry runs of their
+//! requests, for many kinds.
 //!
-//! Policies are made from a seed: they read what the API server has made of an object, and ask for just that,
-//! or for something else.
+//! Policies are generated from a seed: they compare fields of an object as the API server completed it with their
+//! actual or other values.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,23 +29,23 @@ use dry_run::{BINDINGS, POLICIES, TIMEOUT, Target, dry_run, expectation, facts, 
 #[path = "support/dry_run.rs"]
 mod dry_run;
 
-/// Requests for each policy.
+/// The number of requests per policy.
 const REQUESTS: usize = 6;
 
-/// Policies for each object.
+/// The number of policies per object.
 const PER_OBJECT: usize = 2;
 
-/// Conditions of each policy.
+/// The number of conditions per policy.
 const CONDITIONS: u64 = 6;
 
-/// The least that must be compared, so that none gets lost unnoticed.
+/// The minimum numbers of comparisons, so that none is lost unnoticed.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
 fn objects() -> Vec<Value> {
     dry_run::documents(&repository().join("e2e/admission/kinds.yaml"))
 }
 
-/// A policy, with the requests that are made for it.
+/// A policy with the requests for it.
 struct Trial {
     name: String,
     target: Target,
@@ -67,7 +67,7 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
         vec![json!({"expression": "!object.metadata.name.endsWith('-sync')", "message": "sync"})];
     for _ in 0..CONDITIONS {
         let fact = random.choose(&known).unwrap();
-        // One in eight asks for what is not so.
+        // One condition in eight is false.
         let expression = if random.permille(125) {
             format!("!({fact})")
         } else {
@@ -113,7 +113,7 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
     }
 }
 
-/// Waits until the API server asks a policy.
+/// Waits until the API server calls a policy.
 async fn enforced(client: &Client, trial: &Trial) {
     let deadline = Instant::now() + TIMEOUT;
     let mut object = trial.requests[0].clone();

@@ -1,5 +1,5 @@
-//! `kubectl vap test` against a real API server, beyond the creation of Kubernetes' own kinds: UPDATE and DELETE, custom
-//! kinds in both their versions, and the objects of subresources.
+//! Compares `kubectl vap test` with a real API server for requests other than the creation of built-in kinds: UPDATE
+//! and DELETE, custom kinds in two versions, and the objects of subresources.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,13 +29,13 @@ use dry_run::{
 #[path = "support/dry_run.rs"]
 mod dry_run;
 
-/// Conditions of each policy.
+/// The number of conditions per policy.
 const CONDITIONS: u64 = 7;
 
-/// The least that must be compared, so that none gets lost unnoticed: requests, policies, kinds.
+/// The minimum numbers of compared requests, policies and kinds, so that none is lost unnoticed.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
-/// A request, and what is sent for it.
+/// A request and its HTTP representation.
 struct Trial {
     policy: String,
     verb: &'static str,
@@ -43,11 +43,11 @@ struct Trial {
     body: Value,
     case: Value,
     kind: String,
-    /// True if an answer that is no decision of a policy means that none denied: a dry run of it is not possible.
+    /// True if a response other than a policy's decision means that no policy denied: the request has no dry run.
     may_fail_later: bool,
 }
 
-/// Everything that is tried.
+/// All trials.
 #[derive(Default)]
 struct Trials {
     policies: Vec<Value>,
@@ -57,7 +57,7 @@ struct Trials {
 }
 
 impl Trials {
-    /// Returns a policy that is about the objects of one name.
+    /// Adds a policy for objects with one name. Returns its name.
     fn policy(&mut self, of: &str, rule: &Value, conditions: &[String], action: &str) -> String {
         let name = format!("q{}", self.policies.len() / 2);
         let validations = conditions.iter().map(|it| json!({"expression": it}));
@@ -89,7 +89,7 @@ fn rule(gvk: &Gvk, resource: &str, operation: &str) -> Value {
 fn chosen(known: &[String], random: &mut Random) -> Vec<String> {
     let one = |random: &mut Random| {
         let fact = random.choose(known).unwrap().clone();
-        // One in eight asks for what is not so.
+        // One condition in eight is false.
         if random.permille(125) {
             format!("!({fact})")
         } else {
@@ -103,7 +103,7 @@ fn action(random: &mut Random) -> &'static str {
     if random.permille(500) { "Warn" } else { "Deny" }
 }
 
-/// UPDATE and DELETE of an object that is there.
+/// Adds UPDATE and DELETE of an existing object.
 async fn changes(
     client: &Client,
     target: &Target,
@@ -116,11 +116,11 @@ async fn changes(
     written["metadata"] = json!({"name": name, "labels": {"n": "0"}});
     create(client, &target.path, &written).await;
     let path = format!("{}/{name}", target.path);
-    // As it is read, in the version that it is written in.
+    // As read, in the version in which it is written.
     let stored = send(client, "GET", &path, &Value::Null).await.body;
     let kind = format!("{:?}", target.gvk);
 
-    // As its author writes it, and as it is read, each with a label that is new.
+    // As written by its author and as read, each with a new label.
     let mut new = written.clone();
     new["metadata"]["labels"]["n"] = json!("1");
     let mut whole = stored.clone();
@@ -203,7 +203,7 @@ async fn changes(
     }
 }
 
-/// Custom kinds: what creation makes of them, and the conversion to the version that a rule matches.
+/// Adds custom kinds: defaulting on creation, and conversion to the version that a rule matches.
 async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     let specs = [
         json!({}),
@@ -262,7 +262,7 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     changes(client, &target, &gadget, random, out).await;
 }
 
-/// Questions about the object of a subresource, whatever the answers: few, as an API server cuts warnings off.
+/// Returns conditions on the object of a subresource, true or false: few, since an API server truncates warnings.
 fn questions(fields: &[&str]) -> Vec<String> {
     let of_object = fields.iter().map(|field| format!("object.{field}"));
     let mut all: Vec<String> = of_object.collect();
@@ -278,7 +278,7 @@ fn questions(fields: &[&str]) -> Vec<String> {
     all
 }
 
-/// Returns the objects of subresources: each question is warned of, so that all answers are compared.
+/// Adds the objects of subresources. Each condition warns, so that all results are compared.
 async fn subresources(client: &Client, out: &mut Trials) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "changed-pod"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -537,7 +537,7 @@ async fn probes_find_what_dry_runs_of_changes_get() {
 
     let mut all = Trials::default();
     for (n, object) in documents(&admission.join("kinds.yaml")).iter().enumerate() {
-        // The API server itself changes the status of these as it likes.
+        // The API server itself changes the status of these at any time.
         if object["kind"] == "FlowSchema" {
             continue;
         }

@@ -1,10 +1,10 @@
-//! Suites and decisions of others, which are not part of the repository: `./dev suites`. Not among the tests that
-//! `cargo test` runs by itself; each fails where its variable is not set.
+//! External suites and decisions, which are not part of the repository: `./dev suites`. Plain `cargo test` excludes
+//! them; each fails if its variable is not set.
 //!
-//! `VAP_SUITES_DIR` has copies of repositories of kaptest, kat, Kyverno and gatekeeper-library below it, or of some.
-//! Each case of a suite is sent to an API server, as a dry run or as what can only be so, and its probe must find
-//! what came of it, whatever the suite states; where the two differ, the reason is one of a few.
-//! `VAP_DECISIONS` names a file of decisions of an API server, one a line.
+//! `VAP_SUITES_DIR` is a directory with copies of the repositories of kaptest, kat, Kyverno and gatekeeper-library, or
+//! of some. Each case of a suite is sent to an API server, as a dry run if possible, and its converted probe must have
+//! the same result, even if the suite states another. A different statement must have one of a few known reasons.
+//! `VAP_DECISIONS` is a file of decisions of an API server, one per line.
 
 #![allow(
     clippy::indexing_slicing,
@@ -47,7 +47,7 @@ fn tested(text: &str) -> TestReport {
     test::run(&options, &mut text.as_bytes()).unwrap()
 }
 
-/// Returns the suites below a folder, in order.
+/// Collects the suites below a directory, in order.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -73,20 +73,20 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Comparison of the statement of a suite about a case with the answer of an API server.
+/// The suite's statement about a case, compared with the API server's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
-    /// The API server does what the suite states, and so says the probe.
+    /// The API server and the probe agree with the suite.
     AsStated,
-    /// The API server refuses the policy, a binding or a param.
+    /// The API server rejects the policy, a binding or a param.
     PolicyRefused,
-    /// It refuses the object, whatever policies say.
+    /// The API server rejects the object independently of policies.
     ObjectRefused,
-    /// It decides otherwise.
+    /// The API server decides otherwise.
     DecidedOtherwise,
-    /// It allows what the suite states to be allowed, without asking the policy, which the probe says.
+    /// The API server allows the request as stated, but without evaluating the policy; the probe reports that.
     DoesNotApply,
-    /// It cannot be asked: a kind that is not served here, or a CONNECT.
+    /// The request cannot be sent: its kind is not served here, or it is a CONNECT.
     NotAsked,
 }
 
@@ -132,7 +132,7 @@ fn converted(path: &Path, root: &Path) -> Option<Suite> {
     })
 }
 
-/// Gives a policy and what refers to it a name that no other suite has.
+/// Renames a policy and the references to it, so that the name is unique among the suites.
 fn renamed(suite: &Suite, number: usize) -> (Vec<Value>, Vec<Value>) {
     let name = |given: &str| format!("s{number}-{given}");
     let (mut objects, mut probes) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ fn renamed(suite: &Suite, number: usize) -> (Vec<Value>, Vec<Value>) {
     (objects, probes)
 }
 
-/// Where a request goes: the verb, the path and the body.
+/// Returns the verb, the path and the body of a request.
 fn sent(builtin: &Builtin, request: &Value) -> Option<(&'static str, String, Value)> {
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     if operation == "CONNECT" {
@@ -200,7 +200,7 @@ fn sent(builtin: &Builtin, request: &Value) -> Option<(&'static str, String, Val
 /// The apiVersion of Gatekeeper's constraints.
 const CONSTRAINTS: &str = "constraints.gatekeeper.sh/v1beta1";
 
-/// Where constraints of a kind are, of which the API server is told as Gatekeeper would.
+/// Installs the CRD of a kind of constraints, as Gatekeeper would. Returns the path of the constraints.
 async fn served(client: &Client, kind: &str) -> String {
     let plural = kind.to_lowercase();
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -228,7 +228,7 @@ async fn served(client: &Client, kind: &str) -> String {
     path
 }
 
-/// Creates what a request needs: its namespace with its labels, and the object before it.
+/// Creates the prerequisites of a request: its namespace with labels, and the old object.
 async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     let namespace = &request["namespaceObject"];
     let object = request.get("object").or(request.get("oldObject")).unwrap();
@@ -252,7 +252,7 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
         if let Some((_, path, body)) = sent(builtin, &create) {
             let path = path.trim_end_matches("?dryRun=All");
             if post(client, path, &body).await.status == 409 {
-                // One of an earlier case, with other fields.
+                // An object of an earlier case, with other fields.
                 let name = old["metadata"]["name"].as_str().unwrap();
                 let named = format!("{path}/{name}");
                 if old["kind"] == "Namespace" {
@@ -266,14 +266,14 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     }
 }
 
-/// Returns the headers by which a request comes from a user.
+/// Returns the headers that impersonate the user of a request.
 fn user(request: &Value) -> Vec<(String, String)> {
     let user = &request["userInfo"];
     let Some(name) = user["username"].as_str() else {
         return Vec::new();
     };
     let mut headers = vec![("Impersonate-User".to_owned(), name.to_owned())];
-    // Who may do everything, so that policies are asked.
+    // With all permissions, so that policies are evaluated.
     let groups = user["groups"].as_array().into_iter().flatten();
     let groups = groups.filter_map(Value::as_str).chain(["system:masters"]);
     headers.extend(groups.map(|group| ("Impersonate-Group".to_owned(), group.to_owned())));
@@ -297,7 +297,7 @@ fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
     }
 }
 
-/// Every case of every suite, before an API server.
+/// Sends every case of every suite to an API server.
 #[tokio::test(flavor = "multi_thread")]
 async fn suites_come_to_what_an_api_server_decides() {
     let root = variable("VAP_SUITES_DIR");
@@ -355,7 +355,7 @@ async fn suites_come_to_what_an_api_server_decides() {
             let constraints = param_kind
                 .filter(|it| it["apiVersion"] == CONSTRAINTS)
                 .cloned();
-            // Of other custom params there is no CRD.
+            // Other custom params have no CRD.
             let is_custom =
                 constraints.is_none() && param_kind.is_some_and(|it| it["kind"] != "ConfigMap");
             for param in probe["spec"]["inlineParams"]
@@ -412,7 +412,7 @@ async fn suites_come_to_what_an_api_server_decides() {
                     let deadline = Instant::now() + TIMEOUT;
                     let answer = loop {
                         let answer = send_as(&client, verb, &path, &body, &user(request)).await;
-                        // The API server finds the kind of params after some time.
+                        // The API server discovers the kind of params with a delay.
                         let message = answer.message();
                         let is_early =
                             message.contains("paramKind") || message.contains("not yet synced");
@@ -437,13 +437,13 @@ async fn suites_come_to_what_an_api_server_decides() {
                 } else {
                     Verdict::NotAsked
                 };
-                // The probe must find what the API server does.
+                // The probe must have the same result as the API server.
                 let is_right = match verdict {
                     Verdict::AsStated => passed,
                     Verdict::PolicyRefused | Verdict::DecidedOtherwise | Verdict::DoesNotApply => {
                         !passed
                     }
-                    // Samples that are cut down are decided on all the same.
+                    // Probes are decided even for incomplete objects.
                     Verdict::ObjectRefused | Verdict::NotAsked => true,
                 };
                 let line = format!(
@@ -472,8 +472,8 @@ async fn suites_come_to_what_an_api_server_decides() {
     assert!(verdicts.values().sum::<usize>() >= 50);
 }
 
-/// Decisions of an API server, one a line: `{name, operation, policy, binding, object, oldObject, status, message}`, of
-/// dry runs of the user `ann`.
+/// The lines are `{name, operation, policy, binding, object, oldObject, status, message}`, from dry runs of the user
+/// `ann`.
 #[test]
 fn decisions_are_found_again() {
     let text = std::fs::read_to_string(variable("VAP_DECISIONS")).unwrap();
@@ -485,7 +485,7 @@ fn decisions_are_found_again() {
     let mut wrong = Vec::new();
     for decision in &decisions {
         let line = decision.to_string();
-        // All policies were in force: the answer is that of the one that it names.
+        // All policies were enforced: the decision is that of the policy in the message.
         let told = decision["message"].as_str().unwrap_or_default();
         let is_asked = |it: &&Value| {
             let name = it["policy"]["metadata"]["name"].as_str().unwrap();
@@ -521,7 +521,7 @@ fn decisions_are_found_again() {
             "inlineBindings": [binding], "cases": [{"name": "as it was", "request": request, "expect": expect}]}});
         let report = tested(&format!("{policy}\n---\n{probe}"));
         let cases: Vec<&CaseReport> = report.probes.iter().flat_map(|it| &it.cases).collect();
-        // An API server allows what no policy is asked about.
+        // An API server allows requests that no policy matches.
         let is_met = |case: &&CaseReport| match cause {
             Some(_) => case.outcome == CaseOutcome::Passed,
             None => case.decision == Some("Allow") && case.errors.is_empty(),

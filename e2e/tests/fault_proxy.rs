@@ -1,5 +1,5 @@
-//! The fault proxy itself: quiet it changes nothing, each fault is what its name says, and a seed gives the same
-//! faults again.
+//! Tests of the fault proxy: it changes nothing while quiet, injects each fault as specified, and repeats the faults of
+//! a seed.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,7 +24,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a busy machine, except for a test that fails.
+/// A timeout longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
@@ -66,7 +66,7 @@ async fn setup() -> Setup {
 }
 
 impl Setup {
-    /// Nothing but this fault, always.
+    /// Injects only this fault, in every request.
     fn always(&self, fault: Fault) {
         let holes = BlackHoles::EndAfter(Duration::from_millis(100));
         let schedule = Schedule::new(1, &[fault])
@@ -75,7 +75,7 @@ impl Setup {
         self.proxy.disturb(schedule);
     }
 
-    /// Nothing but this fault, at each event, and none at the start of a watch.
+    /// Injects only this fault, in every event, and none at the start of a watch.
     fn always_at_events(&self, fault: Fault) {
         let holes = BlackHoles::EndAfter(Duration::from_millis(100));
         let schedule = Schedule::new(1, &[fault])
@@ -97,7 +97,8 @@ impl Setup {
             .unwrap_or_default()
     }
 
-    /// Returns the lines of a watch of the maps, until it ends or is quiet for `silence`; and whether it was cut.
+    /// Returns the lines of a watch of the config maps, until it ends or is silent for `silence`; and true if it was
+    /// cut.
     async fn watch(&self, client: &Client, silence: Duration) -> (Vec<String>, bool) {
         let request = Request::get(format!("{PATH}?watch=1&timeoutSeconds=20"))
             .body(Body::empty())
@@ -118,7 +119,7 @@ impl Setup {
         (text.lines().map(str::to_owned).collect(), is_cut)
     }
 
-    /// Returns the beginning of a watch of the maps.
+    /// Returns the first bytes of a watch of the config maps.
     async fn first_line(&self, client: &Client) -> Vec<u8> {
         let request = Request::get(format!("{PATH}?watch=1"))
             .body(Body::empty())
@@ -134,7 +135,7 @@ impl Setup {
             .to_vec()
     }
 
-    /// Writes the map once, through the proxy where `client` goes through it.
+    /// Writes the config map once with `client`.
     async fn write(&self, client: &Client, value: &str) -> Result<ConfigMap, Error> {
         let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
         let patch = Patch::Merge(json!({"data": {"key": value}}));
@@ -166,7 +167,7 @@ async fn quiet_it_changes_nothing() {
         policies.list(&ListParams::default()).await.unwrap().items,
         []
     );
-    // The controller's own rights, and no more.
+    // Only the controller's own permissions apply.
     let refused = setup.write(&setup.through, "other").await.unwrap_err();
     assert_eq!(code(&refused), 403);
     assert_eq!(setup.proxy.injected(), BTreeMap::new());
@@ -284,7 +285,7 @@ async fn objects_cannot_be_read_and_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_waits_for_the_answer_to_a_write() {
     let setup = setup().await;
-    // Where nobody writes, it comes in the end.
+    // Without writes, the event arrives after the timeout.
     setup.always_at_events(Fault::Reorder);
     let started = Instant::now();
     assert!(!setup.first_line(&setup.through).await.is_empty());
@@ -298,7 +299,7 @@ async fn an_event_waits_for_the_answer_to_a_write() {
     };
     let writing = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        // It is refused, which is an answer too.
+        // A rejection is a response too.
         let refused = setup.write(&setup.through, "b").await.unwrap_err();
         assert_eq!(code(&refused), 403);
         started.elapsed()
@@ -313,7 +314,7 @@ async fn a_seed_gives_the_same_faults() {
     let setup = setup().await;
     let mut runs = Vec::new();
     for seed in [1, 1, 2] {
-        // What was asked for before counts, so that each run begins anew.
+        // Earlier requests count, so each run uses a new proxy.
         let proxy = FaultProxy::start(&setup.control_plane).await.unwrap();
         let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();

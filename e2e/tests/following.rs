@@ -1,5 +1,6 @@
-//! The controller follows MutatingAdmissionPolicies on a real API server: conditions on objects of their own come, turn
-//! with what they depend on, rest, and go with their policies; without the flag or the rights nothing is asked or lost.
+//! The controller watches MutatingAdmissionPolicies on a real API server: their status objects appear, change with
+//! their dependencies, settle, and are deleted with the policies. Without the flag there are no requests about them;
+//! without permissions only they are affected.
 
 #![allow(
     clippy::indexing_slicing,
@@ -28,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 const FOLLOW: &str = "--follow=mutatingadmissionpolicies";
 
-/// Audit policy: records every request about what is followed.
+/// Audit policy: records every request about mutating policies.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -59,7 +60,7 @@ impl Cluster {
         }
     }
 
-    /// With the rights and the CRD that following mutating policies takes.
+    /// Creates a cluster with the permissions and the CRD that watching mutating policies needs.
     async fn ready() -> Self {
         let cluster = Self::start(&[]).await;
         cluster.install().await;
@@ -114,7 +115,7 @@ impl Cluster {
         create(api, name, spec).await;
     }
 
-    /// Returns a mutating policy of Deployments, or of widgets, with one mutation.
+    /// Creates a mutating policy for Deployments or widgets with one mutation.
     async fn policy(&self, name: &str, group: &str, resource: &str, expression: &str) {
         let spec = policy_spec(group, resource, expression);
         self.create(&self.policies(), name, spec).await;
@@ -137,7 +138,7 @@ impl Cluster {
         self.statuses().wait_until_gone(name).await.unwrap();
     }
 
-    /// Returns the resource versions of all of our objects.
+    /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         self.statuses().versions().await.unwrap()
     }
@@ -160,7 +161,7 @@ async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) {
     let resource = json!({"metadata": {"name": name}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(resource).unwrap();
     let deadline = Instant::now() + TIMEOUT;
-    // A kind that was established a moment ago may not be served yet.
+    // A kind that was just established may not be served yet.
     while let Err(error) = api.create(&PostParams::default(), &object).await {
         assert!(Instant::now() < deadline, "{name}: {error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -232,7 +233,7 @@ async fn conditions_come_and_turn() {
     let owner = &object["metadata"]["ownerReferences"][0];
     assert_eq!(owner["uid"], policy.metadata.uid.clone().unwrap());
     assert_eq!(owner["kind"], "MutatingAdmissionPolicy");
-    // What tools that wait compare.
+    // The generations that waiting tools compare.
     assert_eq!(
         object["status"]["observedGeneration"],
         object["metadata"]["generation"]
@@ -334,12 +335,12 @@ async fn conditions_rest_and_go() {
     cluster.wait("sound", "Bound", "True/BindingsFound").await;
     cluster.wait("goes", "Ready", "True/Ready").await;
 
-    // A binding that goes.
+    // Deletes a binding.
     let delete = DeleteParams::default();
     cluster.bindings().delete("sound", &delete).await.unwrap();
     cluster.wait("sound", "Bound", "False/NoBindings").await;
 
-    // Our object, which somebody deletes; and the policy.
+    // A user deletes the status object; then the policy.
     cluster
         .statuses()
         .api()
@@ -350,7 +351,7 @@ async fn conditions_rest_and_go() {
     cluster.policies().delete("goes", &delete).await.unwrap();
     cluster.wait_until_gone("goes").await;
 
-    // One write for a change: two for a new policy.
+    // One write per change: two for a new policy.
     cluster.settle().await;
     let before = cluster.n_writes();
     cluster
@@ -365,7 +366,7 @@ async fn conditions_rest_and_go() {
     assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
     controller.finish().await.unwrap();
 
-    // Started again it writes nothing.
+    // After a restart it writes nothing.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -381,7 +382,7 @@ async fn conditions_rest_and_go() {
     assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.asked());
     again.finish().await.unwrap();
 
-    // What goes and comes while it does not run.
+    // Deletions and creations while it does not run.
     cluster.policies().delete("params", &delete).await.unwrap();
     cluster.policies().delete("sound", &delete).await.unwrap();
     cluster
@@ -404,12 +405,12 @@ async fn conditions_rest_and_go() {
     cluster.wait("sound", "Ready", "True/Ready").await;
     third.finish().await.unwrap();
 
-    // And all is removed before it is uninstalled.
+    // `clear` removes everything before the uninstallation.
     assert!(clear(&cluster, 0).contains("cleared"));
     assert_eq!(cluster.versions().await, []);
 }
 
-/// Returns the exit status of `kubectl vap status`, and what it prints.
+/// Runs `kubectl vap status`. Returns its exit status and output.
 fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -423,7 +424,7 @@ fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Returns the output of `clear`, which ends with this status.
+/// Runs `clear`, which must exit with `expected`. Returns its output.
 fn clear(cluster: &Cluster, expected: i32) -> String {
     let kubeconfig: PathBuf = cluster
         .control_plane
@@ -483,7 +484,7 @@ async fn mutating_policies_without_flag_are_not_requested() {
     let mut controller = Controller::start(&cluster.control_plane, &[])
         .await
         .unwrap();
-    // A policy that is created now has its status once all watches run: one of mutating policies would run too.
+    // Once this new policy has its status, all watches run, including one of mutating policies if there were any.
     let validating = cluster.admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
     for name in ["first", "second"] {
         let spec = json!({
@@ -504,7 +505,8 @@ async fn mutating_policies_without_flag_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// Without rights everything else works, and the log and the readiness say what to grant; with them it goes on.
+/// Without permissions everything else works, and the log and the readiness say what to grant; once granted, it
+/// continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_right_costs_mutating_policies_alone() {
     let cluster = Cluster::start(&[]).await;
@@ -546,7 +548,7 @@ async fn a_missing_right_costs_mutating_policies_alone() {
     controller.finish().await.unwrap();
 }
 
-/// Checks that the readiness names the right that a source lacks, and that the caches are not in step.
+/// Checks that the readiness names the missing permission of a source, and that the caches are not in sync.
 async fn not_ready(controller: &Controller, source: &str) {
     let (status, text) = controller.get("/readyz").await.unwrap();
     assert_eq!(status, 503, "{text}");
@@ -557,7 +559,7 @@ async fn not_ready(controller: &Controller, source: &str) {
     assert!(metrics.contains("\nvap_in_sync 0\n"), "{metrics}");
 }
 
-/// Bindings that were read before say nothing of today.
+/// Bindings that were read before the permission was removed may be outdated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
     let cluster = Cluster::ready().await;
@@ -565,7 +567,7 @@ async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
         .policy("sound", "apps", "deployments", REPLICAS)
         .await;
     cluster.bind("sound").await;
-    // A watch that goes on is not asked for its right again.
+    // An established watch is not authorized again.
     let args = [FOLLOW, "--watch-timeout=5s"];
     let mut controller = Controller::start(&cluster.control_plane, &args)
         .await
@@ -598,14 +600,15 @@ async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
     controller.finish().await.unwrap();
 }
 
-/// Discovery decides: a beta alone, and the CRD of our objects that comes later.
+/// Discovery determines what is watched: with only a beta version, and with a CRD of status objects that is created
+/// later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_served_decides() {
     let cluster = Cluster::start(&[
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
-        // It would wait for the API that is missing, and the API server for it.
+        // It would wait for the missing API, and the API server for it.
         "--disable-admission-plugins=MutatingAdmissionPolicy",
     ])
     .await;
@@ -644,11 +647,11 @@ async fn what_is_served_decides() {
     cluster.wait("beta", "Ready", "True/Ready").await;
     let owner = &cluster.status("beta").await["metadata"]["ownerReferences"][0];
     assert_eq!(owner["apiVersion"], "admissionregistration.k8s.io/v1beta1");
-    // The kind of our objects goes, and with it the objects; the rest goes on.
+    // The CRD of status objects is deleted with its objects; the rest continues.
     controller.announce([
         Trouble::any_sync("not_found"),
         Trouble::warning("cannot watch mutatingadmissionpolicystatuses"),
-        // It may write an object again that went before its kind.
+        // The controller may write an object again that was deleted before its kind.
         Trouble::error("while custom resource definition is terminating"),
         Trouble::warning("the API server answered 404"),
         Trouble::reconcile("forbidden"),
@@ -663,7 +666,7 @@ async fn what_is_served_decides() {
     controller.finish().await.unwrap();
 }
 
-/// A cluster that serves none of it.
+/// A cluster that serves none of these kinds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nothing_is_served_nothing_is_asked() {
     let cluster = Cluster::start(&[
@@ -685,7 +688,7 @@ async fn where_nothing_is_served_nothing_is_asked() {
     controller.finish().await.unwrap();
 }
 
-/// Of two replicas one writes, and the other goes on where the first ends.
+/// One of two replicas writes; when it ends, the other continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_replicas_one_writes() {
     let cluster = Cluster::ready().await;

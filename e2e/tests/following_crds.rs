@@ -1,8 +1,9 @@
-//! The controller follows CustomResourceDefinitions on a real API server: conditions of their rules on objects of their
-//! own come, turn, rest, and go with the definitions; one without rules has none, and without the flag nothing is asked.
+//! The controller watches CustomResourceDefinitions on a real API server: status objects for their rules appear,
+//! change, settle, and are deleted with the definitions. A definition without rules has none, and without the flag
+//! there are no requests about them.
 //!
-//! An API server takes no definition with a rule that it refuses. What an older one took is put into etcd as it would
-//! stand there.
+//! An API server rejects definitions with invalid rules. Definitions that an older version accepted are written
+//! directly to etcd.
 
 #![allow(
     clippy::indexing_slicing,
@@ -38,7 +39,7 @@ const FOLLOW: &str = "--follow=customresourcedefinitions";
 
 const STATUSES: &str = "customresourcedefinitionstatuses";
 
-/// Audit policy: records every request about definitions and the objects that hold their conditions.
+/// Audit policy: records every request about definitions and their status objects.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -114,7 +115,7 @@ impl Cluster {
         self.statuses.wait_until_gone(name).await.unwrap();
     }
 
-    /// Returns the resource versions of all of our objects.
+    /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         self.statuses.versions().await.unwrap()
     }
@@ -132,14 +133,14 @@ impl Cluster {
         n_writes(&self.asked())
     }
 
-    /// Puts a definition into etcd with what `change` makes of it, as it would stand there if an API server had taken it.
+    /// Changes a definition directly in etcd, as if an API server had accepted the change.
     async fn store(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let definition = self.definitions().get(name).await.unwrap();
         let mut value = serde_json::to_value(definition).unwrap();
         change(&mut value);
         let generation = value["metadata"]["generation"].as_i64().unwrap();
         value["metadata"]["generation"] = json!(generation + 1);
-        // It is the version of what is stored, and not stored itself.
+        // The resource version is not part of the stored value.
         value["metadata"]
             .as_object_mut()
             .unwrap()
@@ -153,7 +154,7 @@ impl Cluster {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    /// Returns the answer of etcd to a request to its gateway.
+    /// Returns etcd's response to a request to its gateway.
     async fn of_etcd(&self, path: &str, body: &str) -> String {
         let socket = self.control_plane.directory().join("etcd.socket:1");
         let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
@@ -168,7 +169,7 @@ impl Cluster {
     }
 }
 
-/// Returns a definition of `plural` of example.com, whose two versions have a spec with these rules each.
+/// Returns a definition of `plural` of example.com with two versions, whose specs have these rules.
 fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
     let version = |n: usize, rules: &[&str]| {
         let rules = rules.iter().map(|rule| json!({"rule": rule}));
@@ -196,7 +197,7 @@ fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
 
 const SOUND: &str = "self.replicas <= 5";
 
-/// Returns the exit status of `kubectl vap status`, and what it prints.
+/// Runs `kubectl vap status`. Returns its exit status and output.
 fn status(cluster: &Cluster) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -209,14 +210,14 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Returns the place of the rule of a version, as the API server writes it.
+/// Returns the field path of the rule of a version, as in the API server's messages.
 fn rule_of(version: usize) -> String {
     format!(
         "spec.versions[{version}].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
     )
 }
 
-/// Puts a rule into the place of that of a version.
+/// Replaces the rule of a version.
 fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     let place = format!(
         "/spec/versions/{version}/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0/rule"
@@ -224,7 +225,8 @@ fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     *definition.pointer_mut(&place).unwrap() = json!(rule);
 }
 
-/// Returns the findings about rules that an older API server has taken: one does not compile, and one may cost too much.
+/// Tests findings about rules that an older API server accepted: one does not compile, and one may exceed the cost
+/// limit.
 async fn what_is_stored_is_judged(cluster: &Cluster, controller: &Controller) {
     let stale = "stale.example.com";
     cluster
@@ -242,7 +244,7 @@ async fn what_is_stored_is_judged(cluster: &Cluster, controller: &Controller) {
     cluster
         .wait(stale, "Stalled", "True/CompilationFailed")
         .await;
-    // It is as the condition says.
+    // The API server behaves as the condition says.
     let gvk = GroupVersionKind::gvk("example.com", "v2", "Stale");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "stale");
     let objects: Api<DynamicObject> =
@@ -322,7 +324,7 @@ async fn events_are_about_the_definition(cluster: &Cluster, name: &str) {
     }
 }
 
-/// Returns a definition that is new costs two writes, a change one, one without rules and changes of the status none.
+/// A new definition takes two writes, a change one; a definition without rules and status changes take none.
 async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.settle().await;
     let before = cluster.n_writes();
@@ -355,7 +357,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     let after = controller.total("vap_check_duration_seconds_count").await;
     assert_eq!(after.unwrap(), n_checks);
 
-    // A rule more in the other version.
+    // An additional rule in the other version.
     let changed = definition("counted", "Counted", [&[SOUND], &[SOUND]]);
     cluster
         .patch(
@@ -386,7 +388,7 @@ fn probe_of_plain() -> DynamicObject {
     serde_json::from_value(probe).unwrap()
 }
 
-/// Returns a definition without rules has conditions as long as a probe names it, and one that loses its rules none.
+/// A definition without rules has a status object as long as a probe refers to it; one that loses its rules has none.
 async fn rules_and_probes_come_and_go(cluster: &Cluster) {
     let plain = "plain.example.com";
     assert!(cluster.object(plain).await.is_null());
@@ -471,7 +473,7 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
     assert_eq!(of_example.copied().collect::<Vec<_>>(), of_ours);
     controller.finish().await.unwrap();
 
-    // Started again it writes nothing; what goes meanwhile is told of.
+    // After a restart it writes nothing, and deletes the status objects of deleted definitions.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -491,7 +493,7 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
     again.finish().await.unwrap();
 }
 
-/// Where the kind of their conditions is not installed, probes say so; they are decided when it is.
+/// Without the CRD of status objects, probes report that; once it is installed, they are evaluated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_have_a_place_first() {
     let cluster = Cluster::start().await;
@@ -545,8 +547,8 @@ async fn conditions_have_a_place_first() {
     controller.finish().await.unwrap();
 }
 
-/// Without the flag nothing is asked about their conditions, and of them what is watched anyway; with it there is no
-/// watch more of them.
+/// Without the flag there are no requests about status objects, and only the usual watch of definitions; with the flag
+/// there is no second watch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;
@@ -558,7 +560,7 @@ async fn definitions_are_watched_once() {
         asked.retain(|asked| asked == "watch customresourcedefinitions");
         asked.len()
     };
-    // A watch is told of when it ends.
+    // A watch is recorded when it ends.
     let args = ["--watch-timeout=3600s"];
     let controller = Controller::start(&cluster.control_plane, &args)
         .await
@@ -586,7 +588,7 @@ async fn definitions_are_watched_once() {
     assert_eq!(of_definitions(&asked), without * 2, "{asked:?}");
 }
 
-/// Of two replicas one writes.
+/// One of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_replicas_one_writes_of_definitions() {
     let cluster = Cluster::start().await;
@@ -598,7 +600,7 @@ async fn of_two_replicas_one_writes_of_definitions() {
         .await
         .unwrap();
     let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
-    // One of them must lead, which then writes of the definition of probes: that has rules too.
+    // One of them must lead, and writes the status of the definition of probes, which has rules too.
     let of_probes = "policyprobes.vap-status.dev";
     cluster.wait(of_probes, "Ready", "True/Ready").await;
     cluster.settle().await;

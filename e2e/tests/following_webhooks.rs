@@ -1,5 +1,6 @@
-//! The controller follows configurations of webhooks on a real API server: conditions on objects of their own come, turn,
-//! rest, and go with their configurations; a probe of a webhook is decided as in files; without the flag nothing is asked.
+//! The controller watches webhook configurations on a real API server: their status objects appear, change, settle, and
+//! are deleted with the configurations. A probe of a webhook has the same result as in files. Without the flag there
+//! are no requests about them.
 
 #![allow(
     clippy::indexing_slicing,
@@ -25,12 +26,12 @@ use vap_status_controller::policy::subject::SubjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The two sorts of configurations.
+/// The two kinds of configurations.
 const SORTS: [&str; 2] = ["Validating", "Mutating"];
 
 const FOLLOW: &str = "--follow=validatingwebhookconfigurations,mutatingwebhookconfigurations";
 
-/// Audit policy: records every request about what is followed.
+/// Audit policy: records every request about webhook configurations.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -102,7 +103,7 @@ impl Cluster {
         statuses.wait(name, type_, wanted).await.unwrap()
     }
 
-    /// Returns the resource versions of all of our objects.
+    /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         for sort in SORTS {
@@ -125,7 +126,7 @@ impl Cluster {
     }
 }
 
-/// Returns the kind of configurations of that sort.
+/// Returns the kind of configurations.
 fn kind_of(sort: &str) -> SubjectKind {
     if sort == "Validating" {
         SubjectKind::ValidatingWebhookConfiguration
@@ -139,13 +140,13 @@ fn webhook(name: &str, group: &str, resource: &str, condition: &str) -> Value {
         "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://127.0.0.1:1/webhook"}, "failurePolicy": "Ignore",
         "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}],
-        // Nothing of these tests is to call it.
+        // The webhook must not be called in these tests.
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none"}},
         "matchConditions": [{"name": "condition", "expression": condition}],
     })
 }
 
-/// Returns the exit status of `kubectl vap status`, and what it prints.
+/// Runs `kubectl vap status`. Returns its exit status and output.
 fn status(cluster: &Cluster) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -158,12 +159,12 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Returns a webhook about Deployments without a mistake.
+/// Returns a valid webhook for Deployments.
 fn sound(name: &str) -> Value {
     webhook(name, "apps", "deployments", "object.spec.replicas <= 5")
 }
 
-/// Creates sound configurations of both sorts and broken ones.
+/// Creates valid and invalid configurations of both kinds.
 async fn create_configurations(cluster: &Cluster) {
     let misspelt = webhook(
         "two.example.com",
@@ -194,7 +195,7 @@ async fn create_configurations(cluster: &Cluster) {
     cluster.create(validating, "empty", json!([])).await;
 }
 
-/// Returns the conditions, the rows and the metrics of what [`create_configurations`] made.
+/// Checks the conditions, the rows and the metrics of the configurations of [`create_configurations`].
 async fn conditions_are_told(cluster: &Cluster, controller: &Controller) {
     let validating = SORTS[0];
     for sort in SORTS {
@@ -264,7 +265,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
     conditions_are_told(&cluster, &controller).await;
 
     let mutating = SORTS[1];
-    // One write for a change: two for a new configuration.
+    // One write per change: two for a new configuration.
     cluster.settle().await;
     let before = cluster.n_writes();
     let webhooks = json!([sound("one.example.com")]);
@@ -287,7 +288,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
     assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
     controller.finish().await.unwrap();
 
-    // Started again it writes nothing; what goes meanwhile is told of.
+    // After a restart it writes nothing, and deletes the status objects of deleted configurations.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -312,7 +313,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
     again.finish().await.unwrap();
 }
 
-/// Without the flag nothing is asked about them.
+/// Without the flag there are no requests about them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn webhooks_are_not_asked_for_that_are_not_to_be_followed() {
     let cluster = Cluster::start().await;
@@ -327,7 +328,7 @@ async fn webhooks_are_not_asked_for_that_are_not_to_be_followed() {
     controller.finish().await.unwrap();
 }
 
-/// Of two replicas one writes.
+/// One of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_replicas_one_writes_of_webhooks() {
     let cluster = Cluster::start().await;

@@ -1,8 +1,8 @@
-//! Two replicas, one of which is killed again and again at random moments while policies change: never two
-//! write for one generation, none writes after another has taken the Lease, and in the end every status is the
-//! one of a calm run. Who wrote what is told by the API server's audit log.
+//! Two replicas, one of which is repeatedly killed at random moments while policies change: no generation is written by
+//! both, no replica writes after the other has acquired the Lease, and in the end every status equals that of an
+//! undisturbed run. The API server's audit log shows which replica wrote.
 //!
-//! `VAP_HA_SEED` gives other moments, and `VAP_HA_KILLS` another number of them.
+//! `VAP_HA_SEED` sets the seed, and `VAP_HA_KILLS` the number of kills.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,17 +32,17 @@ use serde_json::{Value, json};
 
 const N_POLICIES: u64 = 40;
 
-/// The pause between two changes. Each policy changes every four seconds, 15 times a minute; the controller writes
-/// the status of one policy 100 times a minute at most.
+/// The interval between changes. Each policy changes every four seconds, 15 times a minute; the controller writes the
+/// status of one policy at most 100 times a minute.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a pod has to end itself.
+/// How long a pod may take to shut down.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the API server has to let the standby in after the leader was told to stop.
+/// The maximum time from stopping the leader until the standby takes over.
 const MAX_GAP: SignedDuration = SignedDuration::from_secs(2);
 
-/// Audit policy: records the writes of statuses, and of the Lease.
+/// Audit policy: records the writes of statuses and of the Lease.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -60,7 +60,7 @@ rules:
 - level: None
 ";
 
-/// Short times, for a test that waits for expired Leases.
+/// Short Lease durations, for a test that waits for expired Leases.
 const SHORT: [&str; 4] = [
     "--leader-elect",
     "--lease-duration=6s",
@@ -70,7 +70,7 @@ const SHORT: [&str; 4] = [
 
 /// A replica of the controller.
 struct Replica {
-    /// Of its pod, with which its identity begins.
+    /// The name of its pod, the prefix of its identity.
     pod: String,
     process: Process,
     address: String,
@@ -99,7 +99,7 @@ impl Replica {
         }
     }
 
-    /// Returns the body of a GET of `path`, where that is answered with success.
+    /// Returns the body of a GET of `path` if it succeeds.
     async fn get(&self, path: &str) -> Option<String> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.ok()?;
@@ -129,14 +129,14 @@ impl Replica {
         }
     }
 
-    /// Ends it as a kubelet does.
+    /// Stops the replica as a kubelet does.
     fn stop(&mut self) {
         let status = tokio::task::block_in_place(|| self.process.terminate(PATIENCE)).unwrap();
         assert!(status.success(), "{status}");
     }
 
-    /// That it had no trouble but that which a machine with too much to do makes: a write may not take longer
-    /// than the Lease that it is made under allows.
+    /// Checks that it had no failures except those on an overloaded machine: a write must not take longer than its
+    /// Lease allows.
     fn check(&self) {
         let slow = [
             Trouble::warning("no answer within "),
@@ -148,7 +148,7 @@ impl Replica {
     }
 }
 
-/// Two replicas, and what becomes of them.
+/// The two replicas and their history.
 struct Replicas<'a> {
     control_plane: &'a ControlPlane,
     args: &'a [&'a str],
@@ -166,14 +166,14 @@ impl<'a> Replicas<'a> {
         }
     }
 
-    /// Starts another in the place of the one that ended.
+    /// Starts a replacement for a replica that ended.
     fn replace(&mut self, i: usize) {
         self.running[i].check();
         self.running[i] = Replica::start(self.control_plane, self.n_started, self.args);
         self.n_started += 1;
     }
 
-    /// Which leads, once one does.
+    /// Waits until a replica leads. Returns its index.
     async fn leader(&mut self) -> usize {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -181,7 +181,7 @@ impl<'a> Replicas<'a> {
                 if self.running[i].leads().await {
                     return i;
                 }
-                // One that could not renew its Lease in time has ended itself.
+                // A replica that could not renew its Lease in time has exited.
                 if self.running[i].process.exit_status().unwrap().is_some() {
                     self.replace(i);
                 }
@@ -196,7 +196,7 @@ fn name(n: u64) -> String {
     format!("ha-{n}")
 }
 
-/// Returns a spec unlike any other: every other one has a warning.
+/// Returns a unique spec; every other one has a warning.
 fn spec(n: u64) -> Value {
     let field = if n.is_multiple_of(2) {
         "replicas"
@@ -224,7 +224,7 @@ async fn create_policies(client: &kube::Client) {
     }
 }
 
-/// Changes one policy after the other until `stop`; how many times.
+/// Changes one policy after the other until `stop`. Returns the number of changes.
 fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u64> {
     let (client, stop) = (client.clone(), Arc::clone(stop));
     tokio::spawn(async move {
@@ -256,7 +256,7 @@ async fn statuses(client: &kube::Client) -> BTreeMap<String, Value> {
     list.items.into_iter().map(status).collect()
 }
 
-/// Waits until every status is about the latest generation.
+/// Waits until every status is for the latest generation.
 async fn settle(client: &kube::Client) -> BTreeMap<String, Value> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -269,10 +269,10 @@ async fn settle(client: &kube::Client) -> BTreeMap<String, Value> {
     }
 }
 
-/// A write that the API server has taken.
+/// A successful write.
 #[derive(Debug)]
 struct Write {
-    /// The instance that wrote, as its user agent says.
+    /// The instance that wrote, from its user agent.
     by: String,
     received: Timestamp,
     answered: Timestamp,
@@ -281,13 +281,13 @@ struct Write {
 
 #[derive(Debug)]
 enum What {
-    /// The status of a policy, for this generation.
+    /// The status of a policy for this generation.
     Status(String, i64),
-    /// The Lease, which this instance then holds; nobody where it is empty.
+    /// The Lease, with its new holder; empty if it is released.
     Lease(String),
 }
 
-/// Returns the writes of the audit log that were taken, in the order of their answers.
+/// Returns the successful writes in the audit log, in the order of their responses.
 fn writes(directory: &Path) -> Vec<Write> {
     let mut writes: Vec<Write> = of_controller(directory)
         .unwrap()
@@ -324,8 +324,8 @@ fn writes(directory: &Path) -> Vec<Write> {
     writes
 }
 
-/// Checks that each generation has one writer at most, and that each writes only while it holds the Lease.
-/// How many statuses were written, and by how many instances.
+/// Checks that each generation has at most one writer, and that each instance writes only while it holds the Lease.
+/// Returns the number of status writes and of instances that wrote.
 fn check_writers(writes: &[Write]) -> (usize, usize) {
     let mut writers: BTreeMap<(&str, i64), BTreeSet<&str>> = BTreeMap::new();
     let mut tenures: Vec<(&str, Timestamp)> = Vec::new();
@@ -358,18 +358,18 @@ fn check_writers(writes: &[Write]) -> (usize, usize) {
     (n_statuses, instances.len())
 }
 
-/// From the SIGTERM of a leader to what its successor wrote.
+/// The times from the SIGTERM of a leader to its successor's writes.
 #[derive(Debug)]
 struct HandOver {
     successor: String,
     to_lease: SignedDuration,
-    /// None where the successor was itself ended before it wrote one.
+    /// `None` if the successor itself ended before it wrote a status.
     to_status: Option<SignedDuration>,
 }
 
 impl HandOver {
-    /// Returns the hand-over that began when `by` was told to stop. `ended` has when the replica of a pod was killed or
-    /// told to stop.
+    /// Returns the hand-over that began when `by` was stopped. `ended` has the times when the replicas of pods were
+    /// killed or stopped.
     fn of(
         writes: &[Write],
         by: &str,
@@ -387,7 +387,7 @@ impl HandOver {
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
             (Some(status), _) => Some(since(status.answered)),
-            // Time in which it should have written counts, whatever happened to it later.
+            // The time in which it should have written counts, even if it ended later.
             (None, Some(end)) if since(*end) >= MAX_GAP => Some(since(*end)),
             (None, Some(_)) => None,
             (None, None) => panic!("{successor} took the Lease and wrote nothing"),
@@ -400,7 +400,7 @@ impl HandOver {
     }
 }
 
-/// Checks that every hand-over was quick, and says how quick.
+/// Checks that every hand-over was quick, and prints the times.
 fn check_hand_overs(
     writes: &[Write],
     hand_overs: &[(String, Timestamp)],
@@ -432,7 +432,7 @@ fn check_hand_overs(
     );
 }
 
-/// Who leads, by the audit log.
+/// Returns the current leader according to the audit log.
 fn holder(directory: &Path) -> String {
     let of_lease = |write: Write| match write.what {
         What::Lease(holder) => Some(holder),
@@ -465,7 +465,7 @@ async fn kills_at_random_moments_leave_no_trace() {
             replicas.running[1 - leading].await_ready().await;
         }
         tokio::time::sleep(random.duration(Duration::from_secs(2))).await;
-        // Mostly the one whose end matters.
+        // Usually the leader.
         let i = if random.permille(800) {
             leading
         } else {
@@ -503,13 +503,13 @@ async fn kills_at_random_moments_leave_no_trace() {
     check_hand_overs(&writes, &hand_overs, &ended);
     assert!(n_writers > 3, "the Lease hardly ever passed on");
 
-    // A calm run has nothing to add.
+    // An undisturbed run makes no changes.
     let calm = Replica::start(&control_plane, replicas.n_started, &[]);
     calm.await_ready().await;
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let metrics = calm.get("/metrics").await.unwrap();
-        // Every policy is judged, some more than once, and nothing waits.
+        // Every policy is reconciled, some more than once, and the queue is empty.
         let judged = format!("\nvap_policies {N_POLICIES}\n");
         if metrics.contains(&judged) && metrics.contains("\nvap_queue_length 0\n") {
             assert!(
@@ -543,7 +543,7 @@ async fn by_default_too_the_hand_over_takes_less_than_two_seconds() {
         replicas.running[leading].stop();
         replicas.replace(leading);
         replicas.leader().await;
-        // Until it has written something.
+        // Waits until it has written something.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     stop.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Leader and standby under the memory limit of the manifests, while hostile objects and sound policies arrive.
 //!
-//! Neither replica restarts, fails `/livez` or exceeds the limit, and each sound policy has its conditions soon.
+//! Neither replica restarts, fails `/livez` or exceeds the limit, and each sound policy soon has its conditions.
 //! `VAP_HOSTILE` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
 
 #![allow(
@@ -37,25 +37,25 @@ use parity::random::from_environment;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Number of groups of hostile objects: two rounds, so that each family has variants. They are about 150 objects.
+/// Number of groups of hostile objects: two rounds, so that each family has variants; about 150 objects.
 const N_GROUPS: u64 = 32;
 
-/// Number of sound policies that arrive while hostile objects do, and of those that arrive afterwards.
+/// Number of sound policies that are created together with hostile objects, and of those created afterwards.
 const N_SOUND: [usize; 2] = [12, 12];
 
 /// Time in which a sound policy must have its conditions.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Time after which the conditions of a sound policy are no longer waited for.
+/// Time after which the test stops waiting for the conditions of a sound policy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Timeout of a request for `/livez`, as in the manifests.
 const LIVEZ_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The least share of hostile objects that an API server must accept, in percent.
+/// Minimum share of hostile objects that an API server must accept, in percent.
 const MIN_ACCEPTED: usize = 60;
 
-/// A replica of the controller, with the observations of it.
+/// A replica of the controller, with its observations.
 struct Replica {
     name: &'static str,
     controller: Controller,
@@ -126,7 +126,7 @@ impl Shared {
                 Err(_) => {
                     n_timeouts += 1;
                     println!("{}: /livez timed out", replica.name);
-                    // A kubelet restarts a container after three failures in a row.
+                    // A kubelet restarts a container after three consecutive failures.
                     if n_timeouts == 3 {
                         self.report(replica, "/livez timed out three times in a row");
                     }
@@ -152,7 +152,7 @@ fn observe(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
     tasks
 }
 
-/// Returns a control plane that serves probes and the params of the corpus, and lets the controller read them.
+/// Starts a control plane that serves probes and the params of the corpus, which the controller may read.
 async fn cluster() -> (ControlPlane, Client) {
     let control_plane = control_plane().await.unwrap();
     grant_params(&control_plane).unwrap();
@@ -228,7 +228,7 @@ async fn delete_all(client: &Client) {
     }
 }
 
-/// Creates a sound policy, and measures the time until it has its conditions; `None` if they do not come.
+/// Creates a sound policy. Returns the time until it has its conditions, or `None` if it does not get them.
 fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration>)> {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     tokio::spawn(async move {
@@ -290,7 +290,7 @@ fn print_acceptance(counts: &Accepted) -> (usize, usize) {
     (accepted, all)
 }
 
-/// Warnings that are due to hostile objects. Others fail the test.
+/// Returns the failures that hostile objects may cause. Others fail the test.
 ///
 /// The API server merges the fields of a probe with 150,000 small maps for some seconds when its status is applied. It
 /// compiles hostile policies too, and delays other writes meanwhile.

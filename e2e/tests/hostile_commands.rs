@@ -1,5 +1,5 @@
-//! The commands of the plugin on hostile files: each process ends by itself, within memory and time, with an exit
-//! status of its own and a text.
+//! The commands of the plugin on hostile files: each process exits by itself, within memory and time limits, with a
+//! documented exit status and a message.
 //!
 //! `VAP_HOSTILE_FILES` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
 
@@ -51,7 +51,7 @@ const COMMANDS: [(&str, &[&str]); 5] = [
     ("diff", &["old.yaml", "new.yaml", "-f", "object.yaml"]),
 ];
 
-/// Texts that only an error of the program prints. `internal error: interface conversion` is a text of cel-go.
+/// Markers of internal errors of the program. `internal error: interface conversion` is a message of cel-go.
 const INTERNAL: [&str; 4] = [
     "panicked at",
     "an internal error",
@@ -59,7 +59,7 @@ const INTERNAL: [&str; 4] = [
     "memory allocation of",
 ];
 
-/// Outcome of one process.
+/// Result of a process.
 struct Outcome {
     exit: Option<i32>,
     peak_kib: u64,
@@ -67,7 +67,7 @@ struct Outcome {
     problem: Option<String>,
 }
 
-/// Runs a command, and ends it if it exceeds the memory limit or takes too long.
+/// Runs a command, and kills it if it exceeds the memory limit or the time limit.
 fn run(directory: &Path, command: &str, arguments: &[&str], limit_kib: u64) -> Outcome {
     let [out, err] = ["stdout", "stderr"].map(|name| directory.join(name));
     let started = Instant::now();
@@ -112,7 +112,7 @@ fn run(directory: &Path, command: &str, arguments: &[&str], limit_kib: u64) -> O
     }
 }
 
-/// Returns the problem of an ending; `None` for a sound one.
+/// Returns the problem with the result of a process, if there is one.
 fn ending(exit: Option<i32>, out: &str, err: &str) -> Option<String> {
     let is_internal = INTERNAL
         .iter()
@@ -129,10 +129,10 @@ fn ending(exit: Option<i32>, out: &str, err: &str) -> Option<String> {
     }
 }
 
-/// Writes the files of a group: its objects, the same of another seed, and an object of a request.
+/// Writes the files of a group: its objects, those of another seed, and the object of a request.
 fn write(directory: &Path, new: &Hostile, old: &Hostile) {
     for (name, group) in [("new.yaml", new), ("old.yaml", old)] {
-        // JSON is YAML.
+        // JSON is a subset of YAML.
         let texts: Vec<String> = group.objects.iter().map(Value::to_string).collect();
         fs::write(directory.join(name), texts.join("\n---\n")).unwrap();
     }
@@ -145,7 +145,7 @@ fn write(directory: &Path, new: &Hostile, old: &Hostile) {
 /// Runs of a command on a family of objects.
 #[derive(Default)]
 struct Row {
-    /// Runs that ended with 0, 1 and 2.
+    /// Runs that exited with 0, 1 and 2.
     exits: [usize; 3],
     n_problems: usize,
     peak_kib: u64,

@@ -1,5 +1,5 @@
-//! Output of kustomize and Helm, as a real API server takes it: by server-side apply, as a dry run. And
-//! the commands of the alerts and runbooks, run as they are written.
+//! Sends the output of kustomize and Helm to a real API server, as server-side apply with dry run. Also runs the
+//! commands of alerts and runbooks as written.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use e2e::ControlPlane;
 use e2e::controller::repository;
 
-/// Returns the output of a command; its standard error when it fails.
+/// Returns the output of a command. Panics with its standard error if it fails.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let outcome = command.output().unwrap();
@@ -27,7 +27,7 @@ fn kustomize(control_plane: &ControlPlane, folder: &Path) -> String {
     output(kubectl.arg("kustomize").arg(folder))
 }
 
-/// Returns the real Helm, of the Go module beside this one; hooks and CRDs are among what it renders.
+/// Renders the chart with the real Helm, from the Go module in `e2e/helm`, including hooks and CRDs.
 fn helm(settings: &[&str]) -> String {
     let mut helm = Command::new("go");
     helm.current_dir(repository().join("e2e/helm"))
@@ -40,7 +40,7 @@ fn helm(settings: &[&str]) -> String {
     output(&mut helm)
 }
 
-/// Applies as a dry run, and gives what the API server says of each object. It refuses unknown fields.
+/// Applies as a dry run with strict field validation, and returns the API server's message for each object.
 #[track_caller]
 fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
     let mut kubectl = control_plane
@@ -72,8 +72,8 @@ fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
 #[tokio::test]
 async fn an_api_server_takes_what_is_installed() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
-    // A dry run keeps nothing, so what the rest refers to is created before. The real namespace is used, so that
-    // admission holds the pods to its standard.
+    // A dry run stores nothing, so objects that others refer to are created first. The real namespace is used, so that
+    // admission applies its pod security standard.
     let config = repository().join("config");
     let namespace = config.join("controller/namespace.yaml");
     output(
@@ -94,7 +94,7 @@ async fn an_api_server_takes_what_is_installed() {
         by_kustomize.join("\n")
     );
     let by_helm = apply(&control_plane, &helm(&["clear.enabled=false"]));
-    // The chart has a pod for `helm test`; the namespace is Helm's caller's.
+    // The chart has a pod for `helm test`, and Helm's caller creates the namespace.
     let without = |list: &[String], name: &str| -> Vec<String> {
         let kept = list.iter().filter(|line| !line.contains(name));
         kept.cloned().collect()
@@ -133,7 +133,7 @@ async fn an_api_server_takes_the_components() {
     }
 }
 
-/// Subjects of the commands: NAME, BINDING and PROBE of the runbooks, and the Lease that a leader would hold.
+/// Objects for the commands: NAME, BINDING and PROBE of the runbooks, and the Lease of a leader.
 const SUBJECTS: &str = r"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -198,7 +198,7 @@ metadata:
 spec: {holderIdentity: vap-status-controller-0-abcde}
 ";
 
-/// Kinds that are followed besides ValidatingAdmissionPolicies, policies first.
+/// Kinds that are watched in addition to ValidatingAdmissionPolicies, policies first.
 const FOLLOWED: [&str; 4] = [
     "mutatingadmissionpolicy",
     "mutatingwebhookconfiguration",
@@ -206,7 +206,7 @@ const FOLLOWED: [&str; 4] = [
     "customresourcedefinition",
 ];
 
-/// Returns the commands of a page, one a line of its `sh` blocks.
+/// Returns the commands of a page, one per line of its `sh` blocks.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_in_block = false;
@@ -220,7 +220,7 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// Between backticks in the texts of the alerts.
+/// Returns the commands between backticks in the texts of the alerts.
 fn commands_of_alerts(rules: &str) -> Vec<String> {
     let words: Vec<_> = rules.split_whitespace().collect();
     let text = words.join(" ").replace("{{ $labels.policy }}", "NAME");
@@ -231,8 +231,8 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a command of an alert, once for each kind that it is about: those that are followed have an object for their
-/// conditions, and of these only policies have what a patch changes.
+/// Returns a command of an alert, once for each kind that it applies to. Kinds that are watched have status objects,
+/// and among them only policies have the fields that a patch changes.
 fn of_each_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
     let parts = (|| {
@@ -252,7 +252,7 @@ fn of_each_kind(command: &str) -> Vec<String> {
                 .collect(),
         )
     })();
-    // Outside of such a choice it is about what is no policy.
+    // Without such a choice, the command is about kinds other than policies.
     let others = FOLLOWED[1..].iter();
     let of_others = || {
         if command.contains(KIND) {
@@ -295,7 +295,7 @@ async fn commands_of_alerts_and_runbooks_work() {
     for (page, commands) in pages {
         apply(SUBJECTS);
         for command in commands {
-            // No pod runs here. What looks for a text may find none: then what it looks through has to be there.
+            // No pod runs here. A command that searches may find nothing; then its input must exist.
             if command.contains("POD") || command.contains("rollout status") {
                 continue;
             }
@@ -327,7 +327,7 @@ async fn commands_of_alerts_and_runbooks_work() {
     assert!(n_run > 50, "only {n_run} commands were run");
 }
 
-/// Returns a shell whose kubectl is that of the control plane, in the directory of the control plane.
+/// Returns a shell in the directory of the control plane, with the control plane's kubectl.
 fn shell(control_plane: &ControlPlane, command: &str) -> Command {
     let kubectl = control_plane.kubectl().unwrap();
     let program = Path::new(kubectl.get_program()).parent().unwrap();

@@ -1,4 +1,5 @@
-//! The `upstream` profile against what kube-controller-manager itself writes, on policies made from a seed.
+//! Compares the `upstream` profile with the status that kube-controller-manager writes, on policies generated from a
+//! seed.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,5 +1,4 @@
-//! Kubernetes' own tests of the type checking of policies, with our controller in the place of
-//! kube-controller-manager's.
+//! Kubernetes' own tests of the type checking of policies, with our controller instead of kube-controller-manager's.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -12,16 +11,16 @@ use e2e::kubernetes::{Outcomes, Tests};
 /// Pattern of the names of the tests.
 const FOCUS: &str = "ValidatingAdmissionPolicy.*should type check";
 
-/// All of them.
+/// The names of all matching tests.
 const NAMES: [&str; 2] = [
     "should type check a CRD",
     "should type check validation expressions",
 ];
 
-/// How long the tests may take on a machine that is busy with other things.
+/// The timeout of the tests on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long to wait for an answer that nobody gives.
+/// How long to wait for a status that is not written.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn all(state: &str) -> Outcomes {
@@ -32,7 +31,7 @@ fn all(state: &str) -> Outcomes {
 async fn kubernetes_own_tests_of_type_checking_pass() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
-        // A cluster that leaves this one controller to us.
+        // All other controllers run, so that the cluster leaves only this one to us.
         .kcm_controllers(&["*", "-validatingadmissionpolicy-status-controller"])
         .start()
         .await
@@ -43,7 +42,7 @@ async fn kubernetes_own_tests_of_type_checking_pass() {
         tokio::task::block_in_place(|| tests.run(&control_plane, FOCUS, timeout)).unwrap()
     };
 
-    // Nobody else answers, and the tests can fail.
+    // Without our controller no status is written, and the tests fail.
     let mut unanswered = run(PATIENCE);
     assert!(
         unanswered.values().all(|state| state != "passed"),

@@ -1,4 +1,4 @@
-//! The plugin's check of what a cluster has beside validating policies.
+//! The plugin's live check of mutating policies, bindings and webhooks.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,8 +14,8 @@ use serde_json::Value;
 mod plugin;
 use plugin::{Bench, TIMEOUT, rules};
 
-/// A mutating policy that misspells a field in a condition and in what it constructs, its binding, one of a policy that
-/// is nowhere, and a webhook whose condition misspells a field.
+/// A mutating policy that misspells a field in a condition and in an object, its binding, a binding of a missing
+/// policy, and a webhook whose condition misspells a field.
 const ADMISSION: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -74,19 +74,19 @@ async fn check_takes_what_else_a_cluster_has() {
     );
     let stray = "warning unknown-policy mutatingadmissionpolicybinding/stray";
     assert!(found.iter().any(|found| found == stray), "{all}");
-    // Nothing else: what the API server has set is no mistake, and the policy is bound.
+    // No other findings: fields set by the API server are not mistakes, and the policy is bound.
     assert_eq!(found.len(), 4, "{all}");
     assert_eq!(all["summary"]["webhooks"], 1, "{all}");
     let labelled = bench.check(&["check", "-l", "team=mutating", "-o", "json"], 1);
     let labelled: Value = serde_json::from_str(&labelled).unwrap();
     assert_eq!(rules(&labelled).len(), 2, "{labelled}");
 
-    // A webhook of a file is held against the schemas of the cluster.
+    // A webhook in a file is checked against the schemas of the cluster.
     let webhook = ADMISSION.rsplit("---\n").next().unwrap();
     let webhook = bench.file("webhook.yaml", &webhook.replace("webhooks}", "others}"));
     bench.check(&["check", webhook.to_str().unwrap(), "--live"], 1);
 
-    // What may not be read is said, and the rest is checked.
+    // Resources that must not be read are reported, and the rest is checked.
     for command in [
         "create clusterrole policies --verb=get,list --resource=validatingadmissionpolicies,\
          validatingadmissionpolicybindings,validatingwebhookconfigurations",

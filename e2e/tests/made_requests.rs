@@ -1,8 +1,8 @@
-//! The requests that `kubectl vap test init` writes, sent to a real API server: each reaches the policies, and is
-//! decided as its case says.
+//! Sends the requests that `kubectl vap test init` writes to a real API server: each reaches its policy and is decided
+//! as its case says.
 //!
-//! All policies are there at once; each asks only for requests of a user who names it. Those of the corpus
-//! are replayed by `./dev corpus`; some ask for what no data tells, so that a few requests may differ there.
+//! All policies are installed together; each only applies to requests of a user whose extra names it. `./dev corpus`
+//! replays those of the corpus; some depend on facts that requests do not contain, so a few may differ there.
 
 #![allow(
     clippy::indexing_slicing,
@@ -30,30 +30,30 @@ use dry_run::{BINDINGS, POLICIES, all_enforced, create, gvk, post, send, send_as
 #[path = "support/dry_run.rs"]
 mod dry_run;
 
-/// The key of a user's extra that names the policy to be asked.
+/// The key in the user's extra for the name of the policy.
 const EXTRA: &str = "vap-replay";
 
-/// The share of the requests for the corpus that may be refused before a policy is asked or be decided otherwise.
+/// The maximum share of requests for the corpus that are rejected before a policy is evaluated or decided otherwise.
 const OTHERWISE_PERCENT: usize = 3;
 
-/// The outcomes of the requests.
+/// The numbers of requests by result.
 #[derive(Debug, Default)]
 struct Counts {
     agreed: usize,
-    /// The requests that no client can send so: those of subresources,
-    /// of kinds that nobody serves, in a namespace that is not active, and of objects that are there.
+    /// Requests that a client cannot send as written: for subresources, kinds that are not served, inactive namespaces,
+    /// and existing objects.
     passed_over: usize,
     refused: Vec<String>,
     otherwise: Vec<String>,
 }
 
-/// A probe and its policy, under a name of its own.
+/// A probe and its policy, with a unique name.
 struct Replay {
     name: String,
     probe: Value,
 }
 
-/// Starts a control plane with the privileges and the classes that a cluster usually has.
+/// Starts a control plane that allows privileged pods, with a PriorityClass and a RuntimeClass.
 async fn control_plane() -> ControlPlane {
     let builder = ControlPlane::builder().api_server_arg("--allow-privileged=true");
     let control_plane = builder.start().await.unwrap();
@@ -72,7 +72,7 @@ async fn control_plane() -> ControlPlane {
     control_plane
 }
 
-/// Returns the object without what the API server sets.
+/// Returns the object without fields that the API server sets.
 fn sent(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -83,7 +83,7 @@ fn sent(object: &Value) -> Value {
     object
 }
 
-/// Returns the policies by name, those alone whose name no other has, that take no params.
+/// Returns the policies with unique names and without params, by name.
 fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
     let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for path in paths {
@@ -103,7 +103,7 @@ fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Puts the policies of the probes in force; those that the API server does not take are left out.
+/// Installs the policies of the probes, except those that the API server rejects.
 async fn install(
     client: &Client,
     probes: &[Value],
@@ -147,7 +147,7 @@ async fn install(
     replays
 }
 
-/// Gives the namespace of a request the labels and annotations that its case has.
+/// Sets the labels and annotations of a request's namespace to those in its case.
 async fn namespace(client: &Client, name: &str, given: &Value) {
     let path = format!("/api/v1/namespaces/{name}");
     let mut current = send(client, "GET", &path, &Value::Null).await.body;
@@ -166,7 +166,7 @@ async fn namespace(client: &Client, name: &str, given: &Value) {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
-/// Returns the headers of a user who names a policy.
+/// Returns the headers of a user that selects a policy.
 fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     let info = &request["userInfo"];
     let name = info["username"].as_str().unwrap_or("example");
@@ -184,13 +184,13 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns the answer to the request of a case; `None` where it is none that can be sent so.
+/// Sends the request of a case. Returns `None` if it cannot be sent as written.
 async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) -> Option<Answer> {
     let request = &case["request"];
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     let (object, old) = (&request["object"], &request["oldObject"]);
     let main = if object.is_null() { old } else { object };
-    // A namespace is active, unless one deletes it.
+    // A namespace is active unless it is being deleted.
     let phase = request["namespaceObject"]["status"]["phase"].as_str();
     if phase.is_some_and(|phase| phase != "Active") {
         return None;
@@ -203,7 +203,7 @@ async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) 
     let served = resources.find(|it| it.gvk == gvk && !it.gvr.is_subresource())?;
     let target = target_of(gvk, &served.gvr.resource, served.namespaced);
     let mut path = target.path.clone();
-    // What is sent to create a Namespace must not be there.
+    // A Namespace to be created must not exist.
     if served.namespaced {
         let name = main["metadata"]["namespace"].as_str().unwrap_or("default");
         namespace(client, name, &request["namespaceObject"]).await;

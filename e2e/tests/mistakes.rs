@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about common mistakes, against a real API server: the request that a finding has
-//! as its witness is sent, and gets what the finding says.
+//! Findings of `kubectl vap check` about common mistakes, verified with a real API server: the witness of a finding is
+//! sent as a request, and gets the predicted response.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,7 +23,7 @@ use vap_status_controller::cli::check::{self, Options};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many decisions there must be, so that none gets lost unnoticed.
+/// The minimum number of decisions, so that none is lost unnoticed.
 const LEAST: usize = 60;
 
 /// A policy with a mistake.
@@ -36,7 +36,7 @@ struct Case {
     spec: Value,
     #[serde(default)]
     bindings: Vec<Value>,
-    /// True if the bindings are not limited to the namespace of the case, as no other case has such requests.
+    /// True if the bindings apply to all namespaces, because no other case has such requests.
     #[serde(default)]
     is_everywhere: bool,
     #[serde(default)]
@@ -46,7 +46,7 @@ struct Case {
     requests: Vec<Sample>,
 }
 
-/// The finding about it.
+/// The expected finding.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
@@ -56,13 +56,13 @@ struct Expected {
     consequence: Option<String>,
 }
 
-/// A request that is written by hand.
+/// A hand-written request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sample {
     #[serde(default = "create")]
     operation: String,
-    /// `apps/v1/deployments`, where it is not that of the rules.
+    /// `apps/v1/deployments`, if it differs from that of the rules.
     resource: Option<String>,
     object: Value,
     decision: String,
@@ -86,7 +86,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// The path of a resource in an API server.
+/// The URL path of a resource.
 #[derive(Clone, Debug)]
 struct Resource {
     api_version: String,
@@ -95,7 +95,7 @@ struct Resource {
 }
 
 impl Resource {
-    /// Resources whose objects have no namespace, of those in the cases.
+    /// The cluster-scoped resources in the cases.
     const CLUSTER_SCOPED: [&str; 3] = [
         "clusterroles",
         "priorityclasses",
@@ -128,7 +128,7 @@ impl Resource {
         format!("/{root}/{}{within}/{}", self.api_version, self.name)
     }
 
-    /// Returns `object` as it is sent: without what the API server sets, in the namespace of its case.
+    /// Returns `object` for a request: without fields that the API server sets, in the namespace of its case.
     fn sent(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let kinds = [
@@ -164,14 +164,14 @@ impl Resource {
     }
 }
 
-/// A request, and what has to become of it.
+/// A request and the expected response.
 #[derive(Debug)]
 struct Sent {
     case: String,
     operation: String,
     resource: Resource,
     object: Value,
-    /// Other attributes of the user.
+    /// The user's extra.
     extra: Value,
     is_denied: bool,
     says: String,
@@ -182,13 +182,13 @@ struct Sent {
 struct Prepared {
     policy: Value,
     bindings: Vec<Value>,
-    /// The objects that exist before.
+    /// Objects to create first.
     before: Vec<(Resource, Value)>,
     requests: Vec<Sent>,
 }
 
 impl Case {
-    /// Returns a policy about `ConfigMap` objects of which nothing is expected.
+    /// Returns a policy about `ConfigMap` objects without expected findings.
     fn of(name: &str, spec: Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -259,7 +259,7 @@ impl Case {
         (text, report["findings"].as_array().unwrap().clone())
     }
 
-    /// Returns the finding that is expected; otherwise what is told.
+    /// Returns the expected finding, or else the actual findings.
     fn finding(&self, folder: &Path) -> Result<Value, String> {
         let (text, findings) = self.findings(folder);
         let is_expected = |finding: &&Value| {
@@ -295,7 +295,7 @@ impl Case {
         })
     }
 
-    /// Returns the resource that the rules are about.
+    /// Returns the resource in the rules.
     fn resource(&self, name: Option<&str>) -> Resource {
         if let Some(name) = name {
             let parts: Vec<&str> = name.split('/').collect();
@@ -308,7 +308,7 @@ impl Case {
         let rule = &self.rules[0];
         let text = |field: &str| rule[field][0].as_str().unwrap();
         let name = match text("resources") {
-            // What is misspelt.
+            // The misspelled resource.
             "configmap" => "configmaps",
             name => name,
         };
@@ -359,7 +359,7 @@ impl Case {
         Ok(prepared)
     }
 
-    /// Adds the witness of a finding: what it says must happen.
+    /// Adds the witness of a finding with the predicted response.
     fn add_witness(&self, finding: &Value, witness: &Value, prepared: &mut Prepared) {
         let request = &witness["request"];
         let of_resource = |field: &str| request["resource"][field].as_str().unwrap_or_default();
@@ -388,7 +388,7 @@ impl Case {
         };
         let error = witness["error"].as_str().unwrap();
         let (is_denied, says) = match finding["consequence"]["id"].as_str() {
-            // Of a binding, which says it by its help.
+            // For a binding, the help has the prediction.
             Some("denied") | None => (true, error.to_owned()),
             Some("other-message") => {
                 let validation = &self.spec["validations"][0];
@@ -410,7 +410,7 @@ impl Case {
     }
 }
 
-/// Sends a request, as an administrator with `extra`.
+/// Sends a request as an administrator with `extra`.
 async fn send(
     client: &Client,
     (method, path): (&str, &str),
@@ -430,7 +430,7 @@ async fn send(
             let name = format!("Impersonate-Extra-{}", key.replace('/', "%2f"));
             let values = values.as_array().unwrap().iter().filter_map(Value::as_str);
             let values: Vec<_> = values.collect();
-            // A key without values cannot be written in a header.
+            // A header cannot express a key without values.
             let values = if values.is_empty() { vec![""] } else { values };
             for value in values {
                 request = request.header(&name, value);
@@ -463,7 +463,7 @@ impl Sent {
         };
         let path = format!("{path}?dryRun=All");
         let (status, answer) = send(client, (method, &path), body, &self.extra).await;
-        // Of several denials the first is the message, and the others are among the causes.
+        // The first of several denials is the message, and the others are among the causes.
         let causes = answer["details"]["causes"].as_array();
         let causes = causes.into_iter().flatten().map(|cause| &cause["message"]);
         let texts = std::iter::once(&answer["message"]).chain(causes);
@@ -471,7 +471,7 @@ impl Sent {
         (status, texts.join("; "))
     }
 
-    /// Returns true if the answer is what the finding says.
+    /// Returns true if the response is as the finding predicts.
     fn is_met(&self, (status, message): &(u16, String)) -> bool {
         if self.is_denied {
             *status >= 400
@@ -482,7 +482,8 @@ impl Sent {
         }
     }
 
-    /// Returns the reason why the answer is another; a policy and its params take a second to be seen.
+    /// Returns the difference from the prediction, if there is one. Retries, because the API server takes a second to
+    /// observe a policy and its params.
     async fn difference(&self, client: &Client) -> Option<String> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -498,7 +499,7 @@ impl Sent {
     }
 }
 
-/// Waits until the API server enforces the policy that was created last: it takes them all at once.
+/// Waits until the API server enforces the policy that was created last: it loads all at once.
 async fn enforced(client: &Client) {
     let resource = Resource::new("", "v1", "configmaps", "of-last");
     let sent = Sent {
@@ -593,8 +594,8 @@ async fn the_api_server_does_what_findings_say() {
     ends_the_api_server(&control_plane, &client, folder.path()).await;
 }
 
-/// Returns a variable that reads itself past its type is accepted, and its evaluation ends with the process of the API server,
-/// whose stack overflows: the check calls it unsafe.
+/// The API server accepts a variable that refers to itself through `dyn`. Its evaluation overflows the stack, which
+/// ends the process of the API server. The check reports it as unsafe.
 async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
     let case = Case::of(
         "endless",
@@ -637,7 +638,7 @@ async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, fold
             .header("content-type", "application/json")
             .body(kube::client::Body::from(object.clone().into_bytes()))
             .unwrap();
-        // There is no answer from a process that ends.
+        // A process that ends does not respond.
         let _ = client.send(request).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

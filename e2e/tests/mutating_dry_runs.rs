@@ -1,4 +1,4 @@
-//! Mutating policies against a real API server: the object after a dry run, or the refusal, and the same by
+//! Compares mutating policies with a real API server: the object or the rejection of a dry run, and those of
 //! `policy::admission::mutation`.
 
 #![allow(
@@ -36,10 +36,10 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionp
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Of so many requests so many must be compared by their objects, and so many must be refused by policies.
+/// Divisors of the number of requests: the minimum numbers that are compared by their objects and that policies reject.
 const LEAST: (u64, u64) = (3, 20);
 
-/// Creates the policies and bindings, and waits until the API server asks them.
+/// Creates the policies and bindings, and waits until the API server calls them.
 async fn install(client: &Client, trials: &mut [Trial]) {
     for trial in &mut *trials {
         create(client, POLICIES, &trial.policy).await;
@@ -47,7 +47,7 @@ async fn install(client: &Client, trials: &mut [Trial]) {
         trial.binding = binding(name, &trial.binding);
         create(client, BINDINGS, &trial.binding).await;
     }
-    // The last ones of each kind of params.
+    // The last policies of each kind of params.
     for (name, kind) in [
         ("last", Value::Null),
         (
@@ -92,7 +92,7 @@ async fn install(client: &Client, trials: &mut [Trial]) {
     }
 }
 
-/// Returns the binding of a policy, with what else it says.
+/// Returns the binding of a policy with additional fields.
 fn binding(policy: &str, of: &Value) -> Value {
     let mut spec = of.clone();
     spec["policyName"] = json!(policy);
@@ -104,7 +104,7 @@ fn binding(policy: &str, of: &Value) -> Value {
     })
 }
 
-/// Creates the params, and the objects that are changed, which are read as they are stored.
+/// Creates the params and the existing objects. Returns the objects as stored.
 async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
     let others = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "others"}});
     create(client, "/api/v1/namespaces", &others).await;
@@ -120,7 +120,7 @@ async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
         let target = trial.target();
         if let Some(old) = &mut trial.old {
             *old = create(client, &target.path, old).await;
-            // A custom resource is not changed without the version of what is changed.
+            // The update of a custom resource requires its resource version.
             if trial.gvr.group != "apps" {
                 let version = old["metadata"]["resourceVersion"].clone();
                 trial.object["metadata"]["resourceVersion"] = version;
@@ -130,9 +130,9 @@ async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
     stored
 }
 
-/// Returns the outcome here.
+/// Returns our result.
 fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -> MutationOutcome {
-    // Defaults come before policies.
+    // Defaulting precedes policies.
     let gvk = Object::new(&trial.object).gvk().clone();
     let object = kinds.completed(&gvk, trial.object.clone()).unwrap();
     let mut request = AdmissionRequest::create(trial.gvr.clone(), Object::new(&object));
@@ -161,18 +161,18 @@ fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -
 /// Returns the parts of an object that mutations change.
 fn parts(object: &Value) -> Value {
     let metadata = &object["metadata"];
-    // Maps that are empty are left out of what is stored.
+    // Empty maps are not stored.
     let part = |name: &str| Some(&metadata[name]).filter(|part| *part != &json!({}));
     json!({"spec": object["spec"], "labels": part("labels"), "annotations": part("annotations")})
 }
 
-/// Returns a message without the object at its end, which has fields there that the API server makes up.
+/// Returns a message without the object at its end, which has generated fields.
 fn without_object(message: &str) -> &str {
     const BEFORE: &str = "Object 'Kind' is missing in '";
     message.split_inclusive(BEFORE).next().unwrap_or(message)
 }
 
-/// Returns the answer to a dry run; nothing where the API server panics, which ends the connection.
+/// Returns the response to a dry run; `None` if the API server panics, which closes the connection.
 async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
     let path = trial.target().path;
     let request = match &trial.old {
@@ -196,7 +196,7 @@ async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
     }
 }
 
-/// How the answer of the API server differs from the outcome here; a word for how it went where it does not.
+/// Returns the difference between the API server's response and our result, or else the kind of result.
 fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'static str, String> {
     let Some(answer) = answer else {
         return match &outcome.denial {
@@ -218,7 +218,7 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
         };
     }
     if answer.status >= 300 {
-        // What a mutation leaves is validated afterwards.
+        // The mutated object is validated afterwards.
         return if answer.message().contains("denied request") {
             Err(format!("refused there alone: {}", answer.message()))
         } else {
@@ -234,8 +234,8 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
     }
 }
 
-/// The same objects and refusals as those of an API server. `VAP_MUTATIONS_SEED` and `VAP_MUTATIONS` set the seed and
-/// how many requests of each sort are made.
+/// Objects and rejections equal those of an API server. `VAP_MUTATIONS_SEED` sets the seed, and `VAP_MUTATIONS` the
+/// number of requests of each kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn mutations_are_those_of_the_api_server() {
     let seed = from_environment("VAP_MUTATIONS_SEED", 1).unwrap();

@@ -1,5 +1,5 @@
-//! Probes of mutating policies beside a real API server: the object that `kubectl vap test` tells is that of a dry run,
-//! and a probe that expects the server's object, or its refusal, passes.
+//! Compares probes of mutating policies with a real API server: `kubectl vap test` reports the same object as a dry
+//! run, and a probe that expects the server's object or rejection passes.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,10 +32,10 @@ mod dry_run;
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 
-/// Fields of an object that are set behind the mutations.
+/// Fields of an object that are set after the mutations.
 const SET_AFTER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// Returns the policy of a case with its binding, about the objects of a namespace that is its own.
+/// Returns the policy of a case with its binding, for objects in a separate namespace.
 fn manifests(case: &Value) -> [Value; 2] {
     let name = case["name"].as_str().unwrap();
     let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
@@ -67,13 +67,13 @@ fn namespaced(object: &Value, namespace: &str) -> Value {
     object
 }
 
-/// Returns the param of a case that has some.
+/// Returns the param of a case with params.
 fn param(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "params", "namespace": namespace},
         "data": {"replicas": "4"}})
 }
 
-/// Returns the parts of the server's object that mutations can have made.
+/// Returns the parts of the server's object that mutations may have changed.
 fn parts(object: &Value) -> Value {
     let mut parts = json!({"metadata": {
         "labels": object["metadata"]["labels"], "annotations": object["metadata"]["annotations"]}});
@@ -85,13 +85,13 @@ fn parts(object: &Value) -> Value {
     parts
 }
 
-/// Returns the expectation that follows from the answer of the server, and one that must fail.
+/// Returns the expectation according to the server's response, and one that must fail.
 fn expectations(answer: &Answer) -> (Value, Value) {
     if answer.status < 300 {
         let expected = parts(&answer.body);
         let mut other = expected.clone();
         other["metadata"]["labels"]["no-such-label"] = json!("x");
-        // What failurePolicy ignores is expected by the case alone.
+        // Only the case specifies results that failurePolicy ignores.
         return (json!({"object": expected}), json!({"object": other}));
     }
     let message = answer.message();
@@ -145,8 +145,8 @@ async fn installed(client: &Client, cases: &[Value]) {
     }
 }
 
-/// Sends the requests of a case, and writes its policy with a probe that expects the answers; how many there were, and
-/// how many were refused.
+/// Sends the requests of a case, and writes its policy with a probe that expects the responses. Returns the numbers of
+/// requests and of rejections.
 async fn written(
     client: &Client,
     case: &Value,
@@ -209,7 +209,7 @@ async fn written(
     (n, n_denied)
 }
 
-/// Returns the cases that did not come to what their names say.
+/// Returns the cases whose result differs from that in their name.
 fn other_than_expected(report: &TestReport) -> Vec<String> {
     let mut wrong = Vec::new();
     for probe in &report.probes {
@@ -234,7 +234,7 @@ fn other_than_expected(report: &TestReport) -> Vec<String> {
     wrong
 }
 
-/// Asks the plugin about the policies of the cluster.
+/// Runs the plugin on the policies of the cluster.
 fn found_in_the_cluster(control_plane: &ControlPlane, case: &Value) {
     let kubeconfig = control_plane.kubeconfig().unwrap();
     let live = |arguments: &[&str]| -> Value {

@@ -1,4 +1,4 @@
-//! An API server that restarts, and rights that are taken away: what the controller says meanwhile.
+//! The controller's log and status during restarts of the API server and while permissions are missing.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,8 +24,8 @@ use serde_json::json;
 
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long after the API server is back everything is followed again: a watch rests for up to 10 s, and may do so
-/// once more where the API server answers before it serves the kinds of CRDs.
+/// The time after the restart of the API server in which all watches recover: a watch backs off for up to 10 s, and may
+/// do so once more if the API server responds before it serves the kinds of CRDs.
 const RECOVERED_AFTER: Duration = Duration::from_secs(25);
 
 async fn cluster() -> ControlPlane {
@@ -36,7 +36,7 @@ async fn cluster() -> ControlPlane {
     control_plane
 }
 
-/// Returns the sources that were last found to be up to date before `since`.
+/// Returns the sources that were last in sync before `since`.
 async fn behind(controller: &Controller, since: f64) -> Vec<String> {
     let (_, text) = controller.get("/metrics").await.unwrap();
     let samples = text
@@ -74,7 +74,7 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
         assert_eq!(controller.get("/readyz").await.unwrap().0, 200);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // A watch may be taken up again before the API server is ready, and then be quiet for a while.
+    // A watch may restart before the API server is ready, and then be silent for a while.
     let back = now();
     control_plane.start_api_server_again().await.unwrap();
     let started = Instant::now();
@@ -113,7 +113,7 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
     controller.finish().await.unwrap();
 }
 
-/// Creates a policy by params of config maps, and a binding that selects all of them.
+/// Creates a policy with config maps as params, and a binding that selects all of them.
 async fn create_limited(client: &Client) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let create = PostParams::default();
@@ -184,7 +184,7 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         Trouble::sync("bindings", "forbidden").certain(),
         Trouble::sync("params", "forbidden").certain(),
     ]);
-    // A watch that goes on is not asked for its right again; a restart ends it at once.
+    // An established watch is not authorized again; a restart ends it immediately.
     control_plane.kill_api_server();
     control_plane.start_api_server_again().await.unwrap();
 
@@ -197,7 +197,7 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
     let (status, body) = controller.get("/readyz").await.unwrap();
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("[-]bindings failed"), "{body}");
-    // The status may be written before the line, by another task.
+    // Another task may write the status before this line.
     let n_lines = || {
         let log = controller.log().unwrap();
         let of_bindings = log

@@ -1,5 +1,5 @@
-//! The plugin beside a real API server: policies of the cluster and files are checked against what it serves, and
-//! statuses are shown, judged and watched.
+//! The plugin with a real API server: policies of the cluster and of files are checked against the served schemas, and
+//! statuses are shown, evaluated and watched.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,7 +32,7 @@ async fn check_asks_a_cluster_for_schemas() {
     let file = file.to_str().unwrap();
     let kubeconfig = bench.control_plane.kubeconfig().unwrap();
 
-    // Offline nothing is known of the kind, whatever KUBECONFIG names.
+    // Offline the kind is unknown, independently of KUBECONFIG.
     let offline: Value =
         serde_json::from_str(&bench.check(&["check", file, "-o", "json"], 0)).unwrap();
     assert!(
@@ -58,7 +58,7 @@ async fn check_asks_a_cluster_for_schemas() {
         );
     }
 
-    // A field with a default is there, although no file of the CRD tells so; one without is not.
+    // A field with a default is present, although the file of the CRD does not say so; one without a default is not.
     let default = bench.file(
         "default.yaml",
         &policy(
@@ -88,7 +88,7 @@ async fn check_takes_policies_of_a_cluster() {
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
-    // All policies, some by name or label, and one that is not there.
+    // All policies, some by name or label, and a missing one.
     let all: Value =
         serde_json::from_str(&bench.check(&["check", "--live", "-o", "json"], 1)).unwrap();
     assert_eq!(all["summary"]["policies"], 2, "{all}");
@@ -123,7 +123,7 @@ async fn check_takes_policies_of_a_cluster() {
     let none = bench.vap(&["check", "vap/nowhere"]);
     assert_eq!(none.status.code(), Some(2), "{none:?}");
 
-    // Places are those of the text that kubectl shows.
+    // Locations refer to the text that kubectl shows.
     let shown = bench.control_plane.kubectl().unwrap();
     let shown = { shown }
         .args(["get", "validatingadmissionpolicy/misspelt", "-o", "yaml"])
@@ -144,7 +144,7 @@ async fn check_takes_policies_of_a_cluster() {
         "{line}: {shown}"
     );
 
-    // A binding in a file, of a policy that only the cluster has.
+    // A binding in a file, of a policy that only exists in the cluster.
     let binding = bench.file(
         "binding.yaml",
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
@@ -160,16 +160,16 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
     let bench = Bench::start().await;
     bench.apply(&policy("sound", "object.spec.size <= 5"));
 
-    // Nothing may be read.
+    // Without permissions.
     let refused = bench.vap_by("ann", &["check", "--live"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(text.contains("ask for `get` and `list`"), "{text}");
-    // The administrator may act as her.
+    // The administrator may impersonate her.
     let refused = bench.vap(&["check", "--as", "ann"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 
-    // Policies may, and bindings may not.
+    // Permitted to read policies, but not bindings.
     bench.let_ann_read_policies();
     let file = bench.file("p.yaml", &policy("of-file", "object.spec.size <= 5"));
     let report = bench.output_for_ann(&["check", "--live", "-o", "json"]);
@@ -204,7 +204,7 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
         assert!(Instant::now() < deadline, "{text}");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // A policy that has nothing to do with it is checked all the same.
+    // A policy that does not depend on it is checked nevertheless.
     let other = policy("other", "object.spec.replicas <= 5").replace("live.example.com", "apps");
     let other = bench.file("other.yaml", &other.replace("widgets", "deployments"));
     bench.check(&["check", other.to_str().unwrap(), "--live"], 0);
@@ -271,7 +271,7 @@ async fn status_judges_where_no_controller_has() {
         .unwrap();
     assert_eq!(bound["reason"], "NoBindings");
 
-    // Who may not read bindings is told so.
+    // A user without permission to read bindings gets a message.
     bench.let_ann_read_policies();
     let output = bench.output_for_ann(&["status"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -364,7 +364,7 @@ async fn kubectl_runs_and_completes_the_plugin() {
         (&["vap", "status", ""][..], "sound\n:4"),
         (&["vap", "check", "vap/so"], "vap/sound\n:0"),
         (&["vap", "explain", "undefined-fi"], "undefined-field\t"),
-        // An API server that is not there has no names.
+        // An unreachable API server provides no names for completion.
         (
             &["vap", "status", "--server", "https://127.0.0.1:1", ""],
             ":4",
@@ -385,7 +385,7 @@ async fn kubectl_runs_and_completes_the_plugin() {
     );
 }
 
-/// Each flag that names a server or somebody is followed: what it names answers, or refuses.
+/// Each flag that selects a server or a user is applied: the selected one responds or rejects.
 #[tokio::test(flavor = "multi_thread")]
 async fn flags_of_kubectl_name_the_server_and_the_user() {
     let bench = Bench::start().await;
@@ -491,7 +491,7 @@ async fn flags_of_kubectl_name_the_server_and_the_user() {
     assert!(text.contains("no user `nobody`"), "{text}");
 }
 
-/// Returns the lines of a program's output, as they come.
+/// Returns the output lines of a program as they are printed.
 fn lines(child: &mut Child) -> Receiver<String> {
     let (send, lines) = channel();
     let output = BufReader::new(child.stdout.take().unwrap());
@@ -539,7 +539,7 @@ async fn changes_are_watched_until_somebody_ends_it() {
     bench.apply(&policy("other", "object.spec.size <= 5"));
     assert!(await_line(&seen, "other ").contains("True"));
 
-    // An API server that goes away and comes again.
+    // An API server that stops and restarts.
     bench.control_plane.kill_api_server();
     bench.control_plane.start_api_server_again().await.unwrap();
     bench.kubectl(&["delete", "validatingadmissionpolicies", "other"]);
@@ -552,7 +552,7 @@ async fn changes_are_watched_until_somebody_ends_it() {
     assert!(interrupt.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
-    // A reader that goes away ends it with the next line.
+    // If the reader closes the pipe, the command exits at the next line.
     let mut command = bench.command(&kubeconfig, &["status", "-w", "--no-headers"]);
     let mut child = command
         .stdout(Stdio::piped())

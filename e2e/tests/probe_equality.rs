@@ -1,4 +1,4 @@
-//! Probes in the cluster and in files: the same documents come to the same results.
+//! Compares probes in the cluster with probes in files: the same documents have the same results.
 
 #![allow(
     clippy::indexing_slicing,
@@ -31,10 +31,10 @@ use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeSta
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Policies that no API server takes: their probes fail in files alone.
+/// Policies that every API server rejects: their probes fail only in files.
 const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 
-/// Files with policies and probes of them that bring their bindings and params.
+/// Files with policies and probes that include bindings and params.
 const FILES: [&str; 3] = [
     "../tests/cli_test/traps.yaml",
     "../config/samples",
@@ -48,7 +48,7 @@ const TARGETS: [&str; 3] = [
     "targets/definitions.yaml",
 ];
 
-/// The kinds of targets, as they are followed, and the objects that hold its conditions.
+/// The kinds of targets with their flag values, and the resources of their status objects.
 const FOLLOWED: [(&str, &str); 4] = [
     (
         "mutatingadmissionpolicies",
@@ -68,7 +68,7 @@ const FOLLOWED: [(&str, &str); 4] = [
     ),
 ];
 
-/// The outcome of a case, and how it differs from what was expected.
+/// The result of a case, and its difference from the expectation.
 type Outcomes = BTreeMap<(String, String), (CaseOutcome, Option<String>)>;
 
 fn in_files(paths: &[PathBuf]) -> Outcomes {
@@ -99,7 +99,7 @@ fn paths(files: &[&str]) -> Vec<PathBuf> {
     files.iter().map(|file| root.join(file)).collect()
 }
 
-/// Waits until the probes of these names say in the cluster what they come to in files; how many cases that are.
+/// Waits until these probes have the same results in the cluster as in files. Returns the number of cases.
 async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes) -> usize {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -129,14 +129,14 @@ async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes)
     }
 }
 
-/// Creates objects of the input as they are written, and gives their names.
+/// Creates objects of the input as written. Returns their names.
 async fn create_all<T>(api: &Api<DynamicObject>, objects: &[Object<T>]) -> Vec<String> {
     let mut names = Vec::new();
     for object in objects {
         let object: DynamicObject = serde_json::from_value(object.document.node.to_json()).unwrap();
         names.push(object.metadata.name.clone().unwrap());
         let deadline = Instant::now() + TIMEOUT;
-        // A kind that was established a moment ago may not be served yet.
+        // A kind that was just established may not be served yet.
         while let Err(error) = api.create(&PostParams::default(), &object).await {
             assert!(Instant::now() < deadline, "{error}");
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -188,10 +188,10 @@ fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
 }
 
-/// The group of what probes may name as their target.
+/// The group of possible targets of probes.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Returns the objects that hold the conditions of targets.
+/// Returns the API of the status objects of targets.
 fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(
         "vap-status.dev",
@@ -204,7 +204,7 @@ fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     )
 }
 
-/// Installs what following targets takes, and creates the targets of `input`.
+/// Installs the prerequisites of watching targets, and creates the targets of `input`.
 async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &Input) {
     for (resource, plural) in FOLLOWED {
         grant_following(control_plane, resource).unwrap();
@@ -229,7 +229,7 @@ async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &I
     }
 }
 
-/// Targets in the cluster are decided as those in files, and follow what their probe names.
+/// Probes of targets have the same results in the cluster as in files, and are updated with their targets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_targets_come_to_the_same_in_files() {
     let control_plane = control_plane().await.unwrap();
@@ -272,7 +272,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     .await
     .unwrap();
 
-    // A change of the policy, and one of the target, run the probe again.
+    // Changes of the policy and of the target run the probe again.
     let patch = json!({"spec": {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {
         "expression": "[JSONPatch{op: 'add', path: '/spec/lid', value: {'color': 'blue'}}]"}}]}});
     policies
@@ -317,7 +317,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     outcome("labels", [CaseOutcome::Passed, CaseOutcome::Passed]).await;
     controller.finish().await.unwrap();
 
-    // Without the flag they wait, and say what to do.
+    // Without the flag they are pending, and say what to do.
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     outcome("lids", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
     let ready = probes.get("lids").await.unwrap().status.unwrap().conditions[0].clone();

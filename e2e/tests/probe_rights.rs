@@ -1,5 +1,5 @@
-//! A user who may create probes learns nothing about a param and a namespace that the user may not read: neither by
-//! texts nor by outcomes. The cluster is the same twice except for the secret, and so is everything that the user sees.
+//! A user who may create probes learns nothing about a param and a namespace that the user is not allowed to read,
+//! neither from messages nor from results. Two clusters that differ only in the secret look the same to the user.
 
 #![allow(
     clippy::indexing_slicing,
@@ -49,7 +49,7 @@ where
         .unwrap();
 }
 
-/// Returns a cluster whose param `private`, and the label of a namespace, hold the token; with a user who may create probes
+/// Starts a cluster whose param `private` and a namespace label contain the token, with a user who may create probes
 /// and read policies, bindings and Events.
 async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     let control_plane = ControlPlane::builder()
@@ -125,7 +125,7 @@ async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     (control_plane, admin, tenant)
 }
 
-/// Cases that guess the token.
+/// Returns cases that guess the token.
 fn guesses(namespace: &str) -> Vec<Value> {
     let mut expected = vec![
         json!({"decision": "Allow"}),
@@ -150,7 +150,7 @@ fn guesses(namespace: &str) -> Vec<Value> {
     each.enumerate().map(case).collect()
 }
 
-/// Probes of the tenant, each with the reason for which it must be pending.
+/// Returns the tenant's probes, each with the expected reason of being pending.
 fn attacks() -> Vec<(Value, &'static str)> {
     let probe = |name: &str, policy: &str, namespace: &str, fields: Value| {
         let mut spec = json!({"policyName": policy, "cases": guesses(namespace)});
@@ -265,7 +265,7 @@ fn shown(kind: &str, name: &str, status: &Value) -> String {
     )
 }
 
-/// Returns all that the tenant sees: statuses, conditions, Events and metrics, without times.
+/// Returns everything that the tenant sees: statuses, conditions, Events and metrics, without times.
 async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     let all = ListParams::default();
     let mut seen = BTreeSet::new();
@@ -296,7 +296,7 @@ async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     seen
 }
 
-/// Waits until nothing that the tenant sees has changed for a while.
+/// Waits until everything that the tenant sees is unchanged for a while.
 async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     let mut before = seen(tenant, controller).await;
     for _ in 0..30 {
@@ -356,7 +356,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
     let seen = settled(&tenant, &controller).await;
     assert_hidden(token, &seen, &controller).await;
 
-    // The owner of the binding allows it: outcomes are shown, and texts are not.
+    // If the owner of the binding allows it, results are shown, but messages are not.
     let allowed =
         json!({"metadata": {"annotations": {"vap-status.dev/probe-inputs": "FromCluster"}}});
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(admin.clone());
@@ -371,7 +371,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
         let failed = of_probe(&tenant, name, "False/ProbesFailed").await;
         assert!(failed.contains("details are not shown"), "{failed}");
     }
-    // References of the probe itself stay closed.
+    // References in the probe itself remain unresolved.
     for name in ["implied", "by-name", "namespace-implied"] {
         of_probe(&tenant, name, "Unknown/ProbesPending").await;
     }

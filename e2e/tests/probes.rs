@@ -1,5 +1,5 @@
-//! Probes at the edges of what an API server takes, and of what is there: their statuses stay truthful, and
-//! nothing stays behind.
+//! Probes at the limits of an API server, and probes with missing dependencies: their statuses stay correct, and
+//! nothing remains after their deletion.
 
 #![allow(
     clippy::indexing_slicing,
@@ -82,7 +82,7 @@ fn probe(name: &str, policy: &str, bindings: &str, cases: Vec<Value>) -> Value {
     })
 }
 
-/// Probes as they are, however they nest.
+/// Returns the API of probes as dynamic objects, since these may nest arbitrarily.
 fn probes(client: &Client) -> Api<DynamicObject> {
     let resource = kube::core::ApiResource::erase::<PolicyProbe>(&());
     Api::all_with(client.clone(), &resource)
@@ -99,7 +99,7 @@ async fn of_policy(client: &Client, name: &str, type_: &str, wanted: &str) -> St
         .unwrap()
 }
 
-/// An object read but for its status, since it may nest deeper than it could be read whole.
+/// An object without most of its content, which may nest too deeply to be decoded.
 #[derive(serde::Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -168,7 +168,7 @@ async fn statuses_follow_what_a_probe_stands_on() {
     of_policy(&client, "limited", "Ready", "True/").await;
     let before = compilations(&controller).await;
 
-    // A param changes: it is evaluated again, and compiled no more.
+    // A changed param evaluates the policy again without compiling it.
     let patch = |max: &str| Patch::Merge(json!({"data": {"max": max}}));
     maps.patch("limit-0", &PatchParams::default(), &patch("7"))
         .await
@@ -180,7 +180,7 @@ async fn statuses_follow_what_a_probe_stands_on() {
         .unwrap();
     of_policy(&client, "limited", "ProbesPassed", "True/").await;
 
-    // More params than are read: what passed before is not said any more.
+    // More params than are read: the previous success is no longer reported.
     stream::iter(1..=500)
         .map(|n| {
             let (maps, map) = (maps.clone(), map(n, "5"));
@@ -198,7 +198,7 @@ async fn statuses_follow_what_a_probe_stands_on() {
     of_policy(&client, "limited", "Ready", "Unknown/Pending").await;
     of_probe(&client, "limited", "Unknown/ProbesPending").await;
 
-    // No params: the binding denies, which is no validation that says no.
+    // No params: the binding denies, but no validation evaluated to false.
     let selected = ListParams::default().labels("limit=yes");
     maps.delete_collection(&DeleteParams::default(), &selected)
         .await
@@ -266,7 +266,7 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     create_probe(&client, inline).await.unwrap();
     of_probe(&client, "inline", "True/ProbesPassed").await;
 
-    // We may not read these params, and it is said what to grant.
+    // The controller is not allowed to read these params, and reports the permission to grant.
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     let bound = binding(
         "limited",
@@ -308,7 +308,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
     let few = policy("few", None, "object.spec.replicas <= 5");
     policies.create(&create, &few).await.unwrap();
 
-    // As many cases as the schema takes, and one more.
+    // The maximum number of cases in the schema, and one more.
     let cases = |n: usize| (0..n).map(|n| case(&format!("case {n}"))).collect();
     let refused = create_probe(&client, probe("more", "few", "Implied", cases(257)))
         .await
@@ -320,7 +320,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
     let passed = of_probe(&client, "most", "True/ProbesPassed").await;
     assert!(passed.contains("256 cases"), "{passed}");
 
-    // An object of nearly as many bytes as a request may have.
+    // An object of nearly the maximum request size.
     let mut large = case("large");
     large["request"]["object"]["metadata"]["annotations"] = json!({"a": "x".repeat(200_000)});
     large["request"]["object"]["spec"]["template"] =
@@ -330,7 +330,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         .unwrap();
     of_probe(&client, "large", "True/ProbesPassed").await;
 
-    // One that nests deeper than we read: the API server takes it, and it is the only one that suffers.
+    // A probe that nests deeper than we parse: the API server accepts it, and only this probe is affected.
     let depth = 1000;
     let mut deep = probe("deep", "few", "Implied", vec![case("deep")]);
     deep["spec"]["cases"][0]["request"]["object"]["spec"]["deep"] = json!("HERE");
@@ -348,7 +348,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
     let unread = of_policy(&client, "few", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(unread.contains("deep: its spec cannot be read"), "{unread}");
 
-    // Many probes of one policy, while the deep one is there; also for one who starts only now.
+    // Many probes of one policy together with the deep one; also for a controller that starts now.
     stream::iter(0..100)
         .map(|n| {
             let probe = probe(&format!("p{n}"), "few", "Implied", vec![case("six")]);
@@ -410,7 +410,7 @@ async fn a_question_that_we_may_not_ask_decides_nothing() {
         .output()
         .unwrap();
     assert!(outcome.status.success());
-    // The answer about the other user is known for a minute.
+    // The access review of the other user is cached for a minute.
     from_cluster["spec"]["cases"][0]["name"] = json!("somebody");
     from_cluster["spec"]["cases"][0]["request"]["userInfo"] = json!({"username": "somebody"});
     let apply = PatchParams::apply("e2e").force();

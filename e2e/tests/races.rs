@@ -1,6 +1,6 @@
-//! Changes that follow a policy's creation at once: none is missed, and nothing is left of what is gone.
+//! Changes immediately after a policy's creation: none is missed, and nothing remains of deleted objects.
 //!
-//! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` give other delays.
+//! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` set other delays.
 
 #![allow(
     clippy::print_stdout,
@@ -22,13 +22,13 @@ use serde_json::json;
 const N_PATCHED: usize = 1_500;
 const N_DELETED: usize = 1_000;
 
-/// How many policies are under way at once: few, so that the controller writes while the second change comes.
+/// The number of policies that change concurrently: few, so that the controller writes while the second change arrives.
 const CONCURRENCY: usize = 8;
 
-/// How long after the last change everything must be as it should.
+/// The timeout after the last change until everything is as expected.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long nothing may be written until all is taken for done.
+/// The duration without writes after which the controller is considered idle.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Returns the delay before the second change of each policy.
@@ -50,7 +50,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name(n), deployments, "object.spec.replicas <= 5")
 }
 
-/// Creates a policy for each delay, and does `change` to it when that time has passed.
+/// Creates a policy per delay, and applies `change` to it after the delay.
 async fn race<F: Future<Output = ()>>(
     api: &Api<ValidatingAdmissionPolicy>,
     delays: Vec<Duration>,
@@ -126,7 +126,7 @@ async fn patched(with_kcm: bool) {
     assert!(stale.is_empty(), "{} are stale: {stale:?}", stale.len());
     let n_writes = controller.total("vap_status_writes_total").await.unwrap();
     println!("{n_writes} writes");
-    // Two changes each, and at most two writes a change.
+    // Two changes each, and at most two writes per change.
     assert!(
         n_writes <= 4 * u64::try_from(N_PATCHED).unwrap(),
         "{n_writes} writes"
@@ -167,7 +167,7 @@ async fn deleted(with_kcm: bool) {
     println!("{N_DELETED} policies deleted, {} of them left", left.len());
     assert!(left.is_empty(), "{} are left: {left:?}", left.len());
     assert_eq!(controller.total("vap_policies").await.unwrap(), 0);
-    // That a series can be found here at all.
+    // Checks that a series can be found here at all.
     let written = controller.total("vap_status_writes_total").await.unwrap();
     assert!(written > 0, "no policy lived long enough");
     controller.finish().await.unwrap();

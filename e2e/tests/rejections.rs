@@ -30,11 +30,11 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 struct CreateError {
     /// The status, `422` for an object that can be decoded, and the message.
     text: String,
-    /// The fields that are named.
+    /// The fields in the error.
     fields: Vec<String>,
 }
 
-/// Creates an object by its text with strict field validation, and deletes it again.
+/// Creates an object from its text with strict field validation, and deletes it again.
 async fn create(client: &Client, sort: Sort, text: &str) -> Result<(), CreateError> {
     let path = format!("{API}/{}", sort.resource());
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
@@ -56,7 +56,7 @@ async fn create(client: &Client, sort: Sort, text: &str) -> Result<(), CreateErr
             assert_eq!(deleted.status, 200, "DELETE: {}: {text}", deleted.message());
             Ok(())
         }
-        // An internal error is that of a body or an expression too, such as one that etcd does not take.
+        // An internal error may also be caused by the body or an expression, such as one that etcd rejects.
         400..=500 => {
             let causes = answer.body["details"]["causes"].as_array();
             let fields = causes.into_iter().flatten().map(|cause| &cause["field"]);
@@ -118,7 +118,7 @@ fn cases() -> Vec<Mutant> {
     made.collect()
 }
 
-/// Returns a reference to a field without the indices, which the API server leaves out in some.
+/// Returns a field reference without indices, which the API server omits in some.
 fn plain(field: &str) -> String {
     let mut plain = String::new();
     let mut is_index = false;
@@ -132,8 +132,8 @@ fn plain(field: &str) -> String {
     plain
 }
 
-/// Returns true if a field that the API server names is one of ours, within one or around one, or follows from another:
-/// one cause is reported once.
+/// Returns true if a field in the API server's error is one of ours, contains or is contained in one, or follows from
+/// another: one cause is reported once.
 fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     let has = |wanted: &str| ours.iter().any(|ours| plain(&ours.field) == wanted);
     let are_related = |ours: &Rejection| {
@@ -141,15 +141,15 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
         theirs.starts_with(&ours) || ours.starts_with(&theirs)
     };
     match plain(field).as_str() {
-        // In addition to the validations that are missing.
+        // In addition to missing validations.
         "spec.auditAnnotations" if has("spec.validations") => true,
-        // In addition to the name that excludes it.
+        // In addition to the name, which excludes it.
         "spec.paramRef.selector" if has("spec.paramRef.name") => true,
-        // Keys have the name of the policy before them.
+        // Keys are prefixed with the name of the policy.
         "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,
-        // The name is made of it.
+        // The name is derived from it.
         "metadata.name" if has("metadata.generateName") => true,
-        // They read a variable that has no expression.
+        // They refer to a variable without an expression.
         path if path.to_lowercase().ends_with("expression") && has("spec.variables.expression") => {
             true
         }
@@ -157,10 +157,11 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     }
 }
 
-/// `VAP_REFUSALS` sets how many mutants there are, `VAP_REFUSALS_SEED` which; `VAP_REFUSALS_DIR` adds what is in files.
+/// `VAP_REFUSALS` sets the number of mutants and `VAP_REFUSALS_SEED` their seed; `VAP_REFUSALS_DIR` adds objects from
+/// files.
 ///
-/// Where `VAP_CORPUS_DIR` names a corpus, its webhook configurations and mutants of them are added, as many as
-/// `VAP_WEBHOOK_REFUSALS` says.
+/// If `VAP_CORPUS_DIR` is set, the webhook configurations of that corpus and `VAP_WEBHOOK_REFUSALS` mutants of them are
+/// added.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_rejects_what_the_api_server_rejects() {
     let n = from_environment("VAP_REFUSALS", 600).unwrap();
@@ -195,7 +196,7 @@ async fn check_rejects_what_the_api_server_rejects() {
             Ok(()) => ours.is_empty(),
             Err(error) => {
                 n_rejected += 1;
-                // Each field that it names is one of ours, or what is around or within it.
+                // Each field in the error is one of ours, or contains or is contained in one.
                 let mut fields = error.fields.iter();
                 !ours.is_empty() && fields.all(|field| is_predicted(field, ours))
             }

@@ -1,4 +1,4 @@
-//! Memory that checks of hostile policies take and retain, in one process and without a cluster.
+//! Memory that checks of hostile policies use and retain, in one process and without a cluster.
 //!
 //! The same bounds as in `fuzz/src/retained.rs`, on the corpus of a seed: `VAP_HOSTILE_SEED`, `VAP_HOSTILE_FILES`.
 
@@ -18,10 +18,10 @@ use vap_status_controller::schema::rest_mapper::RestMapper;
 
 const MIB: i64 = 1 << 20;
 
-/// The most heap that one check may use, in bytes: half of the memory limit of the controller.
+/// The maximum heap that one check may use, in bytes: half of the memory limit of the controller.
 const MAX_PEAK: u64 = 128 << 20;
 
-/// The most heap that all checks together may retain, in bytes, including caches.
+/// The maximum heap that all checks together may retain, in bytes, including caches.
 const MAX_RETAINED: i64 = 48 * MIB;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `kubectl vap check -o sarif` beside the official JSON Schema of SARIF 2.1.0, which Go's module cache has.
+//! Validates `kubectl vap check -o sarif` with the official JSON Schema of SARIF 2.1.0 from Go's module cache.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -16,11 +16,12 @@ use std::process::Command;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options, annotations};
 
-/// The module that brings the schema, and the file in it.
+/// The module that contains the schema, and the file in it.
 const MODULE: &str = "github.com/securego/gosec/v2";
 const FILE: &str = "report/sarif/testdata/sarif-schema-2.1.0.json";
 
-/// Returns the schema, of the version that `e2e/sarif/go.mod` requires; Go fetches the module if it is not in the cache.
+/// Returns the schema, in the version that `e2e/sarif/go.mod` requires; Go downloads the module if it is not in the
+/// cache.
 fn schema() -> Value {
     let output = Command::new("go")
         .args(["mod", "download", "-json", MODULE])
@@ -39,7 +40,7 @@ fn schema() -> Value {
     schema
 }
 
-/// Takes the escapes for URIs out of references.
+/// Decodes percent-encoded references.
 fn decoded(schema: &mut Value) {
     match schema {
         Value::Object(fields) => fields.values_mut().for_each(decoded),
@@ -86,7 +87,7 @@ fn sarif_is_valid_by_its_schema() {
     assert!(n_results > 100, "{n_results}");
 }
 
-/// A check that cannot fail would prove nothing.
+/// The schema check must be able to fail.
 #[test]
 fn what_is_no_sarif_is_found() {
     let schema = schema();

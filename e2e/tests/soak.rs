@@ -1,4 +1,4 @@
-//! Two minutes of the soak: every fault, one after the other. `./dev soak` does more.
+//! Two minutes of the soak: every fault, one after the other. `./dev soak` runs more.
 
 #![allow(
     clippy::print_stdout,
@@ -9,15 +9,15 @@
 use e2e::fault_proxy::Fault;
 use e2e::soak::{Aggregation, Settings, one_by_one, run};
 
-/// Returns `VAP_SOAK_SEED` gives other changes and faults.
+/// Returns the settings; `VAP_SOAK_SEED` overrides the seed.
 fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
     let seed = parity::random::from_environment("VAP_SOAK_SEED", 1).unwrap();
     println!("VAP_SOAK_SEED={seed}");
     Settings::new(seed, rounds)
 }
 
-/// One soak at a time: four control planes beside each other take more than two cores have, and what comes
-/// late then is no verdict on the controller.
+/// One soak at a time: four control planes overload a machine with two cores, and late results would then not be the
+/// controller's fault.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Messages of the controller where it cannot work: one clear line with what to do.
+//! Messages of a controller that cannot work: one clear line with the required action.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -51,7 +51,7 @@ async fn a_missing_api_is_named() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")
-        // These would wait for the API that is missing, and the API server for them.
+        // These would wait for the missing API, and the API server for them.
         .api_server_arg(
             "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy,\
              ValidatingAdmissionWebhook,MutatingAdmissionWebhook",
@@ -61,7 +61,7 @@ async fn a_missing_api_is_named() {
         .unwrap();
     e2e::controller::grant_rights(&control_plane).unwrap();
     let controller = Controller::spawn(&control_plane, &[]).unwrap();
-    // The last word of a process that ends is no line of the log.
+    // The final message of an exiting process is not a line of the log.
     controller
         .announce([Trouble::last_word("does not serve validatingadmissionpolicies").certain()]);
     let log_has_version = async || controller.log().unwrap().contains("1.30");

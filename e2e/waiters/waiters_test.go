@@ -1,5 +1,5 @@
-// Package waiters holds the health checks of wait-tools to the statuses that the controller writes: kstatus (Flux,
-// Helm --wait), the Lua of Argo CD in config/argocd, and the expressions of Flux in config/flux.
+// Package waiters tests the health checks of waiting tools with the statuses that the controller writes: kstatus (Flux,
+// Helm --wait), the Lua script for Argo CD in config/argocd, and the expressions for Flux in config/flux.
 package waiters
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// testCase is a status, with what each tool makes of it.
+// testCase is a status with the expected health in each tool.
 type testCase struct {
 	Name       string         `json:"name"`
 	Note       string         `json:"note"`
@@ -27,7 +27,7 @@ type testCase struct {
 	Kstatus    string         `json:"kstatus"`
 	ArgoCD     string         `json:"argocd"`
 	Flux       string         `json:"flux"`
-	// Message is what Argo CD shows, where the case says.
+	// Message is the expected message in Argo CD, if set.
 	Message string `json:"message"`
 }
 
@@ -40,7 +40,7 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// cases are all cases, with the policies as a client of the API server gets them.
+// cases returns all cases by policy, as a client of the API server decodes it.
 func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 	t.Helper()
 	var list []testCase
@@ -62,7 +62,7 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 			t.Fatal(err)
 		}
 		policy := &unstructured.Unstructured{}
-		// Numbers become int64 where they are whole, as from the API server.
+		// Integral numbers are decoded as int64, as by clients of the API server.
 		if err := utilyaml.Unmarshal(text, &policy.Object); err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +71,8 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 	return policies
 }
 
-// TestSamples takes the statuses that the controller wrote for the policies of config/samples, on an API server with
-// kube-controller-manager, through all three. They were taken by `kubectl get validatingadmissionpolicies -o json`.
+// TestSamples evaluates the statuses that the controller wrote for the policies of config/samples, on an API server
+// with kube-controller-manager. They were recorded by `kubectl get validatingadmissionpolicies -o json`.
 func TestSamples(t *testing.T) {
 	var samples []any
 	if err := utilyaml.Unmarshal(read(t, "testdata/samples.json"), &samples); err != nil {
@@ -126,7 +126,7 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
-// fluxEvaluator is the expressions of config/flux, as Flux evaluates them.
+// fluxEvaluator evaluates the expressions of config/flux as Flux does.
 func fluxEvaluator(t *testing.T) *cel.StatusEvaluator {
 	t.Helper()
 	var kustomization struct {
@@ -184,8 +184,8 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
-// run takes an object through a script as Argo CD does: without the libraries of the operating system, for at most
-// a second, the object as `obj`, a table as the answer.
+// run evaluates a script on an object as Argo CD does: without the operating system's libraries, for at most a second,
+// with the object as `obj` and a table as the result.
 //
 // Source: `github.com/argoproj/argo-cd` `util/lua/lua.go`, `runLuaWithResourceActions`, `GetResourceHealth`.
 func run(t *testing.T, script string, object map[string]any) (health, message string) {

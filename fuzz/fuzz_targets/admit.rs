@@ -1,4 +1,4 @@
-//! Any bytes are read as policies, objects and probes, whose cases are decided, and the report is rendered.
+//! Parses any bytes as policies, objects and probes, decides their cases and renders the report.
 #![no_main]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Any text is compiled as a validation that reads a variable, the first line of the text.
+//! Compiles any text as a validation that reads a variable; the first line is the variable's expression.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any JSON object is a definition with an object, the one before it, what is merged into it and a patch of it: the
-//! definition is judged, the object held against it, merged and patched.
+//! Any JSON object describes a definition with an object, an old object, an apply configuration and a patch: validates
+//! the definition and the object, merges and patches.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -60,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Returns an operation as JSON writes it.
+/// Parses an operation from JSON.
 fn operation(json: &Value) -> Operation {
     let text = |name: &str| json.get(name).and_then(Value::as_str);
     let mut operation = Operation::new(

@@ -1,5 +1,4 @@
-//! Any text is parsed, checked, planned and evaluated with a few inputs, and has the properties that every
-//! expression has.
+//! Parses, checks, plans and evaluates any text with a few inputs, and asserts the properties of every expression.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes are read as manifests and checked, and the findings are rendered.
+//! Parses any bytes as manifests, checks them and renders the findings.
 #![no_main]
 
 use std::path::PathBuf;

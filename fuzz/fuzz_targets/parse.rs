@@ -1,4 +1,4 @@
-//! Any text is parsed to a tree or to findings, which can be shown, in our words and the API server's.
+//! Parses any text to a tree or to errors, which are formatted in our form and in the API server's.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

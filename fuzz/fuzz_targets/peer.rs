@@ -1,4 +1,4 @@
-//! Any text is an expression to our parser where it is one to that of the `cel` crate.
+//! Our parser must accept any text that the parser of the `cel` crate accepts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use vap_status_controller::cel::diagnostic::Code;
 use vap_status_controller::cel::syntax::parse;
 
 fuzz_target!(|text: &str| {
-    // The peer knows neither our macros nor our limits, and takes its time where brackets nest.
+    // The other parser lacks our macros and limits, and is slow on nested brackets.
     let n_open = text.matches(['(', '[', '{']).count();
     if n_open > 12 || text.len() > 1_000 {
         return;

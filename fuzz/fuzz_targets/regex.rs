@@ -1,23 +1,23 @@
-//! Any pattern, on the first line, is translated and finds something in the rest of the text: the same on
-//! both engines, and what the `regex` crate finds where the two syntaxes are alike.
+//! Translates any pattern, on the first line, and searches the remaining text: both engines must find the same, and the
+//! same as the `regex` crate if the two syntaxes agree.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use regexp::{MemoryLimit, Program};
 
-/// Constructs that the two syntaxes read in unlike ways: escapes, flags and groups, and the operators
-/// that classes of the `regex` crate have. That also has classes in classes.
+/// Constructs that the two syntaxes interpret differently: escapes, flags and groups, and the operators and nested
+/// classes in classes of the `regex` crate.
 const READ_OTHERWISE: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
 
-/// Returns true if a number of more than one digit begins with a zero, as in `a{09}`: that is text to
-/// us, as it is to Go's `regexp/syntax` (`parser.parseInt`), and nine to the peer.
+/// Returns true if a number of more than one digit begins with a zero, as in `a{09}`: we treat that as literal text,
+/// like Go's `regexp/syntax` (`parser.parseInt`), and the `regex` crate as nine.
 fn has_leading_zero(pattern: &str) -> bool {
     let mut digits = pattern.as_bytes().windows(3);
     digits.any(|at| matches!(at, [b'{' | b',' | b' ', b'0', b'0'..=b'9']))
 }
 
-/// Returns true if there is white space in braces, as in `a{4 }`: that is text to us, as it is to Go,
-/// and four to the peer.
+/// Returns true if there is white space in braces, as in `a{4 }`: we treat that as literal text, like Go, and the
+/// `regex` crate as four.
 fn has_spaced_count(pattern: &str) -> bool {
     let mut braces = pattern.split('{').skip(1);
     braces.any(|rest| {
@@ -26,7 +26,7 @@ fn has_spaced_count(pattern: &str) -> bool {
     })
 }
 
-/// How many matches are compared.
+/// The number of compared matches.
 const MOST: Option<usize> = Some(100);
 
 fuzz_target!(|input: &str| {

@@ -1,6 +1,7 @@
-//! A policy is compiled, type-checked and dropped: the peak of the heap and the memory retained afterwards are bounded.
+//! Compiles, type-checks and drops a policy; asserts bounds on the peak of the heap and on the memory retained
+//! afterwards.
 //!
-//! Up to 16 bytes are a seed of the generator of hostile objects. More are a policy as JSON, or an expression.
+//! Up to 16 bytes are a seed for the generator of hostile objects. Longer input is a policy as JSON, or an expression.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes are read as an OpenAPI document, and any JSON as a CustomResourceDefinition.
+//! Parses any bytes as an OpenAPI document, and any JSON as a CustomResourceDefinition.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

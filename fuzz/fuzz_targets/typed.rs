@@ -1,4 +1,4 @@
-//! As `eval`, with expressions that are made from types, so that most of them pass the check.
+//! As `eval`, with expressions that are generated from types, so that most of them pass the check.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes are read as a watch, a page of a list, a policy and a probe, as the controller receives them.
+//! Parses any bytes as a watch, a page of a list, a policy and a probe, as the controller receives them.
 //!
 //! The first byte is the size of the chunks in which the rest arrives. No chunk size changes the result.
 #![no_main]

@@ -1,5 +1,5 @@
-//! Parts that the fuzz targets share: the properties that every expression has, as `tests/properties.rs` holds
-//! them, and expressions made from a fuzzer's bytes.
+//! Shared parts of the fuzz targets: the properties of every expression, as in `tests/properties.rs`, and expressions
+//! generated from a fuzzer's bytes.
 
 use std::sync::LazyLock;
 
@@ -17,10 +17,10 @@ use properties::World;
 use properties::choices::Choices;
 use properties::generator::Generator;
 
-/// The greatest cost of an evaluation: a tenth of the API server's limit, since instrumented code is slow.
+/// The maximum cost of an evaluation: a tenth of the API server's limit, since instrumented code is slow.
 const COST_LIMIT: u64 = 100_000;
 
-/// How deep calls nest in expressions that are made.
+/// The maximum nesting of calls in generated expressions.
 const MAX_DEPTH: u32 = 5;
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
@@ -29,20 +29,20 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     world
 });
 
-/// Parses, checks, plans and evaluates `text`, and holds it against the properties.
+/// Parses, checks, plans and evaluates `text`, and asserts the properties.
 ///
 /// # Panics
-/// Panics if one of them does not hold.
+/// Panics if a property is violated.
 pub fn evaluate(text: &str) {
     if let Err(why) = WORLD.check(text) {
         panic!("{text}\n{why}");
     }
 }
 
-/// As [`evaluate`], for an expression made of the choices that `bytes` are.
+/// As [`evaluate`], for an expression generated from the choices in `bytes`.
 ///
 /// # Panics
-/// Panics if a property does not hold.
+/// Panics if a property is violated.
 pub fn evaluate_made(bytes: &[u8]) {
     let choices = Choices::Bytes(bytes);
     let text = Generator::new(&WORLD.material, choices, true).any(MAX_DEPTH);

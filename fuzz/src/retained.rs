@@ -1,4 +1,4 @@
-//! Memory that checks of policies take and retain.
+//! Memory that checks of policies use and retain.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,10 +14,10 @@ use crate::hostile;
 /// The longest input that is a seed, in bytes.
 const MAX_SEED_BYTES: usize = 16;
 
-/// The most heap that one check may use, in bytes: half of the memory limit of the controller.
+/// The maximum heap that one check may use, in bytes: half of the memory limit of the controller.
 const MAX_PEAK_BYTES: u64 = 128 << 20;
 
-/// The most heap that all checks together may retain, in bytes, including caches.
+/// The maximum heap that all checks together may retain, in bytes, including caches.
 const MAX_RETAINED_BYTES: i64 = 48 << 20;
 
 static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// random makes objects of a kind with few of its fields.
+// random generates objects of a kind with few of its fields.
 type random struct {
 	*rand.Rand
 	structs *structs
@@ -110,9 +110,9 @@ type example struct {
 	Object     tree   `json:"object"`
 	Defaulted  tree   `json:"defaulted"`
 	Created    tree   `json:"created"`
-	// Converted are the created object in the other versions of the kind.
+	// Converted has the created object in the other versions of the kind.
 	Converted map[string]tree `json:"converted,omitempty"`
-	// Old is an object in whose place the object is put, and Updated what that gives.
+	// Old is an object that Object replaces in an update, and Updated the result.
 	Old     tree `json:"old"`
 	Updated tree `json:"updated"`
 }
@@ -129,7 +129,7 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 		one := func() tree {
 			input := r.object(root, 0)
 			input["apiVersion"], input["kind"] = subject.gvk.GroupVersion().String(), subject.gvk.Kind
-			// Whoever creates an object has given it a name by then.
+			// A created object has a name by then.
 			metadata, ok := input["metadata"].(tree)
 			if !ok {
 				metadata = tree{}
@@ -157,7 +157,7 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 				}
 			}
 			if r.IntN(3) == 0 {
-				// Mostly the same, so that what is compared is equal.
+				// Old is mostly the same as the input, so that comparisons find equal fields.
 				data, _ := json.Marshal(input)
 				old = nil
 				_ = json.Unmarshal(data, &old)

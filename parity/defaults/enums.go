@@ -11,13 +11,13 @@ import (
 
 var definitions = openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(path) })
 
-// more are values that decide about defaults and that upstream does not declare as constants of a type.
+// more has values that affect defaults but are not declared as constants of a type upstream.
 var more = map[string][]string{
 	"kind": {"ServiceAccount", "User", "Group"},
 	"type": {"Container", "Pod", "Exempt", "Limited", "Recreate", "RollingUpdate", "OnDelete"},
 }
 
-// enumsOf gives the texts that a field of a type is restricted to, by upstream's OpenAPI definitions.
+// enumsOf returns the strings that a field of a type is restricted to, from upstream's OpenAPI definitions.
 func enumsOf(t reflect.Type, name string) []string {
 	values := append([]string(nil), more[name]...)
 	for _, key := range []string{t.PkgPath() + "." + t.Name(), modelName(t)} {

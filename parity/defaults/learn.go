@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A table is found out by trying: for each place in the objects of a kind (a site, a struct of its Go type)
-// the functions of the API server run on objects with nothing but that place, then with one more field set, and
-// what they do to each field of the place is put down with the fields that it depends on.
+// The table is learned by experiments. For each site in the objects of a kind (a location with a struct of a Go type),
+// the functions of the API server run on an object with only that site, then with one more field set. The effects on
+// each field of the site are recorded, with the fields that they depend on.
 
-// step leads from a struct to one within: by a field that is a struct (""), a pointer ("?"), a list ("[]") or
-// a map ("{}").
+// step leads from a struct to a nested one: by a field that is a struct (""), a pointer ("?"), a list ("[]") or a map
+// ("{}").
 type step struct {
 	field string
 	kind  string
@@ -22,7 +22,7 @@ type step struct {
 
 type site struct {
 	steps []step
-	// levels are the structs on the way, from the object to the site itself.
+	// levels are the structs on the path from the object to the site itself.
 	levels []int
 }
 
@@ -34,7 +34,7 @@ func (s site) String() string {
 	return strings.Join(parts, ".")
 }
 
-// sites lists the places of a kind down to a depth, each struct at most once on a way.
+// sites returns the sites of a kind up to a depth, with each struct at most once per path.
 func (s *structs) sites(root, depth int) []site {
 	all := []site{{levels: []int{root}}}
 	for n := 0; n < len(all); n++ {
@@ -70,7 +70,7 @@ func (s *structs) sites(root, depth int) []site {
 	return all
 }
 
-// assignment sets a field of one of the levels of a site, or, where path is set, of the object by its path.
+// assignment sets a field of one of the levels of a site or, if path is set, the field of the object at that path.
 type assignment struct {
 	level int
 	path  []string
@@ -78,7 +78,7 @@ type assignment struct {
 	value any
 }
 
-// build makes an object with nothing but a site and what is assigned.
+// build returns an object with only a site and the assigned fields.
 func (s site) build(assigned []assignment) tree {
 	nodes := make([]tree, len(s.levels))
 	for n := range nodes {
@@ -112,7 +112,7 @@ func (s site) build(assigned []assignment) tree {
 	return nodes[0]
 }
 
-// node finds the struct of a level in an object.
+// node returns the struct at a level in an object.
 func (s site) node(object tree, level int) (tree, bool) {
 	node := object
 	for _, step := range s.steps[:level] {
@@ -140,7 +140,7 @@ func (s site) node(object tree, level int) (tree, bool) {
 	return node, true
 }
 
-// dep is a field that an outcome depends on: of the struct so many levels up, or by its path from the object.
+// dep is a field that an effect depends on: a field of the struct a number of levels up, or at a path from the object.
 type dep struct {
 	Up    int      `json:"up,omitempty"`
 	Path  []string `json:"path,omitempty"`
@@ -173,24 +173,24 @@ type rule struct {
 	At    string `json:"at"`
 	Field string `json:"field"`
 	Deps  []dep  `json:"deps,omitempty"`
-	// Known are the constants that are told apart, of the field itself and of each dependency.
+	// Known has the constants that are distinguished, of the field itself and of each dependency.
 	Known [][]string `json:"known,omitempty"`
 	Rows  []row      `json:"rows"`
 }
 
-// open is a field of which the rules are not known: it depends on the others in more ways than a table tells.
+// open is a field with unknown rules: it depends on other fields in ways that a table cannot express.
 type open struct {
 	At     string `json:"at"`
 	Field  string `json:"field"`
 	Fields []dep  `json:"deps,omitempty"`
-	// Empty restricts it to lists and maps that are there without content.
+	// Empty restricts it to present but empty lists and maps.
 	Empty bool `json:"empty,omitempty"`
 }
 
-// pair is what a stage does: the object before, and after.
+// stage is a step of the API server: it returns the object before and after.
 type stage func(input tree) (before, after tree, err error)
 
-// kept are what is not seen by rules: a struct's own fields are places of their own.
+// isContainer returns true for types that rules do not cover: the fields of a struct belong to its own site.
 func isContainer(typ string) bool {
 	return strings.HasPrefix(typ, "#")
 }
@@ -199,7 +199,7 @@ func isStructs(typ string) bool {
 	return strings.HasPrefix(typ, "*#") || strings.HasPrefix(typ, "[#") || strings.HasPrefix(typ, "{#")
 }
 
-// isAbsent reports whether a value is what Go has where nothing is written.
+// isAbsent returns true if a value is Go's zero value of an unset field.
 func isAbsent(value any, typ string) bool {
 	if value == nil {
 		return true
@@ -232,7 +232,7 @@ func token(name string) int64 {
 	return n + 10
 }
 
-// samples are values that a field is tried with.
+// samples returns the values that are tried for a field.
 func samples(f field) []any {
 	typ := strings.TrimPrefix(f.typ, "*")
 	pointer := typ != f.typ
@@ -304,7 +304,7 @@ func samples(f field) []any {
 
 func equal(a, b any) bool { return reflect.DeepEqual(normal(a), normal(b)) }
 
-// normal is a value as JSON gives it back, so that kinds of numbers do not matter.
+// normal returns a value as decoded from JSON, so that number types do not matter.
 func normal(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -317,7 +317,7 @@ func normal(value any) any {
 	return back
 }
 
-// outcome is what became of a field.
+// outcome is the effect on a field.
 type outcome struct {
 	kept          bool
 	before, after any
@@ -341,7 +341,7 @@ func look(before, after any, f field) outcome {
 	case !was && is:
 		result.gone = true
 	case !was && isStructs(f.typ):
-		// What is within is the affair of its own place, unless it is another number of things.
+		// Nested changes belong to the nested site, unless the number of items changes.
 		list, isList := before.([]any)
 		other, _ := after.([]any)
 		result.kept = !isList || len(list) == len(other)
@@ -351,7 +351,7 @@ func look(before, after any, f field) outcome {
 	return result
 }
 
-// learner finds the rules of one stage of one kind.
+// learner learns the rules of one stage of one kind.
 type learner struct {
 	structs *structs
 	stage   stage
@@ -376,7 +376,7 @@ func (l *learner) outcome(at site, t trial, f field) (outcome, bool) {
 	}
 	after, there := at.node(t.after, n)
 	if !there {
-		// The place itself is gone, which is the affair of the one above.
+		// The site itself was removed, which belongs to the enclosing site.
 		return outcome{kept: true}, false
 	}
 	return look(before[f.name], after[f.name], f), true
@@ -409,7 +409,7 @@ func (d dep) assign(at site, value any) assignment {
 	return assignment{level: len(at.levels) - 1 - d.Up, field: d.Field, value: value}
 }
 
-// rules learns the rules of a place.
+// rules learns the rules of a site.
 func (l *learner) rules(at site) []rule {
 	n := len(at.levels) - 1
 	fields := l.structs.fields[at.levels[n]]
@@ -431,7 +431,7 @@ func (l *learner) rules(at site) []rule {
 			active[f.name] = true
 		}
 	}
-	// Fields that are left out, with each of the others set.
+	// Tries unset fields, with each of the other fields set.
 	for _, d := range candidates {
 		for _, value := range d.vals {
 			t, ok := l.try(at, []assignment{d.assign(at, value)})
@@ -443,7 +443,7 @@ func (l *learner) rules(at site) []rule {
 					continue
 				}
 				o, there := l.outcome(at, t, f)
-				// A place that is gone keeps what it had.
+				// A removed site keeps its fields.
 				was, _ := l.outcome(at, base, f)
 				if there && o.String() != was.String() {
 					note(f, d)
@@ -452,7 +452,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// The same where a constant is chosen beside, or something is switched on.
+	// The same with a constant in another field, or with another field set to true.
 	for _, c := range candidates {
 		isSwitch := c.typ == "b" && c.Up > 0 || c.Up == 0 && c.typ == "b"
 		for _, chosen := range c.vals {
@@ -498,7 +498,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// Fields that are set, alone and with each other field of the same struct.
+	// Tries set fields, alone and with each other field of the same struct.
 	for _, f := range fields {
 		if isContainer(f.typ) {
 			continue
@@ -536,7 +536,7 @@ func (l *learner) rules(at site) []rule {
 	}
 	var rules []rule
 	for _, f := range fields {
-		// Amounts that are rounded up to thousandths.
+		// Quantities that are rounded up to thousandths.
 		if f.typ != "{q" {
 			continue
 		}
@@ -569,7 +569,7 @@ func (l *learner) rules(at site) []rule {
 	return rules
 }
 
-// table tries all combinations of the values of deps, the first of which is the field itself.
+// table tries all combinations of values of deps, the first of which is the field itself.
 func (l *learner) table(at site, f field, deps []dep) (rule, bool) {
 	result := rule{At: at.String(), Field: f.name, Deps: deps[1:]}
 	if len(deps) > 5 {
@@ -633,7 +633,7 @@ func (l *learner) table(at site, f field, deps []dep) (rule, bool) {
 	return result, true
 }
 
-// compact leaves out constants that make no difference, and what is kept.
+// compact removes constants without effect, and rows that keep the value.
 func compact(n int, order []string, table map[string]action) (known [][]string, rows []row) {
 	known = make([][]string, n)
 	dropped := map[string]bool{}
@@ -679,7 +679,7 @@ func compact(n int, order []string, table map[string]action) (known [][]string, 
 	return known, rows
 }
 
-// ifNone is the form of a rule with many dependencies: the field is set where none of them is.
+// ifNone is the rule for many dependencies: the field is set if none of them is set.
 func (l *learner) ifNone(at site, f field, deps []dep) (rule, bool) {
 	base, ok := l.try(at, nil)
 	if !ok {
@@ -724,7 +724,7 @@ func (l *learner) value(at site, object tree, d dep) any {
 	return node[d.Field]
 }
 
-// class puts a value into one of few: absent ("-"), one of the constants of its type ("=x"), another ("*").
+// class classifies a value: absent ("-"), one of the constants of its type ("=x"), or other ("*").
 func (d dep) class(value any) string {
 	if isAbsent(value, d.typ) {
 		return "-"
@@ -751,7 +751,7 @@ func (d dep) class(value any) string {
 	return "*"
 }
 
-// explain finds one action that gives all outcomes.
+// explain finds one action that produces all outcomes.
 func explain(f field, deps []dep, values [][]any, outs []outcome) (do action, keep, ok bool) {
 	all := func(is func(n int, o outcome) bool) bool {
 		for n, o := range outs {
@@ -811,7 +811,7 @@ func explain(f field, deps []dep, values [][]any, outs []outcome) (do action, ke
 	return action{}, false, false
 }
 
-// appended explains lists that get the same items at their end.
+// appended finds the action for lists that get the same items appended.
 func appended(values [][]any, outs []outcome) (action, bool) {
 	var more []any
 	for n, o := range outs {
@@ -828,7 +828,7 @@ func appended(values [][]any, outs []outcome) (action, bool) {
 	return action{Append: more}, len(outs) > 0
 }
 
-// fill puts a mark in the place of each text or number that is the value of a dependency.
+// fill replaces each string or number that equals the value of a dependency by a marker.
 func fill(value any, values []any) any {
 	switch v := value.(type) {
 	case tree:
@@ -871,7 +871,7 @@ func union(values []any, order []int) tree {
 	return result
 }
 
-// entries explains maps to which keys are added, with a value of another field or always the same.
+// entries finds the action for maps that get keys, with the value of another field or a constant value.
 func entries(deps []dep, values [][]any, outs []outcome) (action, bool) {
 	do := action{}
 	for n, o := range outs {

@@ -18,12 +18,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// tree is an object as JSON has it, with integers as int64.
+// tree is a JSON object, with integers as int64.
 type tree = map[string]any
 
 var scheme = legacyscheme.Scheme
 
-// subject is a kind with what the API server does to its objects.
+// subject is a kind with the API server's operations on its objects.
 type subject struct {
 	gvk      schema.GroupVersionKind
 	strategy rest.RESTCreateStrategy
@@ -41,7 +41,7 @@ func subjects() []subject {
 	return all
 }
 
-// decode reads an object as the API server does, without its defaults.
+// decode decodes an object as the API server does, without defaults.
 func (s subject) decode(input tree) (runtime.Object, error) {
 	data, err := json.Marshal(input)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s subject) decode(input tree) (runtime.Object, error) {
 	return object, nil
 }
 
-// encode gives an object as policies see it.
+// encode returns an object as policies see it.
 func (s subject) encode(object runtime.Object) (tree, error) {
 	object.GetObjectKind().SetGroupVersionKind(s.gvk)
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -67,7 +67,7 @@ func (s subject) internal(object runtime.Object) (runtime.Object, error) {
 	return scheme.UnsafeConvertToVersion(object, schema.GroupVersion{Group: s.gvk.Group, Version: runtime.APIVersionInternal})
 }
 
-// external converts an object of storage to the version of the subject.
+// external converts a stored object to the version of the subject.
 func (s subject) external(object runtime.Object) (tree, error) {
 	out, err := scheme.New(s.gvk)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s subject) external(object runtime.Object) (tree, error) {
 	return s.encode(out)
 }
 
-// plain decodes and encodes: what its Go type makes of the input.
+// plain decodes and encodes the input through its Go type.
 func (s subject) plain(input tree) (tree, error) {
 	object, err := s.decode(input)
 	if err != nil {
@@ -88,14 +88,14 @@ func (s subject) plain(input tree) (tree, error) {
 	return s.encode(object)
 }
 
-// recovered makes an error of a panic of the function that defers it.
+// recovered converts a panic of the deferring function to an error.
 func recovered(err *error) {
 	if broken := recover(); broken != nil {
 		*err = fmt.Errorf("panic: %v", broken)
 	}
 }
 
-// stored decodes, sets the defaults, and converts to the version of the storage.
+// stored decodes, sets the defaults, and converts to the storage version.
 func (s subject) stored(input tree) (result runtime.Object, err error) {
 	defer recovered(&err)
 	object, err := s.decode(input)
@@ -106,7 +106,7 @@ func (s subject) stored(input tree) (result runtime.Object, err error) {
 	return s.internal(object)
 }
 
-// defaulted is the input as the API server has read it.
+// defaulted returns the input as the API server decodes it.
 func (s subject) defaulted(input tree) (tree, error) {
 	object, err := s.stored(input)
 	if err != nil {
@@ -124,12 +124,12 @@ func (s subject) context() context.Context {
 	return request.WithUser(ctx, &user.DefaultInfo{Name: "ann"})
 }
 
-// created is the input as the API server would store it, without the checks whether it is valid.
+// created returns the input as the API server would store it, without validation.
 func (s subject) created(input tree) (tree, error) {
 	return s.convert(input, s)
 }
 
-// convert is the input as the API server would store it, in the version of another subject of the kind.
+// convert returns the input as the API server would store it, in the version of another subject of the kind.
 func (s subject) convert(input tree, other subject) (result tree, err error) {
 	defer recovered(&err)
 	object, err := s.stored(input)
@@ -141,7 +141,7 @@ func (s subject) convert(input tree, other subject) (result tree, err error) {
 	return other.external(object)
 }
 
-// updated is the input as the API server would store it in the place of old.
+// updated returns the input as the API server would store it on an update of old.
 func (s subject) updated(input, old tree) (result tree, err error) {
 	defer recovered(&err)
 	strategy, ok := s.strategy.(rest.RESTUpdateStrategy)
@@ -170,7 +170,7 @@ func (s subject) updated(input, old tree) (result tree, err error) {
 	return s.external(object)
 }
 
-// others are the other versions of the kind that are covered.
+// others returns the other covered versions of the kind.
 func (s subject) others() []subject {
 	var others []subject
 	for _, other := range subjects() {

@@ -53,10 +53,10 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
 )
 
-// covered lists the kinds that the table is about, with the strategy of their storage.
+// covered lists the kinds of the table, with their storage strategies.
 //
-// A kind has one entry for each served version; the first of a group is the one that others of the group
-// are compared with.
+// A kind has one entry for each served version; the first entry of a group is the reference for comparisons within the
+// group.
 var covered = []struct {
 	apiVersion, kind string
 	strategy         rest.RESTCreateStrategy

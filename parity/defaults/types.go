@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// field is a field of a Go type as JSON has it: name, type, when it is left out (0 never, 1 where it is
-// empty, 2 where it is zero), and the type as Go's errors write it, behind the embedded struct that it is in.
+// field is a field of a Go type in JSON: its name, its type, when it is omitted (0 never, 1 if empty, 2 if zero), and
+// the type as in Go's errors, after the embedded struct that contains it.
 type field struct {
 	name string
 	typ  string
 	omit int
 	text string
-	// owner and enum tell of which constants a text is.
+	// owner and enum define the constants of a string.
 	enum []string
 }
 
-// structs are the Go types that objects are made of. A type is written in one letter for a scalar, and in a
-// sigil and the type of the content for what holds others: * a pointer, [ a list, { a map, # a struct.
+// structs has the Go types of objects. A type is written as one letter for a scalar, and as a sigil and the type of the
+// content for a container: * a pointer, [ a list, { a map, # a struct.
 type structs struct {
 	index  map[reflect.Type]int
 	fields [][]field

@@ -24,11 +24,11 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// DefinitionLine is what `oracle crd compile` prints for a
-// CustomResourceDefinition: what the API server says of it at its creation.
+// DefinitionLine is what `oracle crd compile` prints for a CustomResourceDefinition: the API server's errors on its
+// creation.
 type DefinitionLine struct {
 	Line int `json:"line"`
-	// Errors are those about rules, sorted.
+	// Errors are the errors about rules, sorted.
 	Errors []string `json:"errors"`
 	// Others are all other errors, sorted.
 	Others []string `json:"others"`
@@ -42,21 +42,19 @@ type DefinitionLine struct {
 // ObjectsLine is what `oracle crd validate` prints for a schema and objects.
 type ObjectsLine struct {
 	Line int `json:"line"`
-	// Outcomes are those of each object: several where the order of Go's maps
-	// decides.
+	// Outcomes are the results for each object: several if they vary with Go's map order.
 	Outcomes [][]ObjectOutcome `json:"outcomes"`
-	// Nanos is the time that each validation of the objects took on average,
-	// where it was asked for.
+	// Nanos is the average time of a validation of the objects, if requested.
 	Nanos float64 `json:"nanos,omitempty"`
 	Error string  `json:"error,omitempty"`
 	Panic *Panic  `json:"panic,omitempty"`
 }
 
-// ObjectOutcome is what the rules of a schema say of an object.
+// ObjectOutcome is the result of the rules of a schema for an object.
 type ObjectOutcome struct {
 	Errors   []string `json:"errors"`
 	Warnings []string `json:"warnings"`
-	// Cost is what all evaluations cost, unless they were cut off.
+	// Cost is the total cost of all evaluations, unless they were aborted.
 	Cost  *int64 `json:"cost,omitempty"`
 	Panic *Panic `json:"panic,omitempty"`
 }
@@ -90,7 +88,7 @@ func cmdCRD(args []string, out io.Writer) error {
 	return nil
 }
 
-// selfType is the name of the type of objects, which ends in the time.
+// selfType matches the name of the type of objects, which ends in a timestamp.
 var selfType = regexp.MustCompile(`selfType[0-9]+`)
 
 func ruleErrorText(err *field.Error) string {
@@ -189,7 +187,7 @@ func costsOf(schema *apiextensions.JSONSchemaProps, path *field.Path, ctx *valid
 	}
 }
 
-// product is the product, or the greatest number.
+// product returns the product, saturated at the maximum.
 func product(a, b uint64) uint64 {
 	if a != 0 && ^uint64(0)/a < b {
 		return ^uint64(0)
@@ -254,8 +252,7 @@ func objectsLine(n int, data []byte, repeat int) ObjectsLine {
 	return line
 }
 
-// tries is how often an object is validated to see whether the answer is
-// always the same.
+// tries is the number of validations per object, to detect nondeterministic results.
 const tries = 24
 
 func objectOutcomes(validator *crdcel.Validator, structural *structuralschema.Structural, object, old any) []ObjectOutcome {
@@ -270,7 +267,7 @@ func objectOutcomes(validator *crdcel.Validator, structural *structuralschema.St
 	return outcomes
 }
 
-// validate holds an object against rules, and gives the errors, the warnings, and what is left of the budget.
+// validate evaluates rules for an object. It returns the errors, the warnings, and the remaining budget.
 func validate(validator *crdcel.Validator, structural *structuralschema.Structural, object, old any) (field.ErrorList, *warnings, int64) {
 	recorder := &warnings{}
 	ctx := warning.WithWarningRecorder(context.Background(), recorder)

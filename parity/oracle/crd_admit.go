@@ -32,44 +32,44 @@ import (
 type AdmittedLine struct {
 	Line    int              `json:"line"`
 	Objects []AdmittedObject `json:"objects"`
-	// Nanos is the time that a request took on average, where it was asked for.
+	// Nanos is the average time of a request, if requested.
 	Nanos float64 `json:"nanos,omitempty"`
 	Error string  `json:"error,omitempty"`
 	Panic *Panic  `json:"panic,omitempty"`
 }
 
-// AdmittedObject is what the API server says of a request.
+// AdmittedObject is the API server's result for a request.
 type AdmittedObject struct {
-	// Unread says why the object is not even read.
+	// Unread is the error if the object cannot be decoded.
 	Unread string `json:"unread,omitempty"`
-	// Outcomes are the lists of causes that were seen: several where the order of Go's maps decides.
+	// Outcomes are the observed lists of causes: several if they vary with Go's map order.
 	Outcomes [][]Cause `json:"outcomes"`
-	// Result is the object as it would be stored, where it is valid.
+	// Result is the object as it would be stored, if it is valid.
 	Result any    `json:"result,omitempty"`
 	Panic  *Panic `json:"panic,omitempty"`
 }
 
-// Cause is a cause of a refusal.
+// Cause is a cause of a rejection.
 type Cause struct {
 	Field   string `json:"field"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// customStrategy is what customresource.NewStrategy makes, whose type is not exported.
+// customStrategy is the result of customresource.NewStrategy, whose type is not exported.
 type customStrategy interface {
 	rest.RESTCreateStrategy
 	rest.RESTUpdateStrategy
 }
 
-// servedVersion is a version of a CustomResourceDefinition as it is served.
+// servedVersion is a served version of a CustomResourceDefinition.
 type servedVersion struct {
 	strategy   customStrategy
 	structural *structuralschema.Structural
 	gvk        schema.GroupVersionKind
 }
 
-// serve does for a version what the handler of custom resources does.
+// serve prepares a version as the handler of custom resources does.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, getOrCreateServingInfoFor.
 func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*servedVersion, error) {
@@ -109,7 +109,7 @@ func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*serv
 	return nil, errors.New("no such version")
 }
 
-// read reads an object as a request's body is read.
+// read decodes an object as the body of a request is decoded.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer.apply,
 // unstructuredDefaulter.Default.
@@ -126,7 +126,7 @@ func contentOf(data []byte) (content map[string]any, err error) {
 	return content, err
 }
 
-// readContent reads an object whose text is parsed; it changes the object.
+// readContent decodes an object from parsed JSON; it changes the object.
 func (s *servedVersion) readContent(content map[string]any) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	kind, foundKind, err := unstructured.NestedString(content, "kind")
@@ -176,8 +176,8 @@ func causesOf(err error) []Cause {
 	return causes
 }
 
-// The fewest and the most times that a request with several causes is made, to see whether their order is always
-// the same: Go's maps of two seldom change it.
+// The minimum and maximum number of attempts for a request with several causes, to detect varying orders: Go's maps of
+// two entries seldom change their order.
 const fewestTries, mostTries = 3, 160
 
 func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
@@ -187,7 +187,7 @@ func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace 
 	return s.admitRead(object.DeepCopy(), old, namespace)
 }
 
-// admitRead admits an object that nobody else uses.
+// admitRead admits an object that has no other users.
 func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
 	ctx := genericapirequest.WithNamespace(context.Background(), namespace)
 	if old == nil {
@@ -201,8 +201,8 @@ func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namesp
 	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old))
 }
 
-// isOfSomeField reports whether a cause is about the first field of an object that a rule has come to, in the order of
-// Go's maps: objects that are compared as wholes are read field by field.
+// isOfSomeField returns true if a cause is about the first field of an object that a rule visited, in Go's map order:
+// objects that are compared as a whole are visited field by field.
 func isOfSomeField(cause Cause) bool {
 	return strings.Contains(cause.Message, "invalid data, ")
 }
@@ -243,8 +243,8 @@ func (s *servedVersion) readBoth(objectData, oldData []byte) (object, old *unstr
 	return object, old, nil
 }
 
-// measure takes the time in which an object, and the one before it, are read and admitted so many times. To parse
-// their texts is left out, as it is on the other side; what cannot be read takes no time.
+// measure measures the time to decode and admit an object and its old version, repeatedly. Parsing of JSON is excluded,
+// as in our measurement; objects that cannot be decoded take no time.
 func (s *servedVersion) measure(objectData, oldData []byte, namespace string, repeat int) (measured time.Duration) {
 	content, err := contentOf(objectData)
 	if err != nil {

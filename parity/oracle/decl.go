@@ -17,7 +17,7 @@ import (
 // DeclLine is what `oracle decl` prints for each type of a kind.
 type DeclLine struct {
 	TypeRef
-	// Path is how an expression comes to it from the object: .spec.tolerations[0].
+	// Path is the path of the type from the object in an expression: .spec.tolerations[0].
 	Path string `json:"path"`
 	// Type is upstream's name of the kind of type: object, list, map, string.
 	Type string `json:"type"`
@@ -30,10 +30,10 @@ type DeclLine struct {
 // DeclSummary is what `oracle decl --summary` prints for each kind.
 type DeclSummary struct {
 	TypeRef
-	// Types counts the lines that there are without --summary.
+	// Types is the number of lines without --summary.
 	Types int `json:"types"`
-	// Digest is the 64-bit FNV-1a hash of these lines, each written as path, type, maxElements,
-	// minSerializedSize and required, parted by tabs and ended by a newline.
+	// Digest is the 64-bit FNV-1a hash of these lines, each written as path, type, maxElements, minSerializedSize and
+	// required, separated by tabs and terminated by a newline.
 	Digest string `json:"digest,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
@@ -77,8 +77,8 @@ func compareGVK(a, b schema.GroupVersionKind) int {
 	return slices.Compare([]string{a.Group, a.Version, a.Kind}, []string{b.Group, b.Version, b.Kind})
 }
 
-// declLines lists the declared types of a kind, fields sorted by name. Names
-// of types are left out, since they follow from the paths.
+// declLines returns the declared types of a kind, with fields sorted by name. Names of types are omitted, since they
+// follow from the paths.
 func declLines(s *Schemas, gvk schema.GroupVersionKind) ([]DeclLine, error) {
 	resolved, err := s.ResolveSchema(gvk)
 	if err != nil {

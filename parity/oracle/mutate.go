@@ -34,24 +34,20 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 )
 
-// MutateLine is what `oracle mutate` prints for an object and what is applied
-// to it.
+// MutateLine is what `oracle mutate` prints for an object and the configuration applied to it.
 type MutateLine struct {
 	Line int `json:"line"`
-	// Live is the object as the API server has it, where it is one of
-	// Kubernetes' own APIs.
+	// Live is the object as the API server decodes it, if it is of a built-in API.
 	Live any `json:"live,omitempty"`
-	// Result is the object after it, as text: numbers in Go's form.
+	// Result is the resulting object as JSON, with numbers in Go's form.
 	Result string `json:"result,omitempty"`
-	// Errors are the answers instead: several where the order of Go's maps
-	// decides.
+	// Errors are the errors instead of a result: several if they vary with Go's map order.
 	Errors []string `json:"errors,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	Panic  *Panic   `json:"panic,omitempty"`
 }
 
-// mutateTries is how often an object is merged to see whether the error is
-// always the same.
+// mutateTries is the number of merges per object, to detect nondeterministic errors.
 const mutateTries = 300
 
 func cmdMutate(args []string, out io.Writer) error {
@@ -86,7 +82,7 @@ func cmdMutate(args []string, out io.Writer) error {
 	return nil
 }
 
-// converters are the type converters by document.
+// converters caches type converters by document.
 type converters struct {
 	openapi string
 	known   map[string]knownConverter
@@ -106,7 +102,7 @@ func (c *converters) get(key string, document func() ([]byte, error)) (managedfi
 	return known.converter, known.err
 }
 
-// newConverter is what upstream's typeConverterManager makes of a document.
+// newConverter returns the converter that upstream's typeConverterManager creates from a document.
 func newConverter(document func() ([]byte, error)) (managedfields.TypeConverter, error) {
 	data, err := document()
 	if err != nil {
@@ -122,8 +118,7 @@ func newConverter(document func() ([]byte, error)) (managedfields.TypeConverter,
 	return managedfields.NewTypeConverter(read.Components.Schemas, false)
 }
 
-// publishedDocument is the document of a version of a CustomResourceDefinition
-// as it is sent.
+// publishedDocument returns the published OpenAPI document of a version of a CustomResourceDefinition.
 func publishedDocument(data []byte, version string) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(data, &crd); err != nil {
@@ -216,7 +211,7 @@ func text(object any, line *MutateLine) string {
 	return string(data)
 }
 
-// operations stands for an expression that gives a patch.
+// operations replaces an expression that returns a patch.
 type operations struct{ value ref.Val }
 
 func (o operations) ForInput(context.Context, *admission.VersionedAttributes, *admissionv1.AdmissionRequest, plugincel.OptionalVariableBindings, *corev1.Namespace, int64) (plugincel.EvaluationResult, int64, error) {
@@ -225,7 +220,7 @@ func (o operations) ForInput(context.Context, *admission.VersionedAttributes, *a
 
 func (o operations) CompilationErrors() []error { return nil }
 
-// interfaces are those of a custom resource.
+// interfaces implements the object interfaces of a custom resource.
 type interfaces struct {
 	runtime.ObjectCreater
 	runtime.ObjectTyper

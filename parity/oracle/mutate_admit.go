@@ -34,13 +34,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// mutateCase is a request for a custom resource, or without a CRD for an
-// object of Kubernetes' own APIs, and the policies in their order.
+// mutateCase is a request for a custom resource, or without a CRD for an object of a built-in API, and the policies in
+// order.
 type mutateCase struct {
 	CRD     json.RawMessage `json:"crd"`
 	Version string          `json:"version"`
-	// Group and Resource are those of the resource; without a group that of
-	// the object's kind.
+	// Group and Resource are those of the resource; an empty Group defaults to that of the object's kind.
 	Group       string            `json:"group"`
 	Resource    string            `json:"resource"`
 	Subresource string            `json:"subresource"`
@@ -56,7 +55,7 @@ type mutateCase struct {
 	} `json:"policies"`
 }
 
-// customInterfaces are those of a custom resource with defaults.
+// customInterfaces implements the object interfaces of a custom resource with defaults.
 type customInterfaces struct {
 	objectInterfaces
 	structural *structuralschema.Structural
@@ -77,8 +76,7 @@ func (c *customInterfaces) Default(in runtime.Object) {
 	}
 }
 
-// typedInterfaces are those of objects of Kubernetes' own APIs; of their
-// defaults nothing is known.
+// typedInterfaces implements those of built-in objects, whose defaults are unknown here.
 type typedInterfaces struct{ objectInterfaces }
 
 func (t *typedInterfaces) GetObjectCreater() runtime.ObjectCreater     { return scheme.Scheme }
@@ -86,7 +84,7 @@ func (t *typedInterfaces) GetObjectTyper() runtime.ObjectTyper         { return 
 func (t *typedInterfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return scheme.Scheme }
 func (t *typedInterfaces) GetObjectConvertor() runtime.ObjectConvertor { return scheme.Scheme }
 
-// mutatedKind is what is known of the kind of a request's object.
+// mutatedKind has the type information of a request's object.
 type mutatedKind struct {
 	converter managedfields.TypeConverter
 	// structural is the schema of a custom resource.
@@ -117,7 +115,7 @@ func (k *mutatedKind) read(data []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// kindOf is what is known of the kind of a case.
+// kindOf returns the type information for a case.
 func kindOf(converters *converters, c *mutateCase) (*mutatedKind, error) {
 	if len(c.CRD) > 0 {
 		converter, err := converters.get(c.Version+string(c.CRD), func() ([]byte, error) { return publishedDocument(c.CRD, c.Version) })
@@ -136,7 +134,7 @@ func kindOf(converters *converters, c *mutateCase) (*mutatedKind, error) {
 	return &mutatedKind{converter: converter}, err
 }
 
-// oneConverter is a patch.TypeConverterManager that knows one document.
+// oneConverter is a patch.TypeConverterManager for one document.
 type oneConverter struct {
 	gv        schema.GroupVersion
 	converter managedfields.TypeConverter

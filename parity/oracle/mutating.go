@@ -20,8 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// loadPoliciesOfEitherSort reads every ValidatingAdmissionPolicy and
-// MutatingAdmissionPolicy of the files and directories, in order.
+// loadPoliciesOfEitherSort reads every ValidatingAdmissionPolicy and MutatingAdmissionPolicy from the files and
+// directories, in order.
 func loadPoliciesOfEitherSort(paths []string) ([]PolicyDoc, error) {
 	var docs []PolicyDoc
 	for _, path := range paths {
@@ -52,7 +52,7 @@ func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	if head.Kind != "MutatingAdmissionPolicy" || !strings.HasPrefix(head.APIVersion, policyGroup) {
 		return nil, nil
 	}
-	// The three versions have the same fields, so that decoding as v1 converts.
+	// The three versions have the same fields, so decoding as v1 converts.
 	policy := &v1.MutatingAdmissionPolicy{}
 	if err := json.Unmarshal(raw, policy); err != nil {
 		return nil, err
@@ -82,8 +82,7 @@ func compileMutating(doc PolicyDoc, mode string) ([]CompiledExpression, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Mutations are estimated where variables and what mutations add are both
-	// declared.
+	// Mutations are estimated with both variables and the declarations for mutations.
 	mutationEstimator, err := newCostCompiler(hasParams,
 		common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), cel.Lib(jsonPatchLibrary{}))
 	if err != nil {

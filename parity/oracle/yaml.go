@@ -13,24 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// YAMLLine is the answer for a text: what kubectl reads out of a file that
-// holds it.
+// YAMLLine is the result for a text: the documents that kubectl reads from a file with this text.
 type YAMLLine struct {
 	Line      int            `json:"line"`
 	Documents []YAMLDocument `json:"documents"`
-	// Stopped is true where nothing can be said of what follows the last
-	// error.
+	// Stopped is true if nothing after the last error can be read.
 	Stopped bool   `json:"stopped,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// YAMLDocument is a document as kubectl would send it, or the reason why it
-// does not.
+// YAMLDocument is a document as kubectl would send it, or the error.
 type YAMLDocument struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Error string          `json:"error,omitempty"`
-	// Separator is true where the error is of a line that begins with ---;
-	// what stands above that line is lost then.
+	// Separator is true if the error is in a line that begins with ---; the content above that line is then lost.
 	Separator bool   `json:"separator,omitempty"`
 	Panic     *Panic `json:"panic,omitempty"`
 }
@@ -60,9 +56,8 @@ func cmdYAML(args []string, out io.Writer) error {
 	return nil
 }
 
-// readYAML reads a text as kubectl's builder of resources does
-// (k8s.io/cli-runtime pkg/resource, StreamVisitor), but goes on behind an
-// error.
+// readYAML reads a text as kubectl's builder of resources does (k8s.io/cli-runtime pkg/resource, StreamVisitor), but
+// continues after an error.
 func readYAML(text string, line *YAMLLine) {
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {
@@ -81,7 +76,7 @@ func readYAML(text string, line *YAMLLine) {
 				Error:     err.Error(),
 				Separator: strings.HasPrefix(err.Error(), "invalid Yaml document separator"),
 			})
-			// With an error of JSON it is not told how the rest is read.
+			// After a JSON error, the position of the next document is unknown.
 			if _, ok := err.(yaml.YAMLSyntaxError); !ok {
 				line.Stopped = true
 				return
@@ -96,8 +91,7 @@ func readYAML(text string, line *YAMLLine) {
 	}
 }
 
-// asSent returns a document as kubectl sends it: its objects hold integers of
-// 64 bits, and other numbers as floats.
+// asSent returns a document as kubectl sends it: its objects have 64-bit integers, and other numbers as floats.
 func asSent(raw []byte) YAMLDocument {
 	var value any
 	if err := utiljson.Unmarshal(raw, &value); err != nil {

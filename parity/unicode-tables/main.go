@@ -1,5 +1,5 @@
-// Command unicode-tables prints crates/regexp/src/unicode_tables.rs: the tables of Go's package unicode that
-// regular expressions depend on, as the API server's Go has them.
+// Command unicode-tables prints crates/regexp/src/unicode_tables.rs: the tables of Go's package unicode that regular
+// expressions depend on, in the version of the API server's Go.
 //
 //	go run ./parity/unicode-tables/main.go > crates/regexp/src/unicode_tables.rs
 //

@@ -1,7 +1,7 @@
-//! Speed and memory of the commands that evaluate: `audit` over many objects, `test` over a large suite, and its
-//! mutants. Policies, objects and cases are made from a seed.
+//! Measures speed and memory of the evaluating commands: `audit` on many objects, `test` on a large suite, and its
+//! mutants. Policies, objects and cases are generated from a seed.
 //!
-//! `./dev bench` prints the table; nothing fails by a figure.
+//! `./dev bench` prints the table; there are no thresholds.
 
 #![allow(clippy::print_stdout, reason = "it prints its table")]
 
@@ -18,13 +18,13 @@ use e2e::controller::processor_seconds;
 use parity::random::Random;
 use serde_json::{Value, json};
 
-/// How often the memory of the plugin is looked at.
+/// The sampling interval of the plugin's memory.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// How often the suite is run with mutants and without, in turns: the difference is small beside each.
+/// The number of alternating runs with and without mutants: the difference is small compared with either.
 const TURNS: usize = 8;
 
-/// The cases of a probe.
+/// The number of cases per probe.
 const CASES: usize = 125;
 
 /// The command line.
@@ -33,13 +33,13 @@ struct Args {
     /// The plugin.
     #[arg(long, default_value = "target/release/kubectl-vap")]
     plugin: PathBuf,
-    /// How many objects are audited.
+    /// Number of objects to audit.
     #[arg(long, default_value_t = 10_000)]
     objects: usize,
-    /// How many cases the suite has.
+    /// Number of cases in the suite.
     #[arg(long, default_value_t = 1_000)]
     cases: usize,
-    /// Decides what the objects are like.
+    /// Seed of the objects.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     fs::write(path("objects.json"), serde_json::to_string(&list)?)?;
     let mut documents = String::new();
     for object in &objects {
-        // JSON within YAML would be read as JSON.
+        // A document that starts with `{` would be parsed as JSON.
         write!(documents, "---\nkind: Deployment\n")?;
         for (name, value) in object.as_object().into_iter().flatten() {
             if name != "kind" {
@@ -127,7 +127,7 @@ fn main() -> Result<()> {
     suite_and_mutants(&args.plugin, &suite)
 }
 
-/// Prints what the suite takes without mutants and with them, each the mean of some turns.
+/// Prints the resources of the suite without and with mutants, as means of several runs.
 fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
     let mut plain = Vec::new();
     let mut mutants = Vec::new();
@@ -205,7 +205,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / 1024.0 / 1024.0
 }
 
-/// Runs the plugin, and watches it.
+/// Runs the plugin and measures its resources.
 fn run(plugin: &Path, flags: &[&str], paths: &[PathBuf]) -> Result<Run> {
     let output = tempfile::NamedTempFile::new()?;
     let start = Instant::now();
@@ -248,7 +248,7 @@ fn run(plugin: &Path, flags: &[&str], paths: &[PathBuf]) -> Result<Run> {
     })
 }
 
-/// The policies: their names and validations.
+/// The names and validations of the policies.
 const POLICIES: [(&str, &[&str]); 5] = [
     (
         "replicas",
@@ -310,7 +310,7 @@ fn policies() -> String {
     POLICIES.iter().map(policy).collect()
 }
 
-/// Returns a Deployment as it is stored, one of fifty with a fault.
+/// Returns a stored Deployment; one in fifty violates a policy.
 fn object(n: usize, random: &mut Random) -> Value {
     let registry = if random.permille(20) {
         "docker.io"
@@ -367,7 +367,7 @@ fn object(n: usize, random: &mut Random) -> Value {
     object
 }
 
-/// Sets what the API server sets on an object that is stored, or takes it away.
+/// Sets or removes the fields that the API server sets on stored objects.
 fn stored(object: &mut Value, is_stored: bool) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;

@@ -1,4 +1,4 @@
-//! Starts a control plane for work by hand, prints how to reach it, and ends it on Ctrl-C.
+//! Starts a control plane for manual work, prints how to connect, and stops it on Ctrl-C.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -66,7 +66,7 @@ async fn build() -> Result<()> {
 }
 
 async fn run_until_signal(builder: Builder) -> Result<()> {
-    // Registered before the start: from here on no signal ends the program in its own way.
+    // Registered before the start, so that signals no longer terminate the program immediately.
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;
     tokio::select! {
@@ -76,7 +76,7 @@ async fn run_until_signal(builder: Builder) -> Result<()> {
     }
 }
 
-/// Starts the control plane and keeps it until this future is dropped.
+/// Runs the control plane until this future is dropped.
 async fn run(builder: Builder) -> Result<()> {
     let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
     let begin = Instant::now();
@@ -87,8 +87,8 @@ async fn run(builder: Builder) -> Result<()> {
         control_plane.kubeconfig()?.display(),
         binaries.directory().display()
     );
-    // Who reads no more than the first line, and closes the pipe, must not end the program:
-    // one write, since `println!` makes one for each line, and no panic where it fails.
+    // A reader may close the pipe after the first line. Hence a single write, since `println!` writes each line
+    // separately, and no panic on an error.
     if let Err(error) = std::io::stdout().write_all(exports.as_bytes()) {
         eprintln!("warning: the commands were not printed: {error}\n{exports}");
     }

@@ -1,4 +1,4 @@
-//! Prints the CRD of `PolicyProbe`, as `crds/` has it.
+//! Prints the CRD of `PolicyProbe` for `crds/`.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Shows the whole thing on a real API server; `--once` makes a test of it.
+//! Demonstrates the project on a real API server; `--once` runs it as a test.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Tells the story; a signal ends it at any time, and everything that it started.
+/// Runs the demo. A signal stops it and everything that it started.
 async fn run_until_signal(once: bool) -> Result<ExitCode> {
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;

@@ -1,6 +1,6 @@
-//! The soak: random changes under faults, beside a model that foretells every condition; `./dev soak`.
+//! The soak test, `./dev soak`: random changes under faults, compared with a model that predicts every condition.
 //!
-//! Ends with an error at the first disagreement, and prints what reproduces it.
+//! Stops with an error at the first difference, and prints how to reproduce it.
 
 #![allow(clippy::print_stdout, reason = "the report is the output")]
 
@@ -11,10 +11,10 @@ use clap::Parser;
 use e2e::fault_proxy::{Fault, parse_faults};
 use e2e::soak::{Aggregation, Settings, in_pairs, one_by_one, run};
 
-/// Random changes under faults, beside a model that foretells every condition
+/// Random changes under faults, compared with a model that predicts every condition
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How long to go on; each set of faults has its turn in any case
+    /// Minutes to run; each set of faults is used at least once
     #[arg(long, default_value_t = 2)]
     minutes: u64,
 
@@ -22,31 +22,31 @@ struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// The faults: `all` at once, `none`, `each` alone, in `pairs`, or names at once, separated by commas
+    /// Faults: `all` together, `none`, `each` alone, in `pairs`, or a comma-separated list to use together
     #[arg(long, default_value = "each", value_parser = rounds)]
     faults: Rounds,
 
-    /// How many sets of faults to leave out at the beginning: `pairs` are 78
+    /// Number of sets of faults to skip at the beginning; `pairs` has 78 sets
     #[arg(long, default_value_t = 0)]
     skip: usize,
 
-    /// How many changes a round has
+    /// Number of changes per round
     #[arg(long, default_value_t = 40)]
     changes: usize,
 
-    /// Leave the kind of probes out
+    /// Do not install the CRD of probes
     #[arg(long)]
     without_probes: bool,
 
-    /// Leave MutatingAdmissionPolicies out
+    /// Do not watch MutatingAdmissionPolicies
     #[arg(long)]
     without_mutating: bool,
 
-    /// Which APIs are aggregated
+    /// Aggregated APIs of the cluster
     #[arg(long, value_enum, default_value_t)]
     aggregation: Aggregation,
 
-    /// Let black holes stay as they are, so that only the controller itself can notice
+    /// Keep black holes open, so that only the controller itself can detect them
     #[arg(long)]
     black_holes_stay: bool,
 }

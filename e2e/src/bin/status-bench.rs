@@ -1,15 +1,15 @@
-//! How long the controller takes to give many policies their status, beside bare status patches.
+//! Measures how long the controller takes to write the status of many policies, compared with bare status patches.
 //!
-//! In one run on one control plane: first N policies get a bare server-side apply to `/status` each, by a
-//! client of this process; then, with the controller running, N policies are created at once and the time
-//! is taken until all have a status. Prints both with their ratios, and the controller's resident memory.
-//! Bare patches are sent 32 at once and, by another field manager, one after the other. Creating takes
-//! longer than patching at once, and the controller works meanwhile, so that several ratios are of use.
+//! In one run on one control plane, a client of this process first sends a bare server-side apply to `/status` of each
+//! of N policies. Then, with the controller running, N policies are created at once, and the time until all have a
+//! status is measured. Prints both with their ratios, and the controller's resident memory. Bare patches are sent 32 at
+//! a time and, by another field manager, one after the other. Creations take longer than concurrent patches, and the
+//! controller works meanwhile, so several ratios are useful.
 
 //!
-//! `status-bench N --wildcards FOLDER` measures something else: the CRDs of the folder are installed first,
-//! and N policies that match every kind (`*/*`), with many expressions, get their status. Each of these is
-//! checked against hundreds of schemas, so that the controller's memory and time are what is of interest.
+//! `status-bench N --wildcards FOLDER` measures memory and time for expensive policies: it installs the CRDs in the
+//! folder and creates N policies that match every kind (`*/*`), with many expressions. Each is checked against hundreds
+//! of schemas.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -24,10 +24,10 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-/// Requests in flight, of bare patches and of creations alike.
+/// The number of concurrent requests, for bare patches and for creations.
 const CONCURRENCY: usize = 32;
 
-/// How long all policies may take to get their status.
+/// The timeout until all policies have their status.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[tokio::main]
@@ -126,7 +126,8 @@ async fn main() -> Result<()> {
     controller.finish().await
 }
 
-/// How often the memory is looked at, and how long nothing may be written until all are taken for done.
+/// The sampling interval of the memory, and the duration without writes after which all statuses are considered
+/// written.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 async fn wildcards(
@@ -137,7 +138,7 @@ async fn wildcards(
 ) -> Result<()> {
     let mut install = control_plane.kubectl()?;
     install.args(["apply", "--server-side", "--force-conflicts", "-R", "-f"]);
-    // Some of them are of other versions of one another.
+    // Some CRDs are other versions of the same CRD.
     let outcome = install.arg(crds).output()?;
     let log = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let n_crds = log
@@ -201,7 +202,7 @@ async fn wildcards(
     controller.finish().await
 }
 
-/// Returns a policy on everything, with twenty-seven expressions.
+/// Returns a policy that matches every kind, with 27 expressions.
 fn wildcard(n: usize) -> Result<ValidatingAdmissionPolicy> {
     let validations: Vec<_> = (0..12)
         .map(|k| {

@@ -1,8 +1,7 @@
-//! Where the binaries of the control plane come from.
+//! Finds or builds the binaries of the control plane.
 //!
-//! `KUBEBUILDER_ASSETS` wins where it is set. Otherwise they are built once with Go from the
-//! modules under `e2e/controlplane/`, into a cache outside the checkout that is keyed by version.
-//! This file knows nothing of how the binaries are run.
+//! `KUBEBUILDER_ASSETS` takes precedence. Otherwise the binaries are built once with Go from the modules under
+//! `e2e/controlplane/`, into a cache outside the checkout, keyed by version.
 
 use std::env;
 use std::fs::{self, File};
@@ -13,10 +12,10 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
-/// Names a directory that already holds etcd, kube-apiserver and kubectl, as `setup-envtest` makes it.
+/// Environment variable for a directory with etcd, kube-apiserver and kubectl, as created by `setup-envtest`.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// Names the directory in which built binaries are kept, one directory a version.
+/// Environment variable for the cache directory of built binaries, with one directory per version.
 pub const CACHE_VARIABLE: &str = "VAP_CONTROL_PLANE_CACHE";
 
 const KUBERNETES_GO_MOD: &str = include_str!("../../controlplane/kubernetes/go.mod");
@@ -29,12 +28,12 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the binaries, or builds them with Go, which takes about ten minutes the first time.
+    /// Finds the binaries or builds them with Go, which takes about ten minutes the first time.
     ///
-    /// Blocks its thread. Several processes may call it at once: one builds, the others wait.
+    /// Blocks the thread. Concurrent processes wait while one of them builds.
     ///
     /// # Errors
-    /// Says in one line what to do where neither assets nor Go are there, or what failed.
+    /// Returns an error, with one line of advice, if neither the assets nor Go are available, or if the build fails.
     pub fn find_or_build() -> Result<Self> {
         if let Some(directory) = variable(ASSETS_VARIABLE) {
             return Self::from_assets(directory);
@@ -47,9 +46,9 @@ impl Binaries {
         Ok(Self { directory })
     }
 
-    /// Takes the binaries of a directory such as `setup-envtest` makes it.
+    /// Uses the binaries in a directory created by `setup-envtest`.
     fn from_assets(directory: PathBuf) -> Result<Self> {
-        // The servers run in another directory, so that a relative path would move.
+        // The servers run in another directory, so a relative path would be wrong there.
         let directory = std::path::absolute(directory).context("current directory")?;
         for name in ["etcd", "kube-apiserver", "kubectl"] {
             ensure!(
@@ -80,7 +79,7 @@ impl Binaries {
         self.directory.join("kubectl")
     }
 
-    /// Returns the controller manager, which `setup-envtest` does not bring.
+    /// Returns the controller manager, which `setup-envtest` does not provide.
     pub(crate) fn kcm(&self) -> Result<PathBuf> {
         let path = self.directory.join("kube-controller-manager");
         ensure!(
@@ -92,7 +91,7 @@ impl Binaries {
     }
 }
 
-/// Returns the value of an environment variable; an empty one counts as unset.
+/// Returns the value of an environment variable. An empty value counts as unset.
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
@@ -101,7 +100,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn cache_directory() -> Result<PathBuf> {
     if let Some(directory) = variable(CACHE_VARIABLE) {
-        // The Go command runs in another directory, so that a relative path would move.
+        // Go runs in another directory, so a relative path would be wrong there.
         return std::path::absolute(directory).context("current directory");
     }
     let base = variable("XDG_CACHE_HOME")
@@ -111,7 +110,7 @@ fn cache_directory() -> Result<PathBuf> {
     Ok(base.join("vap-status-controller").join("controlplane"))
 }
 
-/// For instance `v1.36.3-v3.6.8`: the versions of Kubernetes and of etcd.
+/// Returns the versions of Kubernetes and etcd, such as `v1.36.3-v3.6.8`.
 fn cache_key() -> Result<String> {
     Ok(format!("{}-{}", kubernetes_version()?, etcd_version()?))
 }
@@ -186,7 +185,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         return Ok(());
     }
 
-    // What a build that was killed left behind goes first; the lock makes sure that it is over.
+    // First removes the remains of a killed build; the lock guarantees that it has ended.
     let partial = beside(directory, "partial");
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
@@ -202,7 +201,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     fs::rename(&partial, directory).with_context(|| directory.display().to_string())
 }
 
-/// Returns `directory` with a dot and `suffix` after its whole name, whose dots are part of a version.
+/// Returns `directory` with a dot and `suffix` appended to its whole name, whose dots are part of a version.
 fn beside(directory: &Path, suffix: &str) -> PathBuf {
     let mut path = directory.as_os_str().to_owned();
     path.push(".");
@@ -243,8 +242,8 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         .env("GOWORK", "off")
         .env_remove("GOOS")
         .env_remove("GOARCH")
-        // The lock lives as long as its open file: should this process be killed, then the Go
-        // command that it leaves behind still keeps others out of the directory it writes to.
+        // The lock is held as long as its file is open. If this process is killed, the Go command that it started keeps
+        // the lock, and other processes stay out of the directory it writes to.
         .stdin(Stdio::from(lock.try_clone().context("lock file")?))
         .stdout(Stdio::null())
         .status()
@@ -263,8 +262,7 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
     Ok(())
 }
 
-/// Returns the linker flags that make the Kubernetes binaries report their version, which is not in
-/// their sources.
+/// Returns the linker flags for the version of the Kubernetes binaries, which is not in their sources.
 fn linker_flags(target: &Target) -> Result<String> {
     let mut flags = String::from("-s -w");
     if target.module == "kubernetes" {
@@ -288,9 +286,9 @@ fn linker_flags(target: &Target) -> Result<String> {
     Ok(flags)
 }
 
-/// Tells whoever waits; not through the log, which a test does not set up.
+/// Prints a progress message. It is not logged, because tests do not set up a log.
 fn say(message: &str) {
-    // There is nobody to tell when standard error is closed.
+    // Ignored: standard error may be closed.
     let _ = writeln!(io::stderr(), "e2e: {message}");
 }
 

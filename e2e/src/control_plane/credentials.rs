@@ -1,7 +1,7 @@
 //! Keys, certificates, tokens and kubeconfig files of one control plane.
 //!
-//! The certificate authority is made for one control plane and its key is forgotten at once, so a
-//! client that trusts it cannot take another server for this one.
+//! The certificate authority is created for one control plane and its key is discarded immediately, so a client that
+//! trusts it cannot confuse another server with this one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use serde_json::json;
 /// The group whose members may do anything.
 const ADMIN_GROUP: &str = "system:masters";
 
-/// Somebody whom the API server knows by a token.
+/// A user with a static token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     name: String,
@@ -26,7 +26,7 @@ pub struct User {
 }
 
 impl User {
-    /// Returns a user of this name; the API server adds the group `system:authenticated`.
+    /// Returns a user with this name; the API server adds the group `system:authenticated`.
     #[must_use]
     pub fn new(name: &str, groups: &[&str]) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl User {
         }
     }
 
-    /// Returns a user with the name and the groups that a pod of this service account would have.
+    /// Returns a user with the name and the groups of a pod's service account.
     ///
     /// Source: Kubernetes documentation, "Authenticating", section "Service account tokens".
     #[must_use]
@@ -49,7 +49,7 @@ impl User {
         )
     }
 
-    /// Returns the name by which role bindings and the kubeconfig methods know the user.
+    /// Returns the name for role bindings and kubeconfig methods.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -60,7 +60,7 @@ impl User {
     }
 }
 
-/// The files that the servers read, and the tokens behind the kubeconfig files.
+/// The files for the servers, and the tokens in the kubeconfig files.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     directory: PathBuf,
@@ -104,9 +104,9 @@ impl Credentials {
         self.directory.join("tokens.csv")
     }
 
-    /// Returns the kubeconfig file of a user who was named when the control plane was started.
+    /// Returns the kubeconfig file of a user that was passed to the builder.
     pub(crate) fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
-        // A user's name may hold what a file name may not, hence the number.
+        // User names may contain characters that are invalid in file names, hence the number.
         let number = self
             .tokens
             .keys()
@@ -121,10 +121,10 @@ impl Credentials {
         Ok(self.directory.join(format!("user-{number}.kubeconfig")))
     }
 
-    /// Writes a kubeconfig file for each user, all of them for the API server at `url`.
+    /// Writes a kubeconfig file per user, for the API server at `url`.
     pub(crate) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
         for (name, token) in &self.tokens {
-            // JSON is YAML too.
+            // JSON is a subset of YAML.
             let config = json!({
                 "apiVersion": "v1",
                 "kind": "Config",
@@ -177,7 +177,7 @@ impl Credentials {
         write(&self.service_account_public_key(), &key.public_key_pem())
     }
 
-    /// Returns the token file is CSV: token, name, uid, groups.
+    /// Writes the token file, as CSV: token, name, uid, groups.
     fn write_tokens(&mut self, users: &[User]) -> Result<()> {
         let mut lines = Vec::new();
         for user in [&User::admin()].into_iter().chain(users) {
@@ -205,7 +205,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// 128 random bits in hexadecimal digits.
+/// Returns 128 random bits as hexadecimal digits.
 fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")

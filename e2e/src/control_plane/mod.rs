@@ -1,13 +1,13 @@
 //! A real Kubernetes control plane on this machine: etcd, kube-apiserver and, on request,
 //! kube-controller-manager.
 //!
-//! It takes nothing but the binaries (found or built by [`Binaries`]) and gives clients, kubeconfig
-//! files and process ids. It deliberately knows nothing of the controller under test.
+//! It only needs the binaries (found or built by [`Binaries`]) and provides clients, kubeconfig files and process ids.
+//! It is independent of the controller under test.
 //!
-//! - etcd listens on a Unix socket in a private directory, the API server on a free loopback port
-//!   with a certificate of an authority made for this one control plane: several can run at once.
-//! - All is stopped and removed when the [`ControlPlane`] is dropped, and also when its owner
-//!   panics, is interrupted or is killed (module `sandbox` says how).
+//! - etcd listens on a Unix socket in a private directory, and the API server on a free loopback port with a
+//!   certificate of its own authority, so several control planes can run at once.
+//! - Everything is stopped and removed when the [`ControlPlane`] is dropped, and also when its owner panics, is
+//!   interrupted or is killed (see module `sandbox`).
 //!
 //! # Example
 //!
@@ -46,10 +46,10 @@ pub use self::credentials::User;
 pub use self::process::Process;
 use self::sandbox::Sandbox;
 
-/// The controller of kube-controller-manager that writes the status of policies.
+/// The controller in kube-controller-manager that writes the status of policies.
 pub const STATUS_CONTROLLER: &str = "validatingadmissionpolicy-status-controller";
 
-/// Components to start; [`ControlPlane::builder`] makes one.
+/// Settings of a control plane; [`ControlPlane::builder`] creates one.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     users: Vec<User>,
@@ -58,14 +58,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Lets the API server know one more user beside the administrator.
+    /// Adds a user, in addition to the administrator.
     #[must_use]
     pub fn user(mut self, user: User) -> Self {
         self.users.push(user);
         self
     }
 
-    /// Adds an argument to the command line of the API server, for instance
+    /// Adds a command-line argument of the API server, such as
     /// `--runtime-config=admissionregistration.k8s.io/v1=false`.
     #[must_use]
     pub fn api_server_arg(mut self, argument: &str) -> Self {
@@ -73,26 +73,26 @@ impl Builder {
         self
     }
 
-    /// Starts kube-controller-manager with upstream's status controller for policies, alone.
+    /// Starts kube-controller-manager with upstream's status controller for policies only.
     #[must_use]
     pub fn status_controller(self) -> Self {
         self.kcm_controllers(&[STATUS_CONTROLLER])
     }
 
-    /// Starts kube-controller-manager with these controllers; none means not to start it.
+    /// Starts kube-controller-manager with these controllers; an empty list does not start it.
     #[must_use]
     pub fn kcm_controllers(mut self, controllers: &[&str]) -> Self {
         self.kcm_controllers = controllers.iter().map(ToString::to_string).collect();
         self
     }
 
-    /// Starts the control plane and returns when it is ready, which takes about three seconds.
+    /// Starts the control plane and waits until it is ready, which takes about three seconds.
     ///
-    /// Where the binaries have to be built first it takes about ten minutes more, once a machine.
+    /// Building the binaries takes about ten more minutes, once per machine.
     ///
     /// # Errors
-    /// Returns an error if there are no binaries and no Go to build them, or when a server does not start; the
-    /// message then holds the end of its log.
+    /// Returns an error if there are no binaries and no Go to build them, or if a server does not start; the message
+    /// then has the end of its log.
     pub async fn start(self) -> Result<ControlPlane> {
         let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
         let sandbox = Sandbox::new()?;
@@ -117,12 +117,12 @@ impl Builder {
     }
 }
 
-/// A running control plane, which ends with this value or with the process that holds it.
+/// A running control plane, which ends when this value is dropped or its process ends.
 ///
 /// Dropping it blocks the thread for some tens of milliseconds.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Fields are dropped in this order: clients of a server end before the server.
+    // Fields are dropped in this order: the clients of a server before the server.
     kcm: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
@@ -134,7 +134,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Creates a builder of a control plane; the default is etcd, an API server and an administrator.
+    /// Creates a builder for etcd, an API server and an administrator.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
@@ -143,14 +143,14 @@ impl ControlPlane {
     /// Starts etcd and an API server.
     ///
     /// # Errors
-    /// As [`Builder::start`].
+    /// Returns an error like [`Builder::start`].
     pub async fn start() -> Result<Self> {
         Self::builder().start().await
     }
 
     /// Returns a client of the administrator.
     ///
-    /// Each call makes a new one, since a client belongs to the runtime that first used it.
+    /// Each call creates a client, since a client belongs to the runtime that first used it.
     ///
     /// # Errors
     /// Returns an error if the kubeconfig cannot be read.
@@ -158,7 +158,7 @@ impl ControlPlane {
         self.client_for(User::admin().name()).await
     }
 
-    /// Returns a client of a user who was named to the [`Builder`].
+    /// Returns a client of a user that was passed to the [`Builder`].
     ///
     /// # Errors
     /// Returns an error if there is no such user.
@@ -166,7 +166,7 @@ impl ControlPlane {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig_for(user)?)?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        // A proxy of the environment cannot reach the loopback interface of this machine.
+        // A proxy from the environment cannot reach the loopback interface.
         config.proxy_url = None;
         Ok(Client::try_from(config)?)
     }
@@ -174,12 +174,12 @@ impl ControlPlane {
     /// Returns the kubeconfig file of the administrator, for kubectl and for the controller.
     ///
     /// # Errors
-    /// None in practice: the administrator is always known.
+    /// Returns no error in practice: the administrator always exists.
     pub fn kubeconfig(&self) -> Result<PathBuf> {
         self.kubeconfig_for(User::admin().name())
     }
 
-    /// Returns the kubeconfig file of a user who was named to the [`Builder`].
+    /// Returns the kubeconfig file of a user that was passed to the [`Builder`].
     ///
     /// # Errors
     /// Returns an error if there is no such user.
@@ -187,22 +187,22 @@ impl ControlPlane {
         self.credentials.kubeconfig(user)
     }
 
-    /// Returns the real kubectl as the administrator; `tokio::process::Command::from` takes it too.
+    /// Returns the real kubectl with the administrator's credentials; `tokio::process::Command::from` accepts it.
     ///
     /// # Errors
-    /// None in practice: the administrator is always known.
+    /// Returns no error in practice: the administrator always exists.
     pub fn kubectl(&self) -> Result<Command> {
         let mut command = Command::new(self.binaries.kubectl());
         command
             .env("KUBECONFIG", self.kubeconfig()?)
-            // kubectl would otherwise keep what it discovers, and read preferences, at home.
+            // Otherwise kubectl would cache discovery and read preferences in the home directory.
             .env("KUBECACHEDIR", self.directory().join("kubectl-cache"))
             .env("KUBERC", "off");
         Ok(command)
     }
 
-    /// Starts a program, for instance the controller, that ends with this control plane at the
-    /// latest, and whose output goes to `<name>.log` in [`ControlPlane::directory`].
+    /// Starts a program, such as the controller, that is killed with this control plane at the latest. Its output goes
+    /// to `<name>.log` in [`ControlPlane::directory`].
     ///
     /// # Errors
     /// Returns an error if the program cannot be started.
@@ -216,7 +216,7 @@ impl ControlPlane {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the private directory that holds data, credentials and logs, gone with the control plane.
+    /// Returns the private directory with data, credentials and logs, which is removed with the control plane.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.sandbox.directory()
@@ -228,38 +228,37 @@ impl ControlPlane {
         &self.etcd
     }
 
-    /// Returns the API server process, `None` after [`ControlPlane::kill_api_server`].
+    /// Returns the API server process; `None` after [`ControlPlane::kill_api_server`].
     #[must_use]
     pub fn api_server(&self) -> Option<&Process> {
         self.api_server.as_ref()
     }
 
-    /// Returns the kube-controller-manager process, `None` unless it was started.
+    /// Returns the kube-controller-manager process; `None` unless it was started.
     #[must_use]
     pub fn kcm(&self) -> Option<&Process> {
         self.kcm.as_ref()
     }
 
-    /// Kills the API server (SIGKILL), so that its clients lose their connections at once.
+    /// Kills the API server with SIGKILL, so that its clients lose their connections immediately.
     pub fn kill_api_server(&mut self) {
         self.api_server = None;
     }
 
-    /// Starts the API server again after [`ControlPlane::kill_api_server`]: at the same address,
-    /// with the same data, certificates and tokens.
+    /// Restarts the API server after [`ControlPlane::kill_api_server`], with the same address, data, certificates and
+    /// tokens.
     ///
     /// # Errors
-    /// Returns an error if it still runs, or does not start.
+    /// Returns an error if it still runs or does not start.
     pub async fn start_api_server_again(&mut self) -> Result<()> {
         ensure!(self.api_server.is_none(), "the API server still runs");
         self.start_api_server().await
     }
 
-    /// Starts kube-controller-manager with these controllers and waits until their caches are
-    /// filled.
+    /// Starts kube-controller-manager with these controllers and waits until their caches are synced.
     ///
     /// # Errors
-    /// Returns an error if it runs already, is missing from the assets, or does not start.
+    /// Returns an error if it already runs, is missing from the assets, or does not start.
     pub async fn start_kcm(&mut self, controllers: &[&str]) -> Result<()> {
         ensure!(self.kcm.is_none(), "kube-controller-manager runs already");
         let mut kcm = servers::start_kcm(self, controllers)?;
@@ -273,7 +272,7 @@ impl ControlPlane {
         self.kcm = None;
     }
 
-    /// Tries other ports as long as somebody else takes the chosen one first.
+    /// Retries with other ports if another process takes the chosen one first.
     async fn start_api_server_on_a_free_port(&mut self) -> Result<()> {
         let mut attempts = 5;
         loop {

@@ -1,4 +1,4 @@
-//! One child process with a log file, in the sandbox of a control plane.
+//! A child process with a log file, in the sandbox of a control plane.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -10,24 +10,24 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::sandbox::{Sandbox, end};
 
-/// How many lines of a log stand in an error.
+/// The number of log lines in an error.
 const TAIL_LINES: usize = 12;
 
-/// How many bytes of a log are read for its tail.
+/// The number of bytes that are read for the tail of a log.
 const TAIL_BYTES: u64 = 16 * 1024;
 
-/// A process that is killed when dropped, and at the latest when its control plane is gone.
+/// A process that is killed when dropped, and at the latest with its control plane.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
-    /// Where in the log this process began to write.
+    /// The offset in the log at which this process began to write.
     log_start: u64,
 }
 
 impl Process {
-    /// Starts `command`; what it prints is appended to `<name>.log` in the sandbox's directory.
+    /// Starts `command` and appends its output to `<name>.log` in the sandbox's directory.
     pub(crate) fn spawn(sandbox: &Sandbox, name: &str, mut command: Command) -> Result<Self> {
         let log = sandbox.directory().join(format!("{name}.log"));
         let mut file = OpenOptions::new()
@@ -57,7 +57,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Returns the file that holds what the process printed.
+    /// Returns the path of the log.
     #[must_use]
     pub fn log_path(&self) -> &Path {
         &self.log
@@ -71,24 +71,24 @@ impl Process {
         self.log_from(self.log_start)
     }
 
-    /// How the process ended, or `None` while it runs.
+    /// Returns the exit status, or `None` while the process runs.
     ///
     /// # Errors
-    /// Returns an error if the operating system cannot say.
+    /// Returns an error if the exit status cannot be determined.
     pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
             .with_context(|| format!("state of {}", self.name))
     }
 
-    /// Kills the process at once, as a crash or the out-of-memory killer would.
+    /// Kills the process immediately, like a crash or the out-of-memory killer.
     pub fn kill(&mut self) {
         end(&mut self.child);
     }
 
-    /// Asks the process to end with SIGTERM, as a kubelet does, and waits for it.
+    /// Stops the process with SIGTERM, as a kubelet does, and waits for it.
     ///
-    /// Blocks its thread for at most `patience`.
+    /// Blocks the thread for at most `patience`.
     ///
     /// # Errors
     /// Returns an error if the process still runs after `patience`.
@@ -111,7 +111,7 @@ impl Process {
         }
     }
 
-    /// Fails if the process has ended, with the last lines of its log.
+    /// Returns an error, with the end of the log, if the process has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.exit_status()? {
             None => Ok(()),
@@ -119,7 +119,7 @@ impl Process {
         }
     }
 
-    /// Returns the last lines of the log, as the end of an error message.
+    /// Returns the last lines of the log, for an error message.
     pub(crate) fn log_tail(&self) -> String {
         let length = self.log.metadata().map_or(0, |metadata| metadata.len());
         let from = self.log_start.max(length.saturating_sub(TAIL_BYTES));

@@ -1,14 +1,14 @@
-//! A directory and a process group that end with their owner, however the owner ends.
+//! A directory and a process group that are cleaned up when their owner ends in any way.
 //!
-//! A destructor does not run when its process is killed, so two helpers stand outside of it:
+//! A destructor does not run if its process is killed, so there are two helper processes:
 //!
 //! - The *anchor*, a `cat`, leads the process group that every server joins before it starts.
-//! - The *janitor*, a shell, waits for the end of its standard input, whose other end only the
-//!   owner holds. The kernel closes that end when the owner is gone, be it by `drop`, by a panic,
-//!   by Ctrl-C or by SIGKILL. The janitor then kills the group and removes the directory.
+//! - The *janitor*, a shell, waits for the end of its standard input, whose other end only the owner holds. The kernel
+//!   closes that end when the owner ends: by `drop`, a panic, Ctrl-C or SIGKILL. The janitor then kills the group and
+//!   removes the directory.
 //!
-//! Neither is in the owner's process group, so Ctrl-C in a terminal reaches the owner alone, which
-//! may shut down in order; what it leaves behind is the janitor's.
+//! Neither is in the owner's process group, so Ctrl-C in a terminal only reaches the owner, which may shut down
+//! cleanly; the janitor removes what remains.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// Repeats both acts until the directory is gone, since a dying process may still write to it.
+/// Kills and removes repeatedly until the directory is gone, since a dying process may still write to it.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done
@@ -42,7 +42,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the directory, readable by its owner alone, and starts the two helpers.
+    /// Creates the directory, readable only by its owner, and starts the two helpers.
     pub(crate) fn new() -> Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("control-plane-")
@@ -75,7 +75,7 @@ impl Sandbox {
                 return Err(error);
             }
         };
-        // From here on the directory is the janitor's to remove.
+        // From now on the janitor removes the directory.
         Ok(Self {
             directory: directory.keep(),
             anchor,
@@ -88,7 +88,7 @@ impl Sandbox {
         &self.directory
     }
 
-    /// Makes the process that `command` starts end with the owner at the latest.
+    /// Ensures that the process of `command` is killed at the latest when the owner ends.
     pub(crate) fn confine(&self, command: &mut Command) {
         command.process_group(self.group);
     }
@@ -96,19 +96,19 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // The anchor is reaped after the janitor has ended: until then no other process can be
-        // given the number of the group that the janitor kills.
+        // The anchor is reaped after the janitor has ended: until then the number of the process group that the janitor
+        // kills is not reused.
         drop(self.janitor.stdin.take());
         let _ = self.janitor.wait();
         end(&mut self.anchor);
-        // Only if somebody killed the janitor is there anything left to remove.
+        // The directory only remains if the janitor was killed.
         if self.directory.exists() {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
 }
 
-/// Kills a child and reaps it; both fail only if it has ended before.
+/// Kills a child and reaps it. Both fail only if it has already ended.
 pub(crate) fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();

@@ -1,4 +1,4 @@
-//! The command lines of the three servers, and how one knows that each is ready.
+//! The command lines of the three servers, and their readiness checks.
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,24 +17,24 @@ use super::binaries::Binaries;
 use super::process::Process;
 use super::sandbox::Sandbox;
 
-/// How long a server may take to start on a machine that is busy with other things.
+/// The timeout of a server's start, generous for a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long to wait between two looks at a server that starts.
+/// The interval between readiness checks of a starting server.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// How long the API server may take to answer when asked whether it is ready.
+/// The timeout of a readiness request to the API server.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// etcd's socket, relative to the sandbox so that a long path does not exceed the limit of 108
-/// bytes. etcd wants a port in each address and takes it as a part of the file's name.
+/// etcd's socket, relative to the sandbox so that a long path does not exceed the limit of 108 bytes. etcd requires a
+/// port in each address and uses it as a part of the file name.
 const ETCD_SOCKET: &str = "unix://etcd.socket:1";
 
-/// The socket for other members, of which there are none.
+/// The socket for peers, which is unused.
 const ETCD_PEER_SOCKET: &str = "unix://etcd-peer.socket:1";
 
-/// Below the ports that Linux and macOS give to outgoing connections: no client that knocks while
-/// the API server is down can be given its port.
+/// Below the ephemeral ports of Linux and macOS, so that no client connecting while the API server is down can be
+/// assigned its port.
 const PORTS: Range<u16> = 20_000..32_000;
 
 pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Process> {
@@ -42,7 +42,7 @@ pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Proce
     command
         .current_dir(sandbox.directory())
         .args(["--name=default", "--data-dir=etcd"])
-        // Nobody needs the data after a crash of the machine.
+        // The data is not needed after a crash of the machine.
         .arg("--unsafe-no-fsync")
         .arg(format!("--listen-client-urls={ETCD_SOCKET}"))
         .arg(format!("--advertise-client-urls={ETCD_SOCKET}"))
@@ -64,7 +64,7 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         .arg(format!("--etcd-servers={ETCD_SOCKET}"))
         .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
         .arg(format!("--secure-port={}", control_plane.port))
-        // The Service `kubernetes` would refuse a loopback address as its endpoint.
+        // The Service `kubernetes` would reject a loopback address as its endpoint.
         .arg("--endpoint-reconciler-type=none")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .arg("--cert-dir=certificates")
@@ -83,7 +83,7 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         ]))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         .arg("--authorization-mode=RBAC")
-        // Nothing makes the service account that it would demand of each pod.
+        // The service accounts that it would require for pods are not created here.
         .arg("--disable-admission-plugins=ServiceAccount")
         .args(&control_plane.api_server_args);
     Process::spawn(sandbox, "kube-apiserver", command)
@@ -107,7 +107,7 @@ pub(super) fn start_kcm(control_plane: &ControlPlane, controllers: &[&str]) -> R
             ),
         ]))
         .arg(format!("--controllers={}", controllers.join(",")))
-        // Port 0 means none: nobody asks it for its health or its metrics.
+        // Port 0 disables the port: health and metrics are not needed.
         .args(["--leader-elect=false", "--secure-port=0"]);
     Process::spawn(sandbox, "kube-controller-manager", command)
 }
@@ -122,8 +122,7 @@ fn path_args(flags: &[(&str, PathBuf)]) -> Vec<OsString> {
     flags.iter().map(argument).collect()
 }
 
-/// Waits until the API server says that it is ready and the namespace `default` exists, which
-/// the API server makes on its own a little later.
+/// Waits until the API server is ready and the namespace `default` exists, which the API server creates a little later.
 pub(super) async fn await_api_server(
     api_server: &mut Process,
     etcd: &mut Process,
@@ -162,7 +161,7 @@ async fn is_api_server_ready(client: &Client) -> Result<bool> {
         .is_some())
 }
 
-/// Waits until the log says that the controllers have filled their caches.
+/// Waits until the log reports that the controllers' caches are synced.
 pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while !kcm.log()?.contains("Caches are synced") {
@@ -177,10 +176,10 @@ pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
     Ok(())
 }
 
-/// Returns a loopback port on which nobody listens now; somebody may before the caller does.
+/// Returns an unused loopback port. Another process may take it before the caller does.
 pub(super) fn free_port() -> Result<u16> {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    // The hasher's keys are random, so that control planes that start together try other ports.
+    // The hasher's keys are random, so control planes that start at the same time try different ports.
     let hash = RandomState::new().hash_one(std::process::id());
     let skipped = usize::try_from(hash % u64::from(PORTS.end - PORTS.start))?;
     match PORTS.cycle().skip(skipped).take(PORTS.len()).find(is_free) {
@@ -189,7 +188,7 @@ pub(super) fn free_port() -> Result<u16> {
     }
 }
 
-/// Returns true if the API server ended because another process listened on its port first.
+/// Returns true if the API server ended because another process took its port first.
 pub(super) fn is_port_taken(error: &Error) -> bool {
     format!("{error:#}").contains("address already in use")
 }

@@ -1,6 +1,6 @@
-//! Expectations that a sample states about itself, and their check.
+//! Parses and checks the expected conditions in annotations of samples.
 //!
-//! Takes policies as the API server has them, gives sentences about what differs. Pure.
+//! Compares policies of the API server with their annotations and returns sentences about the differences.
 
 use std::fmt;
 
@@ -8,16 +8,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The annotation that holds the expected conditions, as `<type>=<status>/<reason>` with spaces
-/// between them.
+/// The annotation with the expected conditions, as `<type>=<status>/<reason>`, separated by spaces.
 pub const EXPECT: &str = "samples.vap-status.dev/expect";
-/// The same for the time after the live change; what has none stays as it was.
+/// The annotation for the expected conditions after the live change; without it they do not change.
 pub const EXPECT_LATE: &str = "samples.vap-status.dev/expect-late";
 
-/// When a status is looked at.
+/// The time of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// After the samples have been installed.
+    /// After the installation of the samples.
     First,
     /// After the live change.
     Late,
@@ -32,7 +31,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Returns true if it is the condition that the whole policy is judged by, and True.
+    /// Returns true if this is the overall condition and its status is True.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == "Ready" && self.status == "True"
@@ -52,10 +51,10 @@ impl fmt::Display for Expectation {
     }
 }
 
-/// Reads an annotation.
+/// Parses an annotation.
 ///
 /// # Errors
-/// Returns an error if it is empty, or something in it has another form.
+/// Returns an error if it is empty or malformed.
 pub fn parse(text: &str) -> Result<Vec<Expectation>> {
     let mut expectations = Vec::new();
     for word in text.split_whitespace() {
@@ -80,10 +79,10 @@ pub fn parse(text: &str) -> Result<Vec<Expectation>> {
     Ok(expectations)
 }
 
-/// Returns the expectations that this sample states about its status.
+/// Returns the expected conditions of a sample.
 ///
 /// # Errors
-/// Returns an error if it says nothing, or not in the right form: a sample nobody checks is a mistake.
+/// Returns an error if the annotation is missing or malformed: every sample must be checked.
 pub fn of(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expectation>> {
     let name = name(policy);
     let annotation = |key: &str| policy.metadata.annotations.as_ref()?.get(key);
@@ -97,10 +96,10 @@ pub fn of(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expe
     parse(text).with_context(|| format!("annotation {EXPECT} of {name}"))
 }
 
-/// Returns a line for each expected condition that the policy does not have, at its generation.
+/// Returns one line per expected condition that the policy lacks for its generation.
 ///
 /// # Errors
-/// As [`of`].
+/// Returns an error like [`of`].
 pub fn differences(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<String>> {
     let conditions = policy
         .status

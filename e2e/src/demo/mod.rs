@@ -1,8 +1,7 @@
-//! The demo: a real API server, sample policies, the controller, and what people see of them.
+//! The demo: a real API server, sample policies, the controller, and the output for users.
 //!
-//! Takes the samples and manifests of `config/`, and the programs built beside it. It tells its story
-//! on standard output, and fails unless each status is what its sample says, before and after the
-//! live change.
+//! Uses the samples and manifests of `config/` and the programs built with it. It writes to standard output, and fails
+//! unless each status is as its sample expects, before and after the live change.
 #![expect(
     clippy::print_stdout,
     reason = "the demo speaks to the person who started it"
@@ -28,18 +27,18 @@ use crate::control_plane::Process;
 use crate::controller::{grant_rights, repository, service_account};
 use crate::trouble::unannounced;
 
-/// How long the controller may take until all is as expected.
+/// The timeout until all statuses are as expected.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at the statuses.
+/// The interval between polls of the statuses.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The columns that plain kubectl is asked for.
+/// The columns for plain kubectl.
 const COLUMNS: &str = concat!(
     r#"custom-columns=NAME:.metadata.name,"#,
     r#"READY:.status.conditions[?(@.type=="Ready")].status,"#,
     r#"REASON:.status.conditions[?(@.type=="Ready")].reason"#
 );
 
-/// Processes that run after the story has been told, and end when this is dropped.
+/// Processes that keep running after the demo and end when this is dropped.
 #[derive(Debug)]
 pub struct Demo {
     // Dropped first: the controller ends before its API server.
@@ -49,10 +48,10 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Tells the whole story.
+    /// Runs the whole demo.
     ///
     /// # Errors
-    /// Returns an error if a program is missing or does not start, or when a status is not what its sample says.
+    /// Returns an error if a program is missing or does not start, or if a status is not as its sample expects.
     pub async fn run() -> Result<Self> {
         let programs = Programs::find()?;
 
@@ -133,10 +132,10 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Says how to go on by hand.
+    /// Prints how to continue manually.
     ///
     /// # Errors
-    /// Returns an error if the control plane does not know its administrator.
+    /// Returns an error if the control plane has no administrator.
     pub fn invite(&self) -> Result<()> {
         let kubeconfig = self.control_plane.kubeconfig()?;
         println!("\nAll of it runs until Ctrl-C. In another terminal:\n");
@@ -153,10 +152,10 @@ impl Demo {
         Ok(())
     }
 
-    /// Returns when the controller ends by itself, which it should not.
+    /// Returns if the controller exits unexpectedly.
     ///
     /// # Errors
-    /// Always, in the end.
+    /// Always returns an error.
     pub async fn watch(&mut self) -> Result<()> {
         loop {
             self.check_controller()?;
@@ -164,7 +163,7 @@ impl Demo {
         }
     }
 
-    /// Waits until every policy has the status that its sample says, and counts them.
+    /// Waits until every policy has the status that its sample expects. Returns the number of policies.
     async fn await_all(
         &mut self,
         policies: &Api<ValidatingAdmissionPolicy>,
@@ -217,7 +216,7 @@ impl Demo {
         }
     }
 
-    /// Returns the policies that the live change is to make Ready.
+    /// Returns the names of the policies that become Ready after the live change.
     async fn turning(&self, policies: &Api<ValidatingAdmissionPolicy>) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for policy in policies.list(&ListParams::default()).await? {
@@ -247,7 +246,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Returns all policies, as the plugin and as plain kubectl show them.
+    /// Shows all policies with the plugin and with plain kubectl.
     fn tables(&self) -> Result<()> {
         self.plugin(&["status"])?;
         heading("The same with plain kubectl");
@@ -257,7 +256,7 @@ impl Demo {
         )
     }
 
-    /// Runs the plugin. That it finds something is what the samples are for.
+    /// Runs the plugin. Findings are expected: the samples are meant to have some.
     fn plugin(&self, arguments: &[&str]) -> Result<ExitStatus> {
         heading(&format!("kubectl vap {}", arguments.join(" ")));
         let mut command = self.programs.plugin(&self.control_plane)?;
@@ -302,7 +301,7 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> Result<Command> 
     Ok(command)
 }
 
-/// Returns an argument as a shell takes it.
+/// Returns an argument quoted for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./=:,".contains(it);
     if argument.chars().all(is_plain) {
@@ -316,7 +315,7 @@ fn heading(text: &str) {
     println!("\n== {text}\n");
 }
 
-/// Returns the time since `start`, for people.
+/// Formats the time since `start`.
 fn time(start: Instant) -> String {
     format!("{:.1} s", start.elapsed().as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! The programs that the demo shows: the controller and the plugin, built beside it.
+//! The programs that the demo shows: the controller and the plugin.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::ControlPlane;
 use crate::controller::{SERVICE_ACCOUNT, binary};
 
-/// Where the two programs are.
+/// The paths of the two programs.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
     controller: PathBuf,
@@ -16,10 +16,10 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Looks beside the running program, where cargo puts all of a workspace.
+    /// Finds the programs in the directory of the running one, where cargo puts all binaries of a workspace.
     ///
     /// # Errors
-    /// Returns an error if one is not there; the message says how to build it.
+    /// Returns an error, with the command to build it, if one is missing.
     pub(super) fn find() -> Result<Self> {
         Ok(Self {
             controller: binary("vap-status-controller")?,
@@ -27,26 +27,26 @@ impl Programs {
         })
     }
 
-    /// `vap-status-controller run`, as its service account, on a free port.
+    /// Returns `vap-status-controller run` as its service account, on a free port.
     ///
     /// # Errors
-    /// Returns an error if the control plane does not know the service account.
+    /// Returns an error if the control plane lacks the service account.
     pub(super) fn controller(&self, control_plane: &ControlPlane) -> Result<Command> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         let mut command = Command::new(&self.controller);
         command
             .args(["run", "--log-format=json", "--listen", "127.0.0.1:0"])
-            // As the manifests have it: the Lease tells the plugin when the controller was last in step.
+            // As in the manifests: the Lease tells the plugin when the controller was last in sync.
             .arg("--leader-elect")
             .env("KUBECONFIG", kubeconfig);
         local(&mut command);
         Ok(command)
     }
 
-    /// `kubectl-vap`, as the administrator.
+    /// Returns `kubectl-vap` as the administrator.
     ///
     /// # Errors
-    /// Returns an error if the control plane does not know its administrator.
+    /// Returns an error if the control plane has no administrator.
     pub(super) fn plugin(&self, control_plane: &ControlPlane) -> Result<Command> {
         let mut command = Command::new(&self.plugin);
         command.env("KUBECONFIG", control_plane.kubeconfig()?);
@@ -54,14 +54,14 @@ impl Programs {
         Ok(command)
     }
 
-    /// Returns the directory of both, to put into `PATH`, so that kubectl finds its plugin.
+    /// Returns the directory of both programs, for `PATH`, so that kubectl finds its plugin.
     #[must_use]
     pub(super) fn directory(&self) -> &Path {
         self.plugin.parent().unwrap_or(&self.plugin)
     }
 }
 
-/// Returns a proxy of the environment cannot reach the loopback interface of this machine.
+/// Disables proxies of the environment, which cannot reach the loopback interface.
 fn local(command: &mut Command) {
     for name in [
         "HTTP_PROXY",

@@ -1,4 +1,4 @@
-//! One request through the proxy.
+//! A request through the proxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,18 +24,18 @@ pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// Kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A question that is answered once.
+    /// A read with a single response.
     Read,
-    /// A change.
+    /// A write.
     Write,
-    /// A question that is answered by events.
+    /// A read with a stream of events.
     Watch,
 }
 
-/// Answer to the client; an error cuts the connection.
+/// The response to the client; an error cuts the connection.
 type Answer = Response<UnsyncBoxBody<Bytes, anyhow::Error>>;
 
-/// Answers a request, by the API server or by a fault. An error cuts the connection.
+/// Responds to a request, from the API server or with a fault. An error cuts the connection.
 pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Answer> {
     let (mut parts, body) = request.into_parts();
     let body = body.collect().await.context("the request")?.to_bytes();
@@ -57,7 +57,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         .iter()
         .any(|withheld| path.starts_with(withheld));
     if is_withheld {
-        // An API server says so in words, not by an object.
+        // The API server responds with plain text here, not with an object.
         let answer = Response::builder()
             .status(404)
             .header("content-type", "text/plain");
@@ -74,7 +74,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         None => forwarded(&inner, forward, kind, &path).await,
     };
     if kind == Kind::Write {
-        // Whatever waits for this is let go when the client has had time to read the answer.
+        // Releases delayed events once the client has had time to read the response.
         let answered = inner.answered_writes.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -93,7 +93,7 @@ fn kind(method: &Method, query: &str) -> Kind {
     if is_watch { Kind::Watch } else { Kind::Read }
 }
 
-/// Returns a request to which `fault` is done.
+/// Applies `fault` to a request.
 async fn disturbed(
     inner: &Arc<Inner>,
     request: Request<Body>,
@@ -111,7 +111,7 @@ async fn disturbed(
         }
         return Ok(answer.body(whole(body.to_string()))?);
     }
-    // Whether the API server gets to see the request, or has seen it, before the fault.
+    // True if the API server receives the request before the fault.
     let is_seen = random.permille(500);
     match fault {
         Fault::Delay => {
@@ -157,21 +157,21 @@ async fn disturbed(
     }
 }
 
-/// Returns a list with one of its objects spoilt; `None` where it is no list, or is empty.
+/// Returns a list with one object corrupted; `None` if it is not a list or is empty.
 fn spoilt_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> Option<String> {
     let mut list: Value = serde_json::from_slice(text).ok()?;
     let items = list.get_mut("items")?.as_array_mut()?;
     let n = random.below(items.len().try_into().ok()?);
     let item = items.get_mut(usize::try_from(n).ok()?)?;
     item.pointer("/metadata/name")?;
-    // The document about all APIs has items with names too, which nobody can touch.
+    // Items of the API discovery document have names too, but they are not objects.
     let touched = Touched::new(path, item);
     spoil(item, true, random);
     inner.state().touched.extend(touched);
     Some(list.to_string())
 }
 
-/// Returns the API server's own answer.
+/// Returns the API server's response.
 async fn forwarded(
     inner: &Arc<Inner>,
     request: Request<Body>,
@@ -202,7 +202,7 @@ async fn send(inner: &Inner, request: Request<Body>) -> Result<Response<Body>> {
     Ok(inner.upstream.0.send(request).await?)
 }
 
-/// Returns the head of an answer whose length is another, or not known, here.
+/// Returns the response head without the content length, which may change or be unknown.
 fn without_length(mut parts: http::response::Parts) -> http::response::Parts {
     for header in [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION] {
         parts.headers.remove(header);

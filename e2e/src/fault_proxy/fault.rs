@@ -10,17 +10,17 @@ use super::answer::Kind;
 /// Declares the faults with their names.
 macro_rules! faults {
     ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
-        /// Something that goes wrong between a client and the API server.
+        /// A fault between a client and the API server.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Fault {
             $($(#[$doc])* $fault,)*
         }
 
         impl Fault {
-            /// All of them.
+            /// All faults.
             pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
 
-            /// Returns the name, as `black-hole`.
+            /// Returns the name, such as `black-hole`.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -32,42 +32,42 @@ macro_rules! faults {
 }
 
 faults! {
-    /// The request, its answer or an event takes longer.
+    /// The request, its response or an event is delayed.
     Delay = "delay",
-    /// An event of a watch comes after the answer to a write that it was sent before.
+    /// An event of a watch arrives after the response to a write that it preceded.
     Reorder = "reorder",
-    /// The connection is cut: before the request, after it and before its answer, or before an event.
+    /// The connection is cut: before the request, between request and response, or before an event.
     Cut = "cut",
-    /// The request is taken and never answered, or a watch goes silent.
+    /// The request is accepted without a response, or a watch stops sending events.
     BlackHole = "black-hole",
-    /// The credentials are refused.
+    /// The credentials are rejected.
     Unauthorized = "401",
-    /// The permission is refused.
+    /// Permission is denied.
     Forbidden = "403",
-    /// A write is refused, as the object has changed.
+    /// A write is rejected because the object has changed.
     Conflict = "409",
     /// The resource version is too old.
     Gone = "410",
-    /// Too many requests, come back in a second.
+    /// Too many requests, with a retry after one second.
     TooManyRequests = "429",
     /// The API server fails.
     InternalError = "500",
     /// The API server is not available.
     Unavailable = "503",
-    /// An answer or an event breaks off in the middle, and the connection is cut.
+    /// A response or an event is truncated, and the connection is cut.
     HalfLine = "half-line",
-    /// An object of an event, or of a list, is such that it cannot be read.
+    /// An object in an event or a list is malformed.
     Unreadable = "unreadable",
 }
 
 impl Fault {
-    /// Returns true if it applies to requests of this kind.
+    /// Returns true if the fault applies to requests of this kind.
     pub(super) fn applies_to(self, kind: Kind) -> bool {
         match self {
             Self::Reorder => false,
             Self::Conflict => kind == Kind::Write,
             Self::Gone => kind == Kind::Watch,
-            // What is done to a watch after its start is done to its events.
+            // After the start of a watch, these faults apply to its events.
             Self::HalfLine => kind != Kind::Watch,
             Self::Unreadable => kind == Kind::Read,
             Self::Delay
@@ -81,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// Returns true if it applies to events of a watch.
+    /// Returns true if the fault applies to events of a watch.
     pub(super) fn applies_to_event(self, is_bookmark: bool) -> bool {
         match self {
             Self::Delay
@@ -93,12 +93,12 @@ impl Fault {
             | Self::InternalError
             | Self::HalfLine => true,
             Self::Unreadable => !is_bookmark,
-            // These come at the start of a watch alone.
+            // These apply only to the start of a watch.
             Self::Unauthorized | Self::Forbidden | Self::Conflict | Self::Unavailable => false,
         }
     }
 
-    /// Returns the HTTP status and the reason of an answer that is this fault; `None` for a fault that is no answer.
+    /// Returns the HTTP status and the reason of the fault's response; `None` for a fault without a response.
     ///
     /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`.
     pub(super) fn status(self) -> Option<(u16, &'static str)> {
@@ -119,7 +119,7 @@ impl Fault {
         })
     }
 
-    /// Returns the body of an answer that is this fault.
+    /// Returns the response body of the fault.
     pub(super) fn body(self) -> Option<Value> {
         let (code, reason) = self.status()?;
         let mut body = json!({
@@ -141,10 +141,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reads a list of faults: `all`, `none`, or names separated by commas.
+/// Parses a list of faults: `all`, `none`, or comma-separated names.
 ///
 /// # Errors
-/// Returns an error if a name is not known; then with those that are.
+/// Returns an error that lists the known names if a name is unknown.
 pub fn parse_faults(text: &str) -> Result<Vec<Fault>> {
     match text {
         "all" => Ok(Fault::ALL.to_vec()),

@@ -1,13 +1,11 @@
-//! A proxy between a controller and an API server that does to requests what networks and API servers do on bad
-//! days, and worse.
+//! A proxy between a controller and an API server that injects faults of networks and API servers.
 //!
-//! It speaks HTTP/1.1 without TLS to the controller, and TLS to the API server as the controller's user. Of the
-//! answers to watches it knows single lines, of all others nothing but their bytes. What it does to a request or
-//! to an event follows from a seed, from what is asked for, and from how often that was asked for before: so the
-//! same requests meet the same faults in each run.
+//! It speaks HTTP/1.1 without TLS to the controller, and TLS to the API server as the controller's user. It parses
+//! lines of watch responses and treats other responses as bytes. The fault of a request or event depends on the seed,
+//! the requested path, and the number of earlier occurrences, so the same requests get the same faults in each run.
 //!
-//! - [`Fault`] is what it can do; [`Schedule`] how often it does which; [`FaultProxy::quiet`] stops all of it.
-//! - [`FaultProxy::injected`] counts what was done, so that a test can tell that it tests anything.
+//! - [`Fault`] lists the faults; [`Schedule`] defines their frequency; [`FaultProxy::quiet`] stops them.
+//! - [`FaultProxy::injected`] counts the injected faults, so that a test can check that it tests something.
 
 mod answer;
 mod fault;
@@ -38,7 +36,7 @@ use crate::ControlPlane;
 use crate::controller::SERVICE_ACCOUNT;
 use parity::random::Random;
 
-/// How long a half that was sent may be on its way before the connection is cut.
+/// How long a sent half may take to arrive before the connection is cut.
 const HALF_ON_ITS_WAY: Duration = Duration::from_millis(50);
 
 /// A running proxy; it ends when dropped, and cuts all connections.
@@ -54,13 +52,13 @@ pub struct FaultProxy {
 struct Inner {
     upstream: Upstream,
     state: Mutex<State>,
-    /// The schedule in force; `None` while all is quiet.
+    /// The current schedule; `None` while the proxy is quiet.
     schedule: signal::Sender<Option<Schedule>>,
-    /// How many writes have been answered.
+    /// The number of writes with a response.
     answered_writes: signal::Sender<u64>,
 }
 
-/// The client of the API server, which says nothing of itself to be shown.
+/// The client of the API server, without `Debug` output.
 struct Upstream(Client);
 
 impl std::fmt::Debug for Upstream {
@@ -71,7 +69,7 @@ impl std::fmt::Debug for Upstream {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often each thing was asked for, or happened.
+    /// The number of occurrences per key.
     occurrences: BTreeMap<String, u64>,
     injected: BTreeMap<Fault, u64>,
     touched: Vec<Touched>,
@@ -79,15 +77,15 @@ struct State {
 }
 
 impl FaultProxy {
-    /// Starts a proxy before the API server, which is quiet until [`FaultProxy::disturb`].
+    /// Starts a proxy for the API server, which is quiet until [`FaultProxy::disturb`].
     ///
     /// # Errors
-    /// Returns an error if the control plane does not know the controller's user, or there is no free port.
+    /// Returns an error if the control plane lacks the controller's user or there is no free port.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         let credentials = Kubeconfig::read_from(control_plane.kubeconfig_for(SERVICE_ACCOUNT)?)?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(credentials, &options).await?;
-        // A proxy of the environment cannot reach the loopback interface, and nothing is to be hidden.
+        // A proxy of the environment cannot reach the loopback interface, and faults must not be hidden.
         config.proxy_url = None;
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(5));
@@ -114,49 +112,49 @@ impl FaultProxy {
         })
     }
 
-    /// Returns the kubeconfig file of the way through this proxy.
+    /// Returns the kubeconfig file for connections through this proxy.
     #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Does from now on what `schedule` says.
+    /// Injects faults from now on according to `schedule`.
     pub fn disturb(&self, schedule: Schedule) {
         self.inner.schedule.send_replace(Some(schedule));
     }
 
-    /// Does nothing from now on; what was begun, such as a delay, is ended.
+    /// Stops injecting faults, and ends those in progress, such as delays.
     pub fn quiet(&self) {
         self.inner.schedule.send_replace(None);
     }
 
-    /// Answers from now on that nothing is served below `path`, quiet or not.
+    /// Responds from now on that nothing is served below `path`, even while quiet.
     pub fn withhold(&self, path: &str) {
         self.inner.state().withheld.push(path.to_owned());
     }
 
-    /// How often each fault was injected.
+    /// Returns the number of injections per fault.
     #[must_use]
     pub fn injected(&self) -> BTreeMap<Fault, u64> {
         self.inner.state().injected.clone()
     }
 
-    /// Returns the objects that were made unreadable since this was last asked: as long as nothing happens to them, a
-    /// client cannot know that they can be read again.
+    /// Returns the objects that were made unreadable since the last call: until they change, a client cannot know that
+    /// they are readable again.
     #[must_use]
     pub fn take_unreadable(&self) -> Vec<Touched> {
         std::mem::take(&mut self.inner.state().touched)
     }
 }
 
-/// Answers connections until it is aborted.
+/// Serves connections until it is aborted.
 async fn serve(listener: TcpListener, inner: Arc<Inner>) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Too many open files: others may be closed meanwhile.
+                // Too many open files: other connections may be closed meanwhile.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
@@ -167,7 +165,7 @@ async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         let inner = Arc::clone(&inner);
         connections.spawn(async move {
             let service = service_fn(|request| answer::answer(Arc::clone(&inner), request));
-            // An error is a connection that was cut, by us or by the client.
+            // An error means that we or the client cut the connection.
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             drop(connection.await);
         });
@@ -179,8 +177,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides on the fault for the next occurrence of `key`, one of those that `applies` accepts, with
-    /// the random numbers of that occurrence; counts it.
+    /// Chooses the fault for the next occurrence of `key`, among those that `applies` accepts, with the random numbers
+    /// of that occurrence, and counts it.
     fn decide(
         &self,
         key: &str,
@@ -203,14 +201,14 @@ impl Inner {
         Some((fault, random))
     }
 
-    /// Waits until a black hole lets go of a connection, if it ever does.
+    /// Waits until a black hole releases a connection, if it ever does.
     async fn black_hole(&self) {
         let holes = match self.schedule.borrow().as_ref() {
             Some(schedule) => schedule.black_holes,
             None => return,
         };
         let mut schedule = self.schedule.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         drop(schedule.wait_for(Option::is_none).await);
         match holes {
             BlackHoles::EndAfter(time) => tokio::time::sleep(time).await,
@@ -220,7 +218,7 @@ impl Inner {
 }
 
 fn write_kubeconfig(path: &Path, port: u16) -> Result<()> {
-    // JSON is YAML too. The proxy adds the credentials.
+    // JSON is a subset of YAML. The proxy adds the credentials.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

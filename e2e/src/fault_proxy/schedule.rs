@@ -1,36 +1,36 @@
-//! How often which fault is injected.
+//! The frequency of faults.
 
 use std::time::Duration;
 
 use super::Fault;
 
-/// Which faults come, and how often.
+/// The faults to inject and their frequency.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Seed from which the faults of all requests follow.
+    /// The seed of the faults.
     pub seed: u64,
-    /// The faults, each as likely as the others among those that can be done.
+    /// The faults, each with the same probability among the applicable ones.
     pub faults: Vec<Fault>,
-    /// How many of a thousand requests meet one.
+    /// Permille of requests with a fault.
     pub requests_permille: u64,
-    /// How many of a thousand events of watches meet one.
+    /// Permille of watch events with a fault.
     pub events_permille: u64,
-    /// Fate of black holes.
+    /// The handling of black holes.
     pub black_holes: BlackHoles,
 }
 
-/// Fate of a connection in a black hole once the proxy is quiet.
+/// The handling of a connection in a black hole once the proxy is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackHoles {
-    /// It is cut some time later, as by a network that is whole again and knows nothing of the connection.
+    /// It is cut after this duration, as by a recovered network that has lost the connection's state.
     EndAfter(Duration),
-    /// It stays as it is: only the client itself can notice.
+    /// It stays open: only the client itself can detect it.
     Stay,
 }
 
 impl Schedule {
-    /// These faults, one for each tenth request and each tenth event; black holes end after five seconds of
-    /// quiet.
+    /// Creates a schedule of these faults, for one in ten requests and events. Black holes end after five quiet
+    /// seconds.
     #[must_use]
     pub fn new(seed: u64, faults: &[Fault]) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the same with other frequencies, in a thousand requests and in a thousand events.
+    /// Returns the schedule with other frequencies, in permille of requests and of events.
     #[must_use]
     pub fn permille(mut self, requests: u64, events: u64) -> Self {
         self.requests_permille = requests;
@@ -50,7 +50,7 @@ impl Schedule {
         self
     }
 
-    /// Returns the same with other black holes.
+    /// Returns the schedule with another handling of black holes.
     #[must_use]
     pub fn black_holes(mut self, black_holes: BlackHoles) -> Self {
         self.black_holes = black_holes;

@@ -1,13 +1,12 @@
-//! Objects that cannot be read as what they should be, made from ones that can.
+//! Corrupts objects so that they cannot be decoded.
 //!
-//! Their names and resource versions stay where a deletion is told of: what cannot even be named cannot be told
-//! to be gone.
+//! Names and resource versions are kept in deletions: without a name, a deletion cannot be attributed to an object.
 
 use serde_json::{Map, Value, json};
 
 use parity::random::Random;
 
-/// An object that was made unreadable.
+/// A corrupted object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Touched {
     /// The path of the object itself.
@@ -15,8 +14,8 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Returns the object in a list or watch of `collection`, the path of all objects of its kind; `None` for what has no
-    /// path of its own, such as a group in what `/apis` answers.
+    /// Creates the value for an object in a list or watch of `collection`, the path of all objects of its kind. Returns
+    /// `None` for items without a path, such as a group in the response of `/apis`.
     pub(super) fn new(collection: &str, object: &Value) -> Option<Self> {
         let metadata = object.get("metadata")?;
         let name = metadata.get("name")?.as_str()?;
@@ -34,7 +33,7 @@ impl Touched {
     }
 }
 
-/// Makes `object` such that it cannot be read, or that a careless reader cannot.
+/// Corrupts `object` so that it cannot be decoded, or at least not by a careless client.
 pub(super) fn spoil(object: &mut Value, keeps_name: bool, random: &mut Random) {
     let n_ways = if keeps_name { 4 } else { 5 };
     let Some(fields) = object.as_object_mut() else {
@@ -42,7 +41,7 @@ pub(super) fn spoil(object: &mut Value, keeps_name: bool, random: &mut Random) {
     };
     match random.below(n_ways) {
         0 => {
-            // Null where a list is expected, as the API server itself writes it into the status of a CRD.
+            // Null instead of a list, as the API server itself writes it in the status of a CRD.
             for part in ["spec", "status"] {
                 if let Some(part) = fields.get_mut(part) {
                     null_lists(part);
@@ -60,7 +59,7 @@ pub(super) fn spoil(object: &mut Value, keeps_name: bool, random: &mut Random) {
     }
 }
 
-/// Replaces a field, or a field of the metadata where the object has none of that name.
+/// Replaces a field, or a field of the metadata if the object has none of that name.
 fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     if fields.contains_key(name) {
         fields.insert(name.to_owned(), value);
@@ -69,7 +68,7 @@ fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Replaces every list below `value` by null.
+/// Replaces every list below `value` with null.
 fn null_lists(value: &mut Value) {
     match value {
         Value::Array(_) => *value = Value::Null,
@@ -120,7 +119,7 @@ mod tests {
             "/api/v1/namespaces/n/configmaps/a"
         );
         assert_eq!(Touched::new("/api/v1/configmaps", &json!({})), None);
-        // A group in what the API server says it serves.
+        // A group in the API discovery response.
         assert_eq!(Touched::new("/apis", &object()), None);
     }
 }

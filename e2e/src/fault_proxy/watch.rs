@@ -1,4 +1,4 @@
-//! The events of one watch through the proxy, line by line.
+//! The events of a watch through the proxy, line by line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::answer::LONGEST_DELAY;
 use super::unreadable::{Touched, spoil};
 use super::{Fault, Inner};
 
-/// How long an event waits for the answer to a write.
+/// How long an event waits for the response to a write.
 const HELD_AT_MOST: Duration = Duration::from_secs(1);
 
-/// Where the lines go; an error cuts the connection.
+/// The receiver of the lines; an error cuts the connection.
 type Lines = Sender<Result<Frame<Bytes>>>;
 
-/// Copies the events of a watch of `path` until one of both sides ends.
+/// Copies the events of a watch of `path` until either side ends it.
 pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines: Lines) {
     let mut buffer = Vec::new();
     loop {
@@ -32,7 +32,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
             None => return,
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) => {
-                // The API server's own trouble is passed on as it is.
+                // The API server's own failures are passed on unchanged.
                 drop(lines.send(Err(error.into())).await);
                 return;
             }
@@ -48,7 +48,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
     }
 }
 
-/// Passes one line on, or does a fault to it; whether the watch goes on.
+/// Passes a line on, or applies a fault to it. Returns true if the watch continues.
 async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
     let event: Option<Value> = serde_json::from_slice(&line).ok();
     let kind = |event: &Value| event.get("type").and_then(Value::as_str).map(str::to_owned);
@@ -65,7 +65,7 @@ async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
         Fault::Delay => tokio::time::sleep(random.duration(LONGEST_DELAY)).await,
         Fault::Reorder => {
             let mut answered = inner.answered_writes.subscribe();
-            // Where nothing is written, it waits in vain.
+            // Without writes, it waits for the whole timeout.
             drop(tokio::time::timeout(HELD_AT_MOST, answered.changed()).await);
         }
         Fault::Cut => return cut(lines).await,
@@ -76,7 +76,7 @@ async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
         Fault::HalfLine => {
             let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
             let is_passed = pass(lines, half).await;
-            // What breaks off in the same moment is not sent at all.
+            // A connection that is cut in the same moment would not send the half at all.
             tokio::time::sleep(super::HALF_ON_ITS_WAY).await;
             return is_passed && cut(lines).await;
         }
@@ -87,7 +87,7 @@ async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
             if let Some(object) = event.get_mut("object") {
                 let touched = Touched::new(path, object);
                 spoil(object, kind == "DELETED", &mut random);
-                // What is gone needs no repair.
+                // Deleted objects need no repair.
                 inner
                     .state()
                     .touched
@@ -96,7 +96,7 @@ async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
             return pass(lines, format!("{event}\n").into_bytes()).await;
         }
         _ => {
-            // The API server ends a watch behind an error.
+            // The API server ends a watch after an error.
             let error = json!({"type": "ERROR", "object": fault.body()});
             pass(lines, format!("{error}\n").into_bytes()).await;
             return false;
@@ -109,7 +109,7 @@ async fn pass(lines: &Lines, line: Vec<u8>) -> bool {
     lines.send(Ok(Frame::data(line.into()))).await.is_ok()
 }
 
-/// Ends the answer so that the client sees a connection that was cut.
+/// Ends the response so that the client sees a cut connection.
 async fn cut(lines: &Lines) -> bool {
     drop(
         lines

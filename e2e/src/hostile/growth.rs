@@ -93,14 +93,14 @@ const USES: [&str; 8] = [
     "size(dyn([x, x])) == 2",
 ];
 
-/// Returns a boolean expression around a chain of growing steps.
+/// Returns a boolean expression with a chain of growing steps.
 #[must_use]
 pub fn expression(random: &mut Random) -> String {
     let use_ = random.choose(&USES).copied().unwrap_or_default();
     format!("{}.all(x, {use_})", chain(random, None))
 }
 
-/// Returns a string expression around a chain of growing steps, for messages and audit annotations.
+/// Returns a string expression with a chain of growing steps, for messages and audit annotations.
 #[must_use]
 pub fn text(random: &mut Random) -> String {
     format!(
@@ -121,7 +121,7 @@ pub fn variables(random: &mut Random, n: usize) -> Vec<String> {
     std::iter::once(first).chain(growing).collect()
 }
 
-/// Returns a list of one value that has grown.
+/// Returns a chain of growing steps as a list of one value.
 fn chain(random: &mut Random, shape_of: Option<Shape>) -> String {
     let shape = shape_of.unwrap_or_else(|| shape(random));
     let mut text = format!("[dyn({})]", seed(random, shape));

@@ -1,4 +1,5 @@
-//! Hostile content from a seed: policies, bindings, probes, params and namespaces made to exhaust a checker.
+//! Hostile content from a seed: policies, bindings, probes, params and namespaces that are designed to exhaust a
+//! checker.
 //!
 //! An API server accepts most of it. Each [`Hostile`] is a group of objects that belong together.
 
@@ -18,7 +19,7 @@ pub const LABEL: &str = "hostile.example.com/corpus";
 /// Number of groups after which each [`Family`] has occurred.
 pub const ROUND: usize = 16;
 
-/// Resource that a group is meant to exhaust.
+/// The resource that a group is meant to exhaust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Values that grow.
@@ -29,7 +30,7 @@ pub enum Family {
     Slow,
     /// Policies with many parts.
     Parts,
-    /// Policies about every kind.
+    /// Policies that match every kind.
     Wildcards,
     /// Large objects in probes.
     Objects,
@@ -66,7 +67,7 @@ const ORDER: [Family; ROUND] = [
 /// A group of objects that belong together.
 #[derive(Clone, Debug)]
 pub struct Hostile {
-    /// Name of the group, which the names of its objects begin with.
+    /// The name of the group, and the prefix of its objects' names.
     pub name: String,
     /// Resource that it is meant to exhaust.
     pub family: Family,
@@ -110,7 +111,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
         Family::Growth => with_probe(&policies::growing(random)),
         Family::Patterns => {
             let mut members = with_probe(&policies::matching(random));
-            // A policy alone must not be expensive either.
+            // The policy of a policy group is not expensive otherwise.
             members.truncate(usize::try_from(random.below(2) + 1).unwrap_or(1));
             members
         }
@@ -122,7 +123,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
             let object = objects::custom_resource("d", &content);
             let spec = json!({"validations": [{"expression": "true"}]});
             if random.permille(500) {
-                // A probe of nothing.
+                // A probe of a missing policy.
                 vec![policies::probe(name, &format!("{name}-missing"), &[object])]
             } else {
                 vec![
@@ -140,7 +141,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
 
 fn large(random: &mut Random) -> Value {
     let form = usize::try_from(random.below(objects::FORMS.len() as u64)).unwrap_or_default();
-    // Small maps are the worst, and so come most often.
+    // Small maps use most memory, so they are most frequent.
     let form = if random.permille(400) { 0 } else { form };
     objects::content(random, form, objects::LARGE)
 }
@@ -240,7 +241,7 @@ fn namespaces(random: &mut Random, name: &str) -> Vec<Value> {
     ]
 }
 
-/// Returns the path of the collection that an object of the corpus is created in; `None` for other kinds.
+/// Returns the path of the collection of an object's kind; `None` for other kinds.
 #[must_use]
 pub fn collection(object: &Value) -> Option<&'static str> {
     Some(match object.get("kind")?.as_str()? {
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn objects_fit_into_a_request() {
-        /// Bytes of the largest request that an API server and etcd take.
+        /// The maximum size of a request that an API server and etcd accept, in bytes.
         const MAX_BYTES: usize = 1_500_000;
         for n in 0..ROUND {
             for object in hostile(3, n).objects {

@@ -1,10 +1,10 @@
-//! Objects that need far more memory than their text has bytes, or that are otherwise large.
+//! Objects that need far more memory than their JSON has bytes, or that are otherwise large.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Bytes of JSON of a large object: an API server stores 1.5 MB, with the managed fields of the object.
+/// The size of a large object in bytes of JSON: an API server stores 1.5 MB, including managed fields.
 pub const LARGE: usize = 1_200_000;
 
 /// Names of the forms of [`content`], in the order of their numbers.
@@ -39,13 +39,13 @@ pub fn content(random: &mut Random, form: usize, n_bytes: usize) -> Value {
     }
 }
 
-/// Returns a value nested as deep as an API server takes, or as a usual JSON reader takes.
+/// Returns a value nested as deeply as an API server, or a common JSON parser, accepts.
 fn nested(random: &mut Random, wrap: impl Fn(Value) -> Value) -> Value {
     let depth = random.choose(&[90, 120, 500, 1_500]).copied().unwrap_or(90);
     (0..depth).fold(json!(1), |inner, _| wrap(inner))
 }
 
-/// Returns a Deployment with `extra` labels, which a request of a probe may have as its object.
+/// Returns a Deployment with `extra` labels, for the request of a probe.
 #[must_use]
 pub fn deployment(name: &str, extra: usize) -> Value {
     let labels: Map<String, Value> = (0..extra)

@@ -15,7 +15,7 @@ const CLASSES: [&str; 9] = [
     r"\w",
 ];
 
-/// Patterns that take quadratic time on a long text.
+/// Patterns that take quadratic time on a long string.
 const SEARCHES: [&str; 6] = [
     "(x|xx|xxx)*y|x",
     "(?s)(.*)(.*)(.*)[^a]$",
@@ -56,7 +56,7 @@ pub fn pattern(random: &mut Random, n: u64) -> String {
     }
 }
 
-/// Returns a boolean expression of about `n_bytes` bytes whose terms each match a pattern of their own.
+/// Returns a boolean expression of about `n_bytes` bytes whose terms each match a separate pattern.
 #[must_use]
 pub fn expression(random: &mut Random, n_bytes: usize) -> String {
     let is_same_form = random.permille(400);
@@ -72,7 +72,7 @@ pub fn expression(random: &mut Random, n_bytes: usize) -> String {
         };
         let term = match random.below(5) {
             0 => format!("object.metadata.name.matches(r'{pattern}')"),
-            // A pattern that is only known when it is evaluated.
+            // A pattern that is only known at evaluation.
             1 => format!("'a'.matches(r'{pattern}' + object.metadata.name)"),
             2 => format!("object.metadata.name.findAll(r'{pattern}').size() >= 0"),
             3 => format!("'{}'.find(r'{pattern}') != 'a'", "a".repeat(50)),
@@ -85,7 +85,7 @@ pub fn expression(random: &mut Random, n_bytes: usize) -> String {
     text
 }
 
-/// Returns an expression that searches a long text for a pattern that takes quadratic time.
+/// Returns an expression that searches a long string for a pattern that takes quadratic time.
 #[must_use]
 pub fn search(random: &mut Random) -> String {
     let pattern = random.choose(&SEARCHES).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Policies, bindings and probes around hostile expressions and objects.
+//! Policies, bindings and probes with hostile expressions and objects.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::random::Random;
 /// The API version of policies and bindings.
 pub const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
-/// Returns a policy on Deployments with these fields in its spec besides.
+/// Returns a policy for Deployments with these additional fields in its spec.
 #[must_use]
 pub fn policy(name: &str, fields: &Value) -> Value {
     let mut spec = json!({
@@ -44,7 +44,7 @@ pub fn probe(name: &str, policy: &str, objects: &[Value]) -> Value {
     })
 }
 
-/// Returns a binding of `policy`, which warns, with these fields in its spec besides.
+/// Returns a warning binding of `policy` with these additional fields in its spec.
 #[must_use]
 pub fn binding(name: &str, policy: &str, fields: &Value) -> Value {
     let mut spec = json!({"policyName": policy, "validationActions": ["Audit"]});
@@ -90,7 +90,7 @@ pub fn growing(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a spec with patterns that are expensive: many in one expression, or one on a long text.
+/// Returns a spec with expensive patterns: many in one expression, or one on a long string.
 #[must_use]
 pub fn matching(random: &mut Random) -> Value {
     if random.permille(250) {
@@ -140,7 +140,7 @@ pub fn many_parts(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a spec about every kind, whose expressions are checked against many schemas.
+/// Returns a spec that matches every kind, whose expressions are checked against many schemas.
 #[must_use]
 pub fn wildcards(random: &mut Random) -> Value {
     let mut text = String::from("true");
@@ -157,7 +157,7 @@ pub fn wildcards(random: &mut Random) -> Value {
     })
 }
 
-/// Returns a probe with 256 cases, the most that a probe may have, of growing or of large objects.
+/// Returns a probe with 256 cases, the maximum, of growing or of large objects.
 #[must_use]
 pub fn probe_of_many_cases(random: &mut Random, name: &str, policy: &str) -> Value {
     let labels = usize::try_from(random.below(100)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Expressions that take long to parse, check, plan or evaluate for their size or cost.
+//! Expressions that are slow to parse, check, plan or evaluate because of their size or cost.
 
 use std::fmt::Write as _;
 

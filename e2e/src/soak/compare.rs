@@ -1,4 +1,4 @@
-//! Beside what the model foretells, what the cluster and the metrics say.
+//! Compares the model's predictions with the cluster and the metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use super::universe::{Slot, World};
 use crate::controller::Controller;
 use crate::trouble::Sample;
 
-/// Between two looks.
+/// The interval between polls.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long all must stay as foretold until it is taken for the last word.
+/// How long the state must match the prediction before it is considered final.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// Waits until every condition of every policy, of mutating ones too where these are followed, is as foretold and
-/// stays so.
+/// Waits until every condition of every policy, including watched mutating policies, matches the prediction and stays
+/// so.
 ///
 /// # Errors
-/// Returns an error if that does not come within `patience`, with the differences.
+/// Returns an error, with the differences, if that does not happen within `patience`.
 pub(super) async fn agreed(
     client: &Client,
     controller: &Controller,
@@ -55,14 +55,14 @@ pub(super) async fn agreed(
     }
 }
 
-/// The word of the cluster about a policy; the generations are those of the policy.
+/// The cluster's conditions of a policy; the generations are those of the policy.
 struct Told {
     generation: Option<i64>,
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
 }
 
-/// The word of the cluster, by whether a policy is mutating and by its name.
+/// The cluster's conditions by policy: true for a mutating policy, and the name.
 type ByPolicy = BTreeMap<(bool, String), Told>;
 
 async fn of_validating(client: &Client, told: &mut ByPolicy) -> Result<()> {
@@ -80,8 +80,7 @@ async fn of_validating(client: &Client, told: &mut ByPolicy) -> Result<()> {
     Ok(())
 }
 
-/// Adds what the cluster says of mutating policies, and returns the objects that say something of policies that
-/// do not exist.
+/// Adds the cluster's conditions of mutating policies. Returns the status objects of missing policies.
 async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>> {
     let api = |group: &str, version: &str, kind: &str| {
         let gvk = GroupVersionKind::gvk(group, version, kind);
@@ -122,7 +121,7 @@ async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>
         let own = object.metadata.generation;
         let status = object.data.get("status").cloned().unwrap_or_default();
         let policy_generation = status.get("policyGeneration").and_then(Value::as_i64);
-        // Wait-tools compare with the object's own generation.
+        // Tools that wait compare with the object's own generation.
         let of_the_policy = |observed: Option<i64>| {
             policy_generation.filter(|_| observed.is_some() && observed == own)
         };
@@ -138,7 +137,7 @@ async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>
     Ok(left_over)
 }
 
-/// Returns the differences from the forecast.
+/// Returns the differences from the prediction.
 async fn differences(
     client: &Client,
     controller: &Controller,
@@ -168,7 +167,7 @@ async fn differences(
     Ok(differences)
 }
 
-/// Returns the differences of what the cluster says of the policy of `slot`.
+/// Returns the differences for the policy of `slot`.
 fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
     let mut differences = Vec::new();
     let generation = told.generation;
@@ -188,7 +187,7 @@ fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
             slot.shape, condition.type_, condition.status, condition.reason, condition.message
         )
     }));
-    // But for a group version that stays away all can be read by now.
+    // By now everything can be read except a group version that stays unavailable.
     let is_doubtful = |condition: &&Condition| {
         condition.message.contains("may be out of date")
             && !condition.message.ends_with("cannot be discovered")
@@ -220,7 +219,7 @@ fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
     differences
 }
 
-/// Returns the series of policies that do not exist, and the missing series of those that do.
+/// Returns the series of missing policies, and the policies with missing series.
 async fn series(
     controller: &Controller,
     world: &World,

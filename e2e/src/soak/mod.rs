@@ -1,9 +1,9 @@
-//! A controller that works for a long time on a cluster where everything changes and the network is bad, beside
-//! a model that foretells what it must say.
+//! Runs a controller for a long time in a cluster with random changes and a faulty network, and compares it with a
+//! model that predicts its conditions.
 //!
-//! In each round an administrator makes changes by random, directly at the API server, while the controller talks
-//! to it through a [`FaultProxy`]. Then all is quiet, and every condition of every policy must become what the
-//! model foretells from what exists ([`model`]). The seed gives the same changes and faults again.
+//! In each round, an administrator makes random changes directly at the API server, while the controller connects
+//! through a [`FaultProxy`]. Then the faults stop, and every condition of every policy must become what the model
+//! predicts from the existing objects ([`model`]). A seed reproduces changes and faults.
 
 mod compare;
 pub mod model;
@@ -28,66 +28,67 @@ use crate::statuses::Statuses;
 use crate::trouble::Trouble;
 use parity::random::Random;
 
-/// How long after the last fault everything must be as the model foretells.
+/// The time after the last fault in which all conditions must match the model.
 const RECOVERED_AFTER: Duration = Duration::from_secs(30);
 
-/// The same, where only the client itself can notice that a connection is dead.
+/// The same if only the client itself can detect that a connection is dead.
 const NOTICED_AFTER: Duration = Duration::from_secs(150);
 
-/// The longest pause between two changes, and that before a change that races with the one before it.
+/// The maximum pause between two changes, and before a change that races with the previous one.
 const PAUSE: Duration = Duration::from_millis(150);
 const SHORT_PAUSE: Duration = Duration::from_millis(30);
 
-/// How long the faults go on behind the last change.
+/// How long faults continue after the last change.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// How long a connection in a black hole lives on when all is quiet.
+/// How long a connection in a black hole stays open once the proxy is quiet.
 const BLACK_HOLE: Duration = Duration::from_secs(5);
 
-/// How many statuses the controller may write for each that a change concerns.
+/// The maximum number of status writes per status affected by a change.
 const WRITES_A_CHANGE: u64 = 2;
 
-/// How much the resident memory may grow, in KiB and in percent, from the second quarter of the rounds to the last.
+/// The maximum growth of the resident memory, in KiB and in percent, from the second quarter of the rounds to the last.
 const GROWTH: (u64, u64) = (8 * 1024, 25);
 
-/// How many rounds it takes to say anything about growth.
+/// The minimum number of rounds to evaluate growth.
 const ROUNDS_OF_GROWTH: usize = 16;
 
 /// Settings of a soak.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Seed of the changes and of the times of the faults.
+    /// The seed of the changes and faults.
     pub seed: u64,
-    /// The faults of each round; they begin again behind the last.
+    /// The faults of each round, repeated cyclically.
     pub rounds: Vec<Vec<Fault>>,
-    /// How long to go on when each entry of `rounds` has had its turn.
+    /// How long to continue after each entry of `rounds` was used once.
     pub time: Duration,
-    /// How many changes a round has.
+    /// The number of changes per round.
     pub n_changes: usize,
-    /// True if the kind of probes is installed.
+    /// True if the CRD of probes is installed.
     pub has_probes: bool,
-    /// True if MutatingAdmissionPolicies are followed, and change too.
+    /// True if MutatingAdmissionPolicies are watched and changed too.
     pub follows: bool,
-    /// Which APIs are aggregated.
+    /// The aggregated APIs.
     pub aggregation: Aggregation,
-    /// True if black holes stay as they are, so that only the controller itself can notice.
+    /// True if black holes stay open, so that only the controller itself can detect them.
     pub black_holes_stay: bool,
 }
 
-/// Which APIs are aggregated.
+/// Aggregated APIs of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Aggregation {
     /// None.
     #[default]
     Unused,
-    /// One, whose server is not there.
+    /// One, whose server does not exist.
     Dead,
-    /// None can be: the API server does not know of aggregation.
+    /// Not supported by the API server.
     Missing,
 }
 
 impl Settings {
-    /// Rounds of these faults, on a cluster with probes, policies of both kinds, and no aggregated APIs.
+    /// Creates settings with rounds of these faults, on a cluster with probes, policies of both kinds, and no
+    /// aggregated APIs.
     #[must_use]
     pub fn new(seed: u64, rounds: Vec<Vec<Fault>>) -> Self {
         Self {
@@ -103,7 +104,7 @@ impl Settings {
     }
 }
 
-/// Rounds of one fault each, and a calm one before them.
+/// Returns a round without faults, and one round per fault.
 #[must_use]
 pub fn one_by_one(faults: &[Fault]) -> Vec<Vec<Fault>> {
     let calm = std::iter::once(Vec::new());
@@ -111,7 +112,7 @@ pub fn one_by_one(faults: &[Fault]) -> Vec<Vec<Fault>> {
         .collect()
 }
 
-/// Rounds of two faults each: every pair.
+/// Returns a round for every pair of faults.
 #[must_use]
 pub fn in_pairs(faults: &[Fault]) -> Vec<Vec<Fault>> {
     let pairs = faults.iter().enumerate().flat_map(|(n, one)| {
@@ -121,22 +122,22 @@ pub fn in_pairs(faults: &[Fault]) -> Vec<Vec<Fault>> {
     pairs.collect()
 }
 
-/// Report of a soak that found nothing wrong.
+/// Report of a soak without failures.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many rounds there were.
+    /// The number of rounds.
     pub n_rounds: usize,
-    /// How many changes.
+    /// The number of changes.
     pub n_changes: usize,
-    /// How many statuses these concerned, each change counted.
+    /// The number of statuses affected by changes, counted per change.
     pub n_concerned: u64,
-    /// How many statuses were written.
+    /// The number of status writes.
     pub n_writes: u64,
-    /// How often each fault was injected.
+    /// The number of injections per fault.
     pub injected: BTreeMap<Fault, u64>,
     /// The resident memory after each round, in KiB.
     pub resident_kib: Vec<u64>,
-    /// The longest time from the last fault until all was as foretold.
+    /// The longest time from the last fault until all conditions matched.
     pub longest: Duration,
 }
 
@@ -170,8 +171,8 @@ impl fmt::Display for Report {
 /// Runs a soak.
 ///
 /// # Errors
-/// Returns an error if the controller says other than the model, writes too often, grows, or is in trouble that no fault
-/// explains; then with what happened and the end of its log.
+/// Returns an error, with the history and the end of the log, if the controller deviates from the model, writes too
+/// often, grows, or has failures that no fault explains.
 pub async fn run(settings: &Settings) -> Result<Report> {
     let mut soak = Soak::start(settings).await?;
     let started = Instant::now();
@@ -183,7 +184,7 @@ pub async fn run(settings: &Settings) -> Result<Report> {
             let log = soak.controller.log().unwrap_or_default();
             let tail: Vec<&str> = log.lines().rev().take(20).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
-            // What is wrong is said here; the check of the log would only say it less clearly.
+            // The failures are reported here; the check of the log would only repeat them.
             soak.controller.give_up();
             bail!(
                 "seed {}, round {n} with the faults {faults:?}: {error:#}\nthe end of the log:\n{}",
@@ -197,7 +198,7 @@ pub async fn run(settings: &Settings) -> Result<Report> {
 
 struct Soak<'a> {
     settings: &'a Settings,
-    // Dropped in this order: the controller before what it talks to.
+    // Dropped in this order: the controller before the servers it uses.
     controller: Controller,
     proxy: FaultProxy,
     client: Client,
@@ -224,7 +225,7 @@ impl<'a> Soak<'a> {
             Aggregation::Dead => objects::register_a_dead_api(&client).await?,
             Aggregation::Missing => proxy.withhold("/apis/apiregistration.k8s.io"),
         }
-        // It asks often, so that requests meet faults too.
+        // Frequent polling, so that these requests get faults too.
         let args = [
             "--refresh-interval=1s",
             "--follow=mutatingadmissionpolicies",
@@ -232,12 +233,12 @@ impl<'a> Soak<'a> {
         let args = args.get(..if settings.follows { 2 } else { 1 });
         let args = args.unwrap_or_default();
         let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), args).await?;
-        // So many changes of one policy in a minute are for the controller what another writer does.
+        // To the controller, so many changes of a policy within a minute look like those of a competing writer.
         controller.announce([Trouble::warning(
             "does a second vap-status-controller write it",
         )]);
-        // Kinds come and go while they are watched: such a kind is not found, its storage is being set up, or the
-        // index still names its schemas.
+        // Kinds are added and removed while they are watched: such a kind is not found, its storage is being
+        // initialized, or the index still lists its schemas.
         controller
             .announce(["not_found", "throttled"].map(|reason| Trouble::sync("params", reason)));
         controller.announce([Trouble::warning("cannot get schemas")]);
@@ -253,7 +254,7 @@ impl<'a> Soak<'a> {
         })
     }
 
-    /// Changes under faults, and then quiet until all is as foretold.
+    /// Makes changes under faults, and then waits without faults until all conditions match.
     async fn round(&mut self, faults: &[Fault]) -> Result<()> {
         let n = u64::try_from(self.report.n_rounds)?;
         self.report.n_rounds += 1;
@@ -321,7 +322,7 @@ impl<'a> Soak<'a> {
         let n_writes = self.controller.total("vap_status_writes_total").await? - n_written;
         self.report.n_concerned += n_concerned;
         self.report.n_writes += n_writes;
-        // What a fault makes the controller say, and take back, no change has asked for.
+        // Conditions that the controller writes and reverts because of a fault are not due to changes.
         if faults.is_empty() {
             ensure!(
                 n_writes <= WRITES_A_CHANGE * n_concerned,
@@ -340,7 +341,7 @@ impl<'a> Soak<'a> {
         self.controller.finish().await?;
         let report = self.report;
         for faults in &self.settings.rounds {
-            // Of many at once one round does not do each.
+            // A round of many faults does not necessarily inject each.
             let was_injected = |fault: &Fault| report.injected.contains_key(fault);
             let is_tested = match faults.len() {
                 0..=2 => faults.iter().all(was_injected),
@@ -363,13 +364,13 @@ impl<'a> Soak<'a> {
     }
 }
 
-/// Changes, one a line.
+/// Formats changes, one per line.
 fn listed(changes: &[Change]) -> String {
     let lines = changes.iter().map(|change| format!("\n  {change:?}"));
     format!("the changes were{}\n", lines.collect::<String>())
 }
 
-/// Returns the mean of the second quarter and of the last; `None` where there are too few for that.
+/// Returns the mean of the second and of the last quarter; `None` if there are too few samples.
 fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     if samples.len() < ROUNDS_OF_GROWTH {
         return None;
@@ -384,8 +385,8 @@ fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     mean(second).zip(mean(last))
 }
 
-/// Returns the trouble that faults explain: failed watches, lists and writes, and what is logged of them. No fault explains
-/// a panic, nor an object that is still unreadable when all are readable.
+/// Returns the failures that faults explain: failed watches, lists and writes, and the log messages about them. No
+/// fault explains a panic, or an object that is still unreadable when all are readable.
 fn trouble_of(faults: &[Fault]) -> Vec<Trouble> {
     let mut troubles = vec![
         Trouble::metric("vap_sync_errors_total", &[]),
@@ -399,7 +400,7 @@ fn trouble_of(faults: &[Fault]) -> Vec<Trouble> {
     troubles
 }
 
-/// Grants the controller's user to read all kinds of params.
+/// Allows the controller's user to read all kinds of params.
 fn grant_all_params(control_plane: &ControlPlane) -> Result<()> {
     let rules = [("", "configmaps"), ("params.soak.example.com", "limits")].map(
         |(group, resource)| {
@@ -443,7 +444,7 @@ mod tests {
     fn growth_compares_means() {
         assert_eq!(growth(&[1; 15]), None);
         let samples: Vec<u64> = (0..16).collect();
-        // Of 4, 5, 6, 7, and of 12, 13, 14, 15, rounded down.
+        // The means of 4, 5, 6, 7 and of 12, 13, 14, 15, rounded down.
         assert_eq!(growth(&samples), Some((5, 13)));
     }
 

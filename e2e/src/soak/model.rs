@@ -1,6 +1,6 @@
-//! Model of the conditions of each policy, forecast from what exists.
+//! Predicts the conditions of each policy from the existing objects.
 //!
-//! It knows nothing of how the controller finds out.
+//! It is independent of how the controller obtains them.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::universe::{Edition, Expectation, NotFound, Reference, Shape, Slot, Va
 /// The conditions of a policy, as `True/Ready`, by type.
 pub type Conditions = BTreeMap<&'static str, &'static str>;
 
-/// Returns the conditions of the policy of `slot`; `None` where there is no such policy.
+/// Returns the conditions of the policy of `slot`; `None` if the policy does not exist.
 #[must_use]
 pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
     let edition = *world.policies.get(&slot)?;
-    // In the order in which a condition that is False makes `Ready` False.
+    // In the order in which a False condition determines the reason of `Ready`.
     let counting = [
         ("Compiled", "True/AllExpressionsCompile"),
         ("ResourcesMatched", resources_matched(world, slot)),
@@ -29,7 +29,7 @@ pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
         .map(|(_, verdict)| verdict)
         .find(|verdict| verdict.starts_with("False/"));
     conditions.insert("Ready", failing.unwrap_or("True/Ready"));
-    // No CRD and no param can mend a warning about Kubernetes' own kinds.
+    // CRDs and params do not affect warnings about built-in kinds.
     let has_own_kinds = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);
     if has_own_kinds && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings") {
         conditions.insert("Stalled", "True/ExpressionWarnings");
@@ -74,7 +74,7 @@ fn params_resolved(world: &World, slot: Slot) -> &'static str {
 }
 
 fn type_checked(world: &World, slot: Slot, edition: Edition) -> &'static str {
-    // The schema of what the expression is about.
+    // The schema that the expression refers to.
     let schema = match slot.shape {
         Shape::Deployments | Shape::ConfigMaps => Some(Variant::Integer),
         Shape::Widgets | Shape::Wildcard => match world.widgets {
@@ -96,12 +96,12 @@ fn probes_passed(world: &World, slot: Slot, edition: Edition) -> &'static str {
         return "Unknown/NoProbes";
     };
     let passes = match slot.shape {
-        // The sample is a deployment, no rule matches it, and that is what the other expectation says.
+        // The sample is a deployment, which no rule matches, so it is allowed.
         Shape::Widgets | Shape::Wildcard => *expectation == Expectation::Allow,
-        // The param in the probe is none of its kind.
+        // The param in the probe is invalid for its kind.
         Shape::Limits if world.limits == Some(Variant::String) => false,
-        // A field that is not there is an error, which is not expected; the params are in the probe, so that their
-        // kind need not be served.
+        // A missing field is an error, which is not expected. The params are in the probe, so their kind need not be
+        // served.
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
             !edition.is_misspelt && *expectation == Expectation::Deny
         }

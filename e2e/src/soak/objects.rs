@@ -1,4 +1,4 @@
-//! The objects of a soak as the API server gets them, by an administrator.
+//! Creates and changes the objects of a soak at the API server, as an administrator.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::universe::{Change, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant};
 
-/// How long the API server may take until it serves a kind, or until a CRD is gone.
+/// The timeout until the API server serves a kind, or until a CRD is deleted.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The group of widgets.
@@ -18,13 +18,13 @@ const WIDGETS: &str = "soak.example.com";
 /// The group of limits.
 const LIMITS: &str = "params.soak.example.com";
 
-/// Where the config maps are that are params.
+/// The namespace of the config maps that are params.
 const NAMESPACE: &str = "default";
 
-/// Makes a change, and returns when the API server has it.
+/// Makes a change and waits until the API server has applied it.
 ///
 /// # Errors
-/// Returns an error if the API server refuses it.
+/// Returns an error if the API server rejects it.
 pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
     let (path, object) = object(change);
     let deadline = Instant::now() + TIMEOUT;
@@ -38,7 +38,7 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
         match outcome {
             Ok(()) if is_gone().await => return Ok(()),
             Ok(()) => {}
-            // A kind that is new is not served at once.
+            // A new kind is not served immediately.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => bail!("{path}: {error}"),
         }
@@ -49,10 +49,10 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
     }
 }
 
-/// Changes an object without meaning, so that everybody gets to see it again; one that is gone is left alone.
+/// Changes an annotation of an object, so that all watchers receive the object again. Deleted objects are ignored.
 ///
 /// # Errors
-/// Returns an error if the API server refuses.
+/// Returns an error if the API server rejects the change.
 pub(super) async fn touch(client: &Client, path: &str, n: u64) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"soak.example.com/touched": n.to_string()}}});
     let request = Request::patch(path)
@@ -65,10 +65,10 @@ pub(super) async fn touch(client: &Client, path: &str, n: u64) -> Result<()> {
     }
 }
 
-/// Registers an aggregated API whose server is not there, and returns when the API server knows that it is down.
+/// Registers an aggregated API without a server, and waits until the API server reports it as unavailable.
 ///
 /// # Errors
-/// Returns an error if the API server refuses it, or does not find it down.
+/// Returns an error if the API server rejects it or does not report it as unavailable.
 pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.dead.soak.example.com";
     let object = json!({
@@ -103,7 +103,7 @@ pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     }
 }
 
-/// Server-side apply.
+/// Sends a server-side apply.
 async fn apply(client: &Client, path: &str, object: &Value) -> kube::Result<()> {
     let request = Request::patch(format!("{path}?fieldManager=soak&force=true"))
         .header("content-type", "application/apply-patch+yaml")
@@ -133,7 +133,7 @@ async fn exists(client: &Client, path: &str) -> bool {
     }
 }
 
-/// Returns the path and the manifest of what a change makes; without a manifest it deletes.
+/// Returns the path and the manifest of a change's object; without a manifest, the change deletes it.
 fn object(change: Change) -> (String, Option<Value>) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
     match change {
@@ -172,7 +172,7 @@ fn object(change: Change) -> (String, Option<Value>) {
         Change::LimitParam(n, number) => (
             format!("/apis/{LIMITS}/v1/limits/{}", param(n)),
             number.map(|number| {
-                // The field that the schemas quarrel about is left out.
+                // The field whose type differs between the schemas is omitted.
                 json!({
                     "apiVersion": format!("{LIMITS}/v1"), "kind": "Limit",
                     "metadata": {"name": param(n),
@@ -194,7 +194,7 @@ fn param(n: usize) -> String {
     format!("soak-{n}")
 }
 
-/// Returns the beginning of the kinds of a policy and of its binding.
+/// Returns the prefix of the kinds of a policy and of its binding.
 const fn verb(slot: Slot) -> &'static str {
     if slot.is_mutating {
         "Mutating"
@@ -261,7 +261,7 @@ fn policy(slot: Slot, edition: Edition) -> Value {
 
 fn binding(slot: Slot, reference: Reference) -> Value {
     let mut spec = json!({"policyName": slot.name(),
-        // No request of the soak itself is to be denied or changed.
+        // The soak's own requests must not be denied or changed.
         "matchResources": {"namespaceSelector": {"matchLabels": {"soak": "nowhere"}}}});
     if let (false, Some(spec)) = (slot.is_mutating, spec.as_object_mut()) {
         spec.insert("validationActions".to_owned(), json!(["Deny"]));

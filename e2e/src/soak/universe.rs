@@ -1,14 +1,14 @@
-//! Objects in a soak, and their changes: small and closed, so that all verdicts can be forecast.
+//! The objects of a soak and their changes: a small, closed set, so that all results can be predicted.
 //!
-//! Each policy has a slot, whose shape never changes: what it is about, and its failurePolicy. Whether it exists,
-//! and how it is written, changes; so do its binding, its probe, and the CRDs and params that it depends on.
+//! Each policy has a slot with a fixed shape: what it matches, and its failurePolicy. Its existence and its expression
+//! change; so do its binding, its probe, and the CRDs and params that it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use parity::random::Random;
 
-/// Subject of a policy.
+/// The resources that a policy matches, and its params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// Deployments, which are always served.
@@ -17,16 +17,16 @@ pub enum Shape {
     Widgets,
     /// All resources of the group of widgets.
     Wildcard,
-    /// Deployments, by params that are config maps.
+    /// Deployments, with config maps as params.
     ConfigMaps,
-    /// Deployments, by params that are limits, which a CRD defines.
+    /// Deployments, with limits as params, which a CRD defines.
     Limits,
 }
 
-/// The place of a policy.
+/// The fixed properties of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
-    /// Its number.
+    /// The number of the slot.
     pub n: usize,
     /// Subject of the policy.
     pub shape: Shape,
@@ -73,7 +73,7 @@ impl Slot {
         ]
     };
 
-    /// Returns the slots of a cluster whose mutating policies are followed, or are not.
+    /// Returns the slots of a cluster; those of mutating policies only if `follows`.
     pub fn all(follows: bool) -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
@@ -100,32 +100,32 @@ impl fmt::Display for Slot {
     }
 }
 
-/// How a policy is written.
+/// The variable content of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// True if a field's name is misspelt.
+    /// True if a field's name is misspelled.
     pub is_misspelt: bool,
-    /// A number in its expression, so that a change of it is a new generation.
+    /// A number in its expression, whose change increments the generation.
     pub number: u64,
 }
 
-/// Schemas of a CRD, by the field that expressions compare.
+/// Schemas of a CRD, by the type of the field that expressions compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// An integer, as the expressions take it for.
+    /// An integer, which the expressions expect.
     Integer,
     /// A string.
     String,
 }
 
-/// How a binding refers to params.
+/// The reference of a binding to params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// It does not.
+    /// No reference.
     None,
-    /// By name, to the param of this number.
+    /// By name, to the param with this number.
     Named(usize, NotFound),
-    /// By a selector that takes all.
+    /// By a selector that matches all params.
     Selected(NotFound),
 }
 
@@ -138,16 +138,16 @@ pub enum NotFound {
     Deny,
 }
 
-/// Expectations of a probe about a deployment with too many replicas.
+/// The expectation of a probe about a deployment with too many replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// That it is allowed.
+    /// The deployment is allowed.
     Allow,
-    /// That it is denied.
+    /// The deployment is denied.
     Deny,
 }
 
-/// How many params there may be of each kind, and how many namespaces.
+/// The maximum number of params of each kind, and of namespaces.
 pub const N_PARAMS: usize = 2;
 
 /// Objects that exist.
@@ -155,9 +155,9 @@ pub const N_PARAMS: usize = 2;
 pub struct World {
     /// The policies, by slot.
     pub policies: BTreeMap<Slot, Edition>,
-    /// Their bindings.
+    /// The bindings, by the slot of their policy.
     pub bindings: BTreeMap<Slot, Reference>,
-    /// Their probes.
+    /// The probes, by the slot of their policy.
     pub probes: BTreeMap<Slot, Expectation>,
     /// The CRD of widgets.
     pub widgets: Option<Variant>,
@@ -167,7 +167,7 @@ pub struct World {
     pub config_map_params: BTreeSet<usize>,
     /// The limits that are params, by number.
     pub limit_params: BTreeSet<usize>,
-    /// Namespaces that nothing depends on, by number, with a label.
+    /// Namespaces without dependants, by number, with a label.
     pub namespaces: BTreeMap<usize, u64>,
 }
 
@@ -184,16 +184,16 @@ pub enum Change {
     Widgets(Option<Variant>),
     /// Of the CRD of limits.
     Limits(Option<Variant>),
-    /// Of a config map that is a param: whether it exists, and its contents.
+    /// Of a config map that is a param, with its content.
     ConfigMapParam(usize, Option<u64>),
     /// Of a limit that is a param.
     LimitParam(usize, Option<u64>),
-    /// Of a namespace: whether it exists, and its label. Namespaces never go: nobody would end them here.
+    /// Of a namespace, with its label. Namespaces are never deleted: no controller here would finalize them.
     Namespace(usize, u64),
 }
 
 impl World {
-    /// Returns a change by random, which can be made to this world.
+    /// Returns a random change that is possible in this state.
     pub fn change(&self, has_probes: bool, follows: bool, random: &mut Random) -> Change {
         let slots: Vec<Slot> = Slot::all(follows).collect();
         let slot = *random.choose(&slots).unwrap_or(&Slot::ALL[0]);
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    /// Returns a second change of what `change` was about, to follow at once: a race.
+    /// Returns a second change of the object of `change`, to be made immediately: a race.
     pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
         match change {
             Change::Policy(slot, Some(_)) if random.permille(500) => {
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// Makes a change.
+    /// Applies a change.
     pub fn apply(&mut self, change: Change) {
         fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
             match value {
@@ -285,7 +285,7 @@ impl World {
             Change::Limits(variant) => {
                 self.limits = variant;
                 if variant.is_none() {
-                    // The objects go with their kind.
+                    // The objects are deleted with their kind.
                     self.limit_params.clear();
                 }
             }
@@ -297,7 +297,7 @@ impl World {
         }
     }
 
-    /// How many statuses a change may concern, those of probes included.
+    /// Returns the maximum number of statuses that a change affects, including those of probes.
     #[must_use]
     pub fn n_concerned(&self, change: Change) -> u64 {
         let of_slot = |slot: &Slot| {
@@ -310,7 +310,7 @@ impl World {
         };
         match change {
             Change::Policy(slot, _) | Change::Binding(slot, _) => of_slot(&slot),
-            // A new probe is not in the world yet.
+            // A new probe is not in the state yet.
             Change::Probe(slot, _) => of_slot(&slot).max(2),
             Change::Widgets(_) => of_shapes(&[Shape::Widgets, Shape::Wildcard]),
             Change::Limits(_) | Change::LimitParam(..) => of_shapes(&[Shape::Limits]),

@@ -1,4 +1,4 @@
-//! Requests to an API server, mostly dry runs, and probes that say what came of them.
+//! Sends requests to an API server, mostly dry runs, and builds probes that expect the responses.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -11,18 +11,18 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use vap_status_controller::schema::{Builtin, Gvk};
 
-/// How long to wait for the API server.
+/// The timeout for the API server.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Where policies are.
+/// The path of policies.
 pub(crate) const POLICIES: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// Where bindings are.
+/// The path of bindings.
 pub(crate) const BINDINGS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-/// Fields that an API server makes up, or takes from its configuration.
+/// Fields that an API server generates or takes from its configuration.
 const MADE: [&str; 16] = [
     "uid",
     "creationTimestamp",
@@ -50,7 +50,7 @@ pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
         .collect()
 }
 
-/// A kind's objects: where they are sent to.
+/// A kind with the path of its objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) gvk: Gvk,
@@ -58,7 +58,7 @@ pub(crate) struct Target {
     pub(crate) path: String,
 }
 
-/// Returns the target of an object of a kind of Kubernetes' own.
+/// Returns the target of an object of a built-in kind.
 pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
     let gvk = gvk(object);
     let served = builtin
@@ -96,7 +96,7 @@ pub(crate) async fn send(client: &Client, verb: &str, path: &str, body: &Value) 
     send_as(client, verb, path, body, &[]).await
 }
 
-/// Sends a request with more headers.
+/// Sends a request with additional headers.
 pub(crate) async fn send_as(
     client: &Client,
     verb: &str,
@@ -134,19 +134,19 @@ pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Answer 
     send(client, "POST", path, object).await
 }
 
-/// Creates an object that must be taken.
+/// Creates an object that must be accepted.
 pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value {
     let answer = post(client, path, object).await;
     assert_eq!(answer.status, 201, "{} of {object}", answer.message());
     answer.body
 }
 
-/// Returns the dry run of a creation.
+/// Sends a dry run of a creation.
 pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) -> Answer {
     post(client, &format!("{}?dryRun=All", target.path), object).await
 }
 
-/// Returns the places in an object with what is there, as an expression and a literal.
+/// Collects the values in an object as pairs of an expression and a literal, written as equations.
 pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -170,10 +170,10 @@ pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Returns the expectation of a probe that follows from an answer.
+/// Returns the expectation of a probe according to a response.
 pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
     let ours = format!("ValidatingAdmissionPolicy '{policy}'");
-    // The API server warns of other things too.
+    // The API server also warns about other things.
     let warnings: Vec<&String> = answer
         .warnings
         .iter()
@@ -201,10 +201,10 @@ pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
     expect
 }
 
-/// Waits until the API server asks every policy and binding that was created before.
+/// Waits until the API server enforces every policy and binding that was created before.
 ///
 /// A policy that is created last is enforced last: policies and bindings are watched in the order of their creation,
-/// and each set is put in force as a whole.
+/// and each set is enforced as a whole.
 pub(crate) async fn all_enforced(client: &Client, name: &str) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

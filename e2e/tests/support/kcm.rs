@@ -1,4 +1,4 @@
-//! The `upstream` profile against what kube-controller-manager itself writes.
+//! Compares the `upstream` profile with the status that kube-controller-manager writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +13,14 @@ use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::status::warnings::warnings;
 
-/// How many policies are given to kube-controller-manager.
+/// The number of policies for kube-controller-manager.
 const N_POLICIES: usize = 60;
 
-/// How many of them must have been checked.
+/// The minimum number of checked policies.
 const N_WANTED: usize = 25;
 
-/// Gives policies below `folder` to kube-controller-manager, and compares its warnings with those of the
-/// profile `upstream`.
+/// Creates policies from `folder` for kube-controller-manager, and compares its warnings with those of the profile
+/// `upstream`.
 pub(crate) async fn the_upstream_profile_gives_what_kcm_writes(folder: &Path) {
     let control_plane = ControlPlane::builder()
         .status_controller()
@@ -31,7 +31,7 @@ pub(crate) async fn the_upstream_profile_gives_what_kcm_writes(folder: &Path) {
     let (schemas, mapper) = live::schemas(&client).await.unwrap();
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client);
 
-    // Policies with warnings first: it is these that tell something.
+    // Policies with warnings first: these are most informative.
     let mut candidates: Vec<_> = corpus::policies(folder)
         .unwrap()
         .into_iter()
@@ -51,7 +51,7 @@ pub(crate) async fn the_upstream_profile_gives_what_kcm_writes(folder: &Path) {
         policy.metadata = kube::api::ObjectMeta::default();
         policy.metadata.name = Some(format!("policy-{n}.example.com"));
         policy.status = None;
-        // The API server refuses some; these have no status to compare.
+        // The API server rejects some; these have no status to compare.
         if api.create(&PostParams::default(), &policy).await.is_ok() {
             created.insert(format!("policy-{n}.example.com"), expected);
         }

@@ -1,5 +1,5 @@
-//! Requests for custom resources and Deployments, each with a mutating policy that is about it alone: creations and
-//! updates, with params and without.
+//! Requests for custom resources and Deployments, each with a mutating policy that applies only to it: creations and
+//! updates, with and without params.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,7 +14,7 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::dry_run::{Target, target_of};
 
-/// Expressions of objects that Deployments are merged with.
+/// Apply configurations of Deployments.
 const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}",
     "Object{metadata: Object.metadata{labels: {\"team\": object.metadata.name}}}",
@@ -29,10 +29,10 @@ const APPLIED: [&str; 16] = [
      imagePullPolicy: \"Always\"})}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{initContainers: \
      [Object.spec.template.spec.initContainers{name: \"init\", image: \"init:1\", restartPolicy: \"Always\"}]}}}}",
-    // A list that is atomic cannot be set in part.
+    // Items of an atomic list cannot be set.
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{tolerations: \
      [Object.spec.template.spec.tolerations{key: \"k\", operator: \"Exists\"}]}}}}",
-    // A struct that is atomic cannot either.
+    // Fields of an atomic struct cannot be set.
     "Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {\"a\": \"b\"}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{nodeSelector: {\"a\": \"b\"}}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{volumes: \
@@ -65,20 +65,20 @@ const PATCHED: [&str; 12] = [
     "[JSONPatch{op: \"add\", path: \"/spec/template/spec/unknown\", value: 1}]",
 ];
 
-/// A request, and the policy that is about it alone.
+/// A request and the policy that applies only to it.
 pub(crate) struct Trial {
     pub(crate) policy: Value,
-    /// The binding, of which the specification may have a `paramRef`.
+    /// The binding, whose spec may have a `paramRef`.
     pub(crate) binding: Value,
     pub(crate) object: Value,
-    /// The object that is there before, in an update.
+    /// The existing object, for an update.
     pub(crate) old: Option<Value>,
     pub(crate) gvr: Gvr,
     pub(crate) params: Params,
 }
 
 impl Trial {
-    /// Where its object is sent to.
+    /// Returns the target of the request's object.
     pub(crate) fn target(&self) -> Target {
         let kind = if self.gvr.group == "apps" {
             "Deployment"
@@ -89,7 +89,7 @@ impl Trial {
         target_of(gvk, &self.gvr.resource, true)
     }
 
-    /// Sort of request.
+    /// Returns the kind of request.
     pub(crate) fn sort(&self) -> &'static str {
         match (&self.old, self.params, &*self.gvr.resource) {
             (None, Params::None, "boxes") => "Boxes",
@@ -103,17 +103,17 @@ impl Trial {
 /// The objects of the policy's `paramKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Params {
-    /// It has none.
+    /// No `paramKind`.
     None,
-    /// Objects that have namespaces.
+    /// Namespaced objects.
     ConfigMaps,
-    /// Limits, without namespaces.
+    /// Limits, which are cluster-scoped.
     Limits,
-    /// A kind that nobody serves.
+    /// A kind that is not served.
     Unserved,
 }
 
-/// Expressions with params, of objects that Deployments and Boxes are merged with.
+/// Apply configurations of Deployments and Boxes with params.
 const APPLIED_OF_PARAMS: [&str; 9] = [
     "Object{metadata: Object.metadata{labels: {\"of\": params.metadata.name}}}",
     "Object{metadata: Object.metadata{annotations: {\"of\": params.metadata.?namespace.orValue(\"none\") + \"/\" + \
@@ -127,7 +127,7 @@ const APPLIED_OF_PARAMS: [&str; 9] = [
     "Object{metadata: Object.metadata{annotations: {\"size\": string(size(params.metadata.labels))}}}",
 ];
 
-/// The same of patches.
+/// Patches with params.
 const PATCHED_OF_PARAMS: [&str; 6] = [
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: params.metadata.labels}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"of\": params.metadata.name}}]",
@@ -147,7 +147,7 @@ const CONDITIONS_OF_PARAMS: [&str; 5] = [
     "params.spec.max > 3",
 ];
 
-/// References to params that bindings have.
+/// Returns the references of bindings to params.
 fn param_refs() -> Vec<Value> {
     let all = json!({"matchLabels": {"set": "all"}});
     let mut refs = Vec::new();
@@ -171,7 +171,7 @@ fn param_refs() -> Vec<Value> {
     refs
 }
 
-/// Returns the objects that params are, in the order of their creation.
+/// Returns the param objects, in the order of their creation.
 pub(crate) fn params() -> Vec<Value> {
     let config = |name: &str, namespace: &str, labels: &Value, data: &Value| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
@@ -214,7 +214,7 @@ pub(crate) fn limits() -> Value {
     }})
 }
 
-/// Expressions about an update, of objects that Deployments and Boxes are merged with.
+/// Apply configurations of Deployments and Boxes for updates.
 const APPLIED_IN_UPDATES: [&str; 7] = [
     "Object{metadata: Object.metadata{labels: {\"op\": request.operation}}}",
     "Object{metadata: Object.metadata{labels: {\"was\": oldObject.metadata.name}}}",
@@ -225,7 +225,7 @@ const APPLIED_IN_UPDATES: [&str; 7] = [
     "Object{metadata: Object.metadata{annotations: {\"n\": oldObject.spec.nothing}}}",
 ];
 
-/// The same of patches.
+/// Patches for updates.
 const PATCHED_IN_UPDATES: [&str; 4] = [
     "[JSONPatch{op: \"replace\", path: \"/spec\", value: oldObject.spec}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: oldObject.metadata.?labels.orValue({})}]",
@@ -234,7 +234,7 @@ const PATCHED_IN_UPDATES: [&str; 4] = [
     "[JSONPatch{op: \"add\", path: \"/status\", value: {\"replicas\": 3}}]",
 ];
 
-/// The same of Deployments alone.
+/// Apply configurations for updates of Deployments only.
 const APPLIED_IN_UPDATES_OF_DEPLOYMENTS: [&str; 4] = [
     "Object{spec: Object.spec{replicas: oldObject.spec.replicas + 1}}",
     "Object{spec: Object.spec{replicas: object.spec.replicas < oldObject.spec.replicas ? oldObject.spec.replicas : object.spec.replicas}}",
@@ -243,7 +243,7 @@ const APPLIED_IN_UPDATES_OF_DEPLOYMENTS: [&str; 4] = [
     "Object{spec: Object.spec{strategy: Object.spec.strategy{type: oldObject.spec.strategy.type}}}",
 ];
 
-/// The same of Boxes alone.
+/// Apply configurations for updates of Boxes only.
 const APPLIED_IN_UPDATES_OF_BOXES: [&str; 4] = [
     "Object{spec: Object.spec{size: oldObject.spec.size}}",
     "Object{spec: Object.spec{log: oldObject.spec.log}}",
@@ -251,7 +251,7 @@ const APPLIED_IN_UPDATES_OF_BOXES: [&str; 4] = [
     "Object{spec: Object.spec{colour: oldObject.spec.colour == object.spec.colour ? \"same\" : \"other\"}}",
 ];
 
-/// Returns a request for a custom resource, of those that `parity mutations` makes.
+/// Returns a request for a custom resource from those that `parity mutations` generates.
 pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     let case = mutate_requests::case(seed, n);
     let name = format!("m{n}");
@@ -259,7 +259,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     own_alone(&mut policy, &name);
     Trial {
         policy,
-        // With more than one it is chance which of them is told of.
+        // With several bindings, a random one of them is reported.
         binding: json!({}),
         object: box_of(seed, n, &name),
         old: None,
@@ -268,7 +268,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Returns a Box of the `n`th request that `parity mutations` makes.
+/// Returns a Box of the `n`th request that `parity mutations` generates.
 fn box_of(seed: u64, n: u64, name: &str) -> Value {
     let mut object = mutate_requests::case(seed, n)["object"].clone();
     object["metadata"]["name"] = json!(name);
@@ -366,7 +366,7 @@ fn policy_of(
     policy
 }
 
-/// Returns a request about a policy with params: an update every third time.
+/// Returns a request with a policy with params: an update every third time.
 pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     let mut trial = if n.is_multiple_of(3) {
         updating(seed, n)
@@ -419,7 +419,7 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     if !random.permille(80) {
         let reference = random.choose(&param_refs()).unwrap().clone();
         if reference["selector"]["matchLabels"] == json!({"set": "all"}) {
-            // It is chance which of several params comes first.
+            // The order of several params is random.
             let each =
                 "Object{metadata: Object.metadata{labels: {params.metadata.name: \"used\"}}}";
             trial.policy["spec"]["mutations"] = json!([{"patchType": "ApplyConfiguration",
@@ -430,7 +430,7 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     trial
 }
 
-/// Returns a request that changes an object.
+/// Returns a request that updates an object.
 pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     let mut random = Random::of(seed, "mutated update", n);
     let name = format!("m{n}");
@@ -475,7 +475,7 @@ pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Makes a policy one of that name, about the object of that name alone: the others are on the same server.
+/// Renames a policy and restricts it to the object of that name: other policies are on the same server.
 fn own_alone(policy: &mut Value, name: &str) {
     policy["apiVersion"] = json!("admissionregistration.k8s.io/v1");
     policy["kind"] = json!("MutatingAdmissionPolicy");
@@ -483,7 +483,7 @@ fn own_alone(policy: &mut Value, name: &str) {
     let mut conditions =
         vec![json!({"name": "mine", "expression": format!("request.name == '{name}'")})];
     if let Some(more) = policy["spec"]["matchConditions"].as_array() {
-        // An error of a condition counts where no other is false, so that each asks for the name first.
+        // An error of a condition only matters if no other is false, so each tests the name first.
         conditions.extend(more.iter().map(|condition| {
             let expression = condition["expression"].as_str().unwrap();
             let expression = format!("request.name == '{name}' && ({expression})");
@@ -491,7 +491,7 @@ fn own_alone(policy: &mut Value, name: &str) {
         }));
     }
     policy["spec"]["matchConditions"] = json!(conditions);
-    // Errors of params come before conditions.
+    // Errors of params precede conditions.
     let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
         rule["resourceNames"] = json!([name]);

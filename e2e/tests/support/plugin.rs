@@ -1,4 +1,4 @@
-//! The plugin beside a control plane of its own, with a user who may read nothing.
+//! The plugin with a control plane, and a user without permissions.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -37,7 +37,7 @@ spec:
               color: {type: string}
 ";
 
-/// Returns a policy on widgets with one validation.
+/// Returns a policy for widgets with one validation.
 pub(crate) fn policy(name: &str, expression: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1
@@ -58,7 +58,7 @@ spec:
     )
 }
 
-/// Returns a directory for PATH with the plugin and what completes it.
+/// Returns a directory for PATH with the plugin and its completion program.
 pub(crate) fn plugins(directory: &Path) -> PathBuf {
     let folder = directory.join("plugins");
     fs::create_dir_all(&folder).unwrap();
@@ -143,7 +143,7 @@ impl Bench {
         self.vap_by("admin", arguments)
     }
 
-    /// Permits ann to read policies, and nothing else.
+    /// Allows ann to read policies, and nothing else.
     pub(crate) fn let_ann_read_policies(&self) {
         for command in [
             "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies",
@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// Returns the output of a command of ann's, once the API server knows what she may read.
+    /// Returns the output of ann's command, once the API server has updated her permissions.
     pub(crate) fn output_for_ann(&self, arguments: &[&str]) -> Output {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -165,7 +165,7 @@ impl Bench {
         }
     }
 
-    /// Returns the output of a command that ends with this status.
+    /// Runs a command that must exit with `status`. Returns its output.
     #[track_caller]
     pub(crate) fn check(&self, arguments: &[&str], status: i32) -> String {
         let output = self.vap(arguments);

@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 
 use crate::wait::await_documents;
 
-/// Requests in flight, which is also how many statuses the controller writes at once.
+/// The number of concurrent requests, equal to the number of statuses that the controller writes concurrently.
 pub(crate) const CONCURRENCY: usize = 32;
 
-/// How many CRDs are created at once: the API server takes each into all that it publishes.
+/// The number of CRDs created concurrently: the API server updates all published documents for each.
 const CRDS_AT_ONCE: usize = 8;
 
-/// How many kinds a group of CRDs has.
+/// The number of kinds per group of CRDs.
 const KINDS_PER_GROUP: usize = 10;
 
-/// How many policies depend on the CRD that changes.
+/// The number of policies that depend on the changed CRD.
 const N_DEPENDANTS: usize = 100;
 
 /// Size of a control plane's contents.
@@ -41,7 +41,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(value: Value) -> Result<T> {
     Ok(serde_json::from_value(value)?)
 }
 
-/// Creates what `make` makes of the numbers below `n`, some at once.
+/// Creates the objects that `make` returns for the numbers below `n`, some concurrently.
 pub(crate) async fn create_all<K>(
     api: &Api<K>,
     n: usize,
@@ -119,7 +119,7 @@ pub(crate) fn group(n: usize) -> String {
     format!("g{}.bench.example.com", n / KINDS_PER_GROUP)
 }
 
-/// Returns the CRD of that number; `type_` is that of the field that the dependants of the first read.
+/// Returns the `n`th CRD. `type_` is the type of the field that the dependants of the first CRD read.
 pub(crate) fn crd(n: usize, type_: &str) -> Value {
     let (group, plural, kind) = (group(n), format!("thing{n}s"), format!("Thing{n}"));
     let text = json!({"type": "string", "description": "A text of this very CRD."});
@@ -143,7 +143,7 @@ pub(crate) fn crd(n: usize, type_: &str) -> Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Wildcard,
-    /// Reads the CRD that changes.
+    /// Reads a field of the changed CRD.
     Dependant,
     WithParams,
     Plain,
@@ -213,7 +213,7 @@ pub(crate) fn policy(n: usize, size: Size) -> Value {
     })
 }
 
-/// Binds all policies; how long that took.
+/// Binds all policies. Returns the duration.
 pub(crate) async fn bind_all(client: &Client, size: Size) -> Result<Duration> {
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     create_all(&api, size.policies, CONCURRENCY, |n| {
@@ -222,7 +222,7 @@ pub(crate) async fn bind_all(client: &Client, size: Size) -> Result<Duration> {
                                "parameterNotFoundAction": "Deny"});
         json!({
             "metadata": {"name": name(n)},
-            // Nothing is to be denied here.
+            // Only audited, so that no request is denied.
             "spec": {"policyName": name(n), "validationActions": ["Audit"],
                      "matchResources": {"namespaceSelector": {"matchLabels": {"no-such": "label"}}},
                      "paramRef": with_params.then_some(reference)},

@@ -1,12 +1,12 @@
-//! How the controller behaves with thousands of policies, on a real API server.
+//! Measures the controller with thousands of policies on a real API server.
 //!
-//! For each number of policies one control plane is filled and one column of a table printed. The policies get
-//! bare server-side applies to `/status` first, of the size that ours have, by a client of this process; then
-//! they are made anew, and what the controller takes for the same number is put beside that, in one run on one
-//! machine. Processor time is told as well: where others use the machine too, it is what can be compared.
+//! For each number of policies, one control plane is filled and one column of a table is printed. First a client in
+//! this process sends bare server-side applies to `/status` of the policies, as large as the controller's. Then the
+//! policies are created again, and the controller's time for the same number is compared with that, in one run on one
+//! machine. Processor time is reported too: on a busy machine only this is comparable.
 //!
-//! `scale-bench` alone takes 100, 1,000 and 10,000 policies, with 2,000 CRDs, 10,000 params and 200 wildcard
-//! policies beside the larger two. `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20` is quick.
+//! `scale-bench` without arguments uses 100, 1,000 and 10,000 policies, the larger two with 2,000 CRDs, 10,000 params
+//! and 200 wildcard policies. `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20` is quick.
 
 #![allow(
     clippy::print_stdout,
@@ -43,25 +43,25 @@ use self::wait::{
     ensure_met, index,
 };
 
-/// How many params change, one after the other.
+/// The number of params that change one after the other.
 const N_PARAM_EVENTS: usize = 20;
 
-/// Measures the controller with thousands of policies.
+/// Measure the controller with thousands of policies.
 #[derive(Clone, Debug, Parser)]
 struct Arguments {
-    /// How many policies, with a binding each; may be given several times
+    /// Number of policies, each with a binding; may be repeated
     #[arg(long)]
     policies: Vec<usize>,
-    /// How many CRDs
+    /// Number of CRDs
     #[arg(long)]
     crds: Option<usize>,
-    /// How many params (config maps)
+    /// Number of params (config maps)
     #[arg(long)]
     params: Option<usize>,
-    /// How many of the policies match every kind
+    /// Number of policies that match every kind
     #[arg(long)]
     wildcards: Option<usize>,
-    /// For how long the controller is watched at rest, in seconds
+    /// Seconds for which the idle controller is measured
     #[arg(long, default_value_t = 30)]
     rest: u64,
 }
@@ -126,7 +126,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     fill(&client, size).await?;
 
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    // On policies of their own: what others have written makes a policy larger, and each write dearer.
+    // Uses separate policies: managed fields of other writers make a policy larger and each write slower.
     create_policies(&client, size).await?;
     let usage = Usage::of(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
@@ -153,7 +153,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
-    // The clock stands: a list of all costs the API server a second.
+    // The clock is stopped: a list of all policies takes the API server a second.
     ensure_met(&policies, unbound).await?;
 
     let created = bind_all(&client, size).await?;
@@ -179,12 +179,12 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     Ok(row)
 }
 
-/// Thousands of conditions change at once, and events are sent at the pace that the API server asks for.
+/// Thousands of conditions change at once, and events are rate-limited, so some are dropped.
 fn events_dropped() -> Trouble {
     Trouble::warning("conditions change faster than events are sent")
 }
 
-/// Ends the controller, and prints what it complained of: the figures are to be seen all the same.
+/// Stops the controller, and prints its warnings and errors instead of failing, so that the figures are still shown.
 async fn end(controller: Controller) {
     if let Err(error) = controller.kill().await {
         println!("the controller complained: {error:#}");
@@ -204,7 +204,7 @@ fn memory(controller: &Controller) -> Result<String> {
     ))
 }
 
-/// Writes statuses as large as those of the controller, and takes the time.
+/// Writes statuses of the same size as the controller's. Returns the duration.
 async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, size: Size) -> Result<Duration> {
     let started = Instant::now();
     stream::iter(0..size.policies)
@@ -242,7 +242,7 @@ async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64>
     Ok(values.sum())
 }
 
-/// Returns the requests by verb, the reconciliations by outcome and the statuses written, since the start.
+/// Returns the requests by verb, the reconciliations by outcome and the status writes since the start.
 async fn requests(controller: &Controller) -> Result<String> {
     let samples = controller.samples().await?;
     let total = |name: &str, label: &str, value: &str| {
@@ -267,7 +267,7 @@ async fn requests(controller: &Controller) -> Result<String> {
     Ok(parts.join(", "))
 }
 
-/// Returns the requests since the start, but for the events, which follow a burst of changes at a pace of their own.
+/// Returns the number of requests since the start except events, which are rate-limited separately.
 async fn requests_but_events(controller: &Controller) -> Result<f64> {
     let all = metric(controller, "vap_requests_total", "").await?;
     Ok(all - metric(controller, "vap_requests_total", "create").await?)
@@ -275,7 +275,7 @@ async fn requests_but_events(controller: &Controller) -> Result<f64> {
 
 async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Result<()> {
     let requests = requests_but_events(controller).await?;
-    // The scrape costs more than anything else at rest.
+    // The scrape is more expensive than anything else when idle.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()?;
     tokio::time::sleep(time).await;
@@ -293,10 +293,10 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     Ok(())
 }
 
-/// The pause between two looks at the API server's index, which is large: each costs the API server milliseconds.
+/// The interval between polls of the API server's index, which is large: each poll takes the API server milliseconds.
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
 
-/// Changes the type of a field of a CRD, so that all its dependants get a warning.
+/// Changes the type of a CRD's field, so that all dependent policies get a warning.
 async fn change_crd(
     client: &Client,
     policies: &Api<ValidatingAdmissionPolicy>,
@@ -349,7 +349,7 @@ async fn change_crd(
     Ok(())
 }
 
-/// Changes params that one policy each names.
+/// Changes params, each referred to by one policy.
 async fn change_params(
     client: &Client,
     controller: &Controller,
@@ -386,7 +386,7 @@ async fn change_params(
     Ok(())
 }
 
-/// Starts the controller anew beside statuses that are as they should be.
+/// Restarts the controller while all statuses are up to date.
 async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
     let started = Instant::now();
     let controller = Controller::start(control_plane, &[]).await?;

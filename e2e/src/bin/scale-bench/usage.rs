@@ -1,4 +1,4 @@
-//! Who used how much processor time: the servers, the controller and the bench itself.
+//! Processor time of the servers, the controller and the benchmark itself.
 
 use anyhow::{Context as _, Result};
 use e2e::control_plane::ControlPlane;
@@ -16,7 +16,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Returns the usage so far; the controller's is left out where there is none.
+    /// Returns the usage so far, without the controller's if it does not run.
     pub(crate) fn of(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
@@ -30,7 +30,7 @@ impl Usage {
         })
     }
 
-    /// Puts what was used since then into the table, and sums it up.
+    /// Adds the usage since this value, and the sum, to the table.
     pub(crate) fn add_to(
         self,
         row: &mut Row,

@@ -1,7 +1,7 @@
-//! Waiting until the cluster, or the controller, is so far.
+//! Waits for states of the cluster and the controller.
 //!
-//! The API server shares the machine with what is measured, so that a look at thousands of policies would cost
-//! what is being measured. Few of them are looked at as long as these are not so far.
+//! The API server shares the machine with the measured process, so polling thousands of policies would distort the
+//! measurement. Only a few samples are polled until they have the expected state.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,23 +17,23 @@ use tokio::task::JoinHandle;
 
 use crate::metric;
 
-/// How long anything may take.
+/// The timeout of any wait.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(900);
 
-/// For how long nothing may be written until the controller is taken to be at rest.
+/// The duration without writes after which the controller is considered idle.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// How many policies are waited for, one after the other, between two looks at all.
+/// The number of policies that are polled one after the other before all are read.
 pub(crate) const N_SAMPLES: usize = 8;
 
-/// How many policies are rather read one by one than in a list of all.
+/// The number of policies up to which single reads are preferred to a list.
 const FEW: usize = 200;
 
-/// The pause between two looks at one policy, or at the controller's metrics: short beside what is measured, and long
-/// beside what a look costs. A scrape with thousands of policies takes the controller a tenth of a second.
+/// The interval between polls of a policy or of the controller's metrics: short compared with the measured durations,
+/// long compared with a poll. A scrape with thousands of policies takes the controller a tenth of a second.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A condition with its reason.
+/// A condition and its reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected(pub(crate) &'static str, pub(crate) &'static str);
 
@@ -46,7 +46,7 @@ impl Expected {
     }
 }
 
-/// Waits until all policies of these names have the condition with the reason; `labels` select them.
+/// Waits until all policies with these names, which `labels` select, have the condition with the reason.
 pub(crate) async fn await_condition(
     api: &Api<ValidatingAdmissionPolicy>,
     labels: &str,
@@ -75,7 +75,7 @@ pub(crate) async fn await_condition(
     Ok(())
 }
 
-/// Waits for so many of the policies, from the end: what is written in the order of a list has all written then.
+/// Waits for the last policies of a list: statuses are written in list order, so the others are written before.
 pub(crate) async fn await_samples(
     api: &Api<ValidatingAdmissionPolicy>,
     names: &[String],
@@ -96,7 +96,7 @@ pub(crate) async fn await_samples(
     Ok(())
 }
 
-/// Waits until the controller has counted so many writes of statuses.
+/// Waits until the controller has counted this many status writes.
 pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> Result<()> {
     let started = Instant::now();
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
@@ -111,7 +111,7 @@ pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> 
     Ok(())
 }
 
-/// Fails where a policy lacks the condition with the reason.
+/// Returns an error if a policy lacks the condition with the reason.
 pub(crate) async fn ensure_met(
     api: &Api<ValidatingAdmissionPolicy>,
     expected: Expected,
@@ -122,8 +122,8 @@ pub(crate) async fn ensure_met(
     Ok(())
 }
 
-/// Watches the policies that `labels` select, and tells when the last of these `n_policies` came to have the condition
-/// with the reason: one watch costs the API server less than reads of each.
+/// Watches the policies that `labels` select. Returns the time when the last of `n_policies` got the condition with the
+/// reason. One watch is cheaper for the API server than reading each policy.
 pub(crate) async fn watch_condition(
     api: &Api<ValidatingAdmissionPolicy>,
     labels: &str,
@@ -152,13 +152,13 @@ pub(crate) async fn watch_condition(
     Ok(tokio::spawn(last))
 }
 
-/// Returns the text of the API server's index of documents.
+/// Returns the API server's index of OpenAPI documents.
 pub(crate) async fn index(client: &Client) -> Result<Value> {
     let request = http::Request::get("/openapi/v3").body(Vec::new())?;
     Ok(client.request(request).await?)
 }
 
-/// Waits until the API server publishes the documents of so many groups.
+/// Waits until the API server publishes the documents of this many groups.
 pub(crate) async fn await_documents(client: &Client, n_groups: usize) -> Result<()> {
     let started = Instant::now();
     loop {
@@ -175,7 +175,7 @@ pub(crate) async fn await_documents(client: &Client, n_groups: usize) -> Result<
     }
 }
 
-/// Waits until nothing is written and nothing waits for a while.
+/// Waits until the controller writes nothing and its queue is empty for a while.
 pub(crate) async fn await_rest(controller: &Controller) -> Result<()> {
     let started = Instant::now();
     let mut last = (-1.0, Instant::now());
