@@ -1,19 +1,19 @@
-# A static binary in an image that holds nothing else: no shell, no package manager, no other user.
+# An image with only a static binary: no shell, no package manager, no other users.
 # Build: `./dev image`, or `docker build -t vap-status-controller:0.1.0 .`
 
 FROM rust:1.95.0-bookworm AS build
-# ring compiles C and assembly; musl-tools has the compiler for it.
+# ring compiles C and assembly, for which musl-tools has the compiler.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends musl-tools \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# rust-toolchain.toml decides over the image's toolchain, so the target is added under its rule.
+# rust-toolchain.toml overrides the image's toolchain, so the target is added to the toolchain that it selects.
 COPY rust-toolchain.toml ./
 RUN rustup target add "$(uname -m)-unknown-linux-musl"
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY src src
-# Cargo requires that the benches, tests and other members that manifests name exist.
+# Cargo requires the benches, tests and workspace members in the manifests to exist.
 COPY benches benches
 COPY tests tests
 COPY e2e/Cargo.toml e2e/Cargo.toml
@@ -29,9 +29,9 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM scratch
 COPY --from=build /vap-status-controller /vap-status-controller
 COPY LICENSE /LICENSE
-# The number, not a name, so that Kubernetes can see that it is not root. There is no /etc/passwd.
+# A numeric id, so that Kubernetes can verify that it is not root. There is no /etc/passwd.
 USER 65532:65532
-# Health, and metrics where --metrics-listen puts them.
+# Health checks, and metrics on the address of --metrics-listen.
 EXPOSE 8080 8081
 ENTRYPOINT ["/vap-status-controller"]
 CMD ["run"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The step of action.yml that checks: annotations for people, and SARIF where a file is named.
+# The check step of action.yml: prints annotations, and writes SARIF if a file is given.
 set -euo pipefail
 
-# The lines of an input, as an array; empty ones do not count.
+# Splits an input into its nonempty lines, in the array `found`.
 lines() {
   local line
   found=()
@@ -19,7 +19,7 @@ for path in ${found[@]+"${found[@]}"}; do arguments+=(--crds "$path"); done
 case ${INPUT_STRICT:-false} in
   true) arguments+=(--strict) ;;
   false) ;;
-  *) echo '::error::strict is true or false'; exit 2 ;;
+  *) echo '::error::strict must be true or false'; exit 2 ;;
 esac
 lines "${INPUT_ARGS:-}"
 arguments+=(${found[@]+"${found[@]}"})
@@ -29,10 +29,10 @@ arguments+=(-- "${found[@]}")
 
 status=0
 if [ -n "${INPUT_SARIF_FILE:-}" ]; then
-  # What it says of its input is said by the run below.
+  # The run below prints the same messages about the input.
   kubectl-vap check --output sarif "${arguments[@]}" > "$INPUT_SARIF_FILE" 2>/dev/null || status=$?
-  # Neither 0, nor 1, nor 2: there is no SARIF.
-  [ "$status" -le 2 ] || { echo "::error::kubectl-vap ended with $status"; exit "$status"; }
+  # With any other status than 0, 1 or 2 there is no SARIF.
+  [ "$status" -le 2 ] || { echo "::error::kubectl-vap exited with $status"; exit "$status"; }
 fi
 status=0
 kubectl-vap check --output github "${arguments[@]}" || status=$?

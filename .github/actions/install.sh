@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The step of action.yml that puts kubectl-vap on PATH: out of an archive, or built from the action's source.
+# The install step of action.yml: adds kubectl-vap to PATH, from an archive or built from the action's source.
 set -euo pipefail
 
 : "${RUNNER_TEMP:?}" "${GITHUB_PATH:?}" "${GITHUB_ACTION_PATH:?}"
@@ -11,14 +11,14 @@ if [ -n "${INPUT_ARCHIVE_URL:-}" ]; then
   curl --fail --silent --show-error --location --retry 3 --output "$archive" "$INPUT_ARCHIVE_URL"
   if command -v sha256sum >/dev/null; then sum=$(sha256sum "$archive"); else sum=$(shasum -a 256 "$archive"); fi
   if [ "${sum%% *}" != "$INPUT_ARCHIVE_SHA256" ]; then
-    echo "::error::the archive has another SHA-256 than archive-sha256: ${sum%% *}"
+    echo "::error::the SHA-256 of the archive is ${sum%% *}, not archive-sha256"
     exit 2
   fi
   tar -xzf "$archive" -C "$bin"
 else
-  command -v cargo >/dev/null || { echo '::error::there is no Rust to build kubectl-vap; set archive-url'; exit 2; }
-  # There, since rustup and cargo look for their configuration in the working directory: that of the checked repository
-  # is for its own programs. A minute of the build is worth more here than a quarter of the check.
+  command -v cargo >/dev/null || { echo '::error::cargo is not installed, so kubectl-vap cannot be built; set archive-url'; exit 2; }
+  # In this directory, since rustup and cargo read their configuration from the working directory: that of the checked
+  # repository is for its own programs. A minute less of build time outweighs a quarter more of check time.
   (
     cd "$GITHUB_ACTION_PATH"
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
