@@ -15,8 +15,8 @@ use kube::api::{Api, ListParams, PostParams};
 use vap_status_controller::probe::api::PolicyProbe;
 use vap_status_controller::probe::crd::crd;
 
+use crate::allowed_failures::{AllowedFailure, Sample, samples, unexpected_failures};
 use crate::control_plane::{ControlPlane, Process, User};
-use crate::trouble::{Sample, Trouble, samples, unannounced};
 
 /// The user that the controller runs as in a cluster.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:vap-status-system:vap-status-controller";
@@ -216,7 +216,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Controller {
     process: Process,
     address: String,
-    announced: Mutex<Vec<Trouble>>,
+    allowed: Mutex<Vec<AllowedFailure>>,
     is_checked: bool,
 }
 
@@ -268,7 +268,7 @@ impl Controller {
         Ok(Self {
             process,
             address,
-            announced: Mutex::default(),
+            allowed: Mutex::default(),
             is_checked: false,
         })
     }
@@ -297,14 +297,12 @@ impl Controller {
     }
 
     /// Allows failures from now on, and those that have already occurred.
-    pub fn announce(&self, trouble: impl IntoIterator<Item = Trouble>) {
-        self.announced().extend(trouble);
+    pub fn allow(&self, failures: impl IntoIterator<Item = AllowedFailure>) {
+        self.allowed().extend(failures);
     }
 
-    fn announced(&self) -> MutexGuard<'_, Vec<Trouble>> {
-        self.announced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn allowed(&self) -> MutexGuard<'_, Vec<AllowedFailure>> {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the controller as a kubelet does, and checks its log and metrics.
@@ -315,11 +313,11 @@ impl Controller {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
         let status = tokio::task::block_in_place(|| self.process.terminate(STOP_TIMEOUT))?;
-        let mut wrong = self.wrong(metrics)?;
+        let mut failures = self.failures(metrics)?;
         if !status.success() {
-            wrong.push(format!("it ended with {status}"));
+            failures.push(format!("it ended with {status}"));
         }
-        verdict(&wrong)
+        verdict(&failures)
     }
 
     /// Kills the controller, like a crash of its node, and checks its log and metrics until then.
@@ -330,7 +328,7 @@ impl Controller {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
         self.process.kill();
-        verdict(&self.wrong(metrics)?)
+        verdict(&self.failures(metrics)?)
     }
 
     /// Waits for the controller to exit by itself, for at most `timeout`, and checks its log. Its metrics are no longer
@@ -343,7 +341,7 @@ impl Controller {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.process.exit_status()? {
-                verdict(&self.wrong(Ok((200, String::new())))?)?;
+                verdict(&self.failures(Ok((200, String::new())))?)?;
                 return Ok(status);
             }
             ensure!(
@@ -370,16 +368,16 @@ impl Controller {
     }
 
     /// Returns the failures in the log and in these metrics.
-    fn wrong(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
+    fn failures(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
         let (metrics, refusal) = match metrics {
             Ok((200, text)) => (text, None),
             Ok((status, text)) => (String::new(), Some(format!("{status}: {text}"))),
             Err(error) => (String::new(), Some(format!("{error:#}"))),
         };
-        let mut wrong = unannounced(&log, &metrics, &self.announced());
-        wrong.extend(refusal.map(|why| format!("no metrics: {why}")));
-        Ok(wrong)
+        let mut failures = unexpected_failures(&log, &metrics, &self.allowed());
+        failures.extend(refusal.map(|why| format!("no metrics: {why}")));
+        Ok(failures)
     }
 
     /// Returns the process id.
@@ -488,8 +486,8 @@ impl Drop for Controller {
         }
         if std::thread::panicking() {
             let no_metrics = Ok((200, String::new()));
-            let wrong = self.wrong(no_metrics).unwrap_or_default();
-            eprintln!("trouble in the controller's log: {wrong:#?}");
+            let failures = self.failures(no_metrics).unwrap_or_default();
+            eprintln!("unexpected failures in the controller's log: {failures:#?}");
         } else {
             panic!(
                 "a controller was dropped whose log and metrics nobody has checked: finish() or kill() it"
@@ -499,11 +497,11 @@ impl Drop for Controller {
 }
 
 /// Returns an error that lists the failures, if there are any.
-fn verdict(wrong: &[String]) -> Result<()> {
+fn verdict(failures: &[String]) -> Result<()> {
     ensure!(
-        wrong.is_empty(),
-        "the controller was in trouble:\n  {}",
-        wrong.join("\n  ")
+        failures.is_empty(),
+        "unexpected failures of the controller:\n  {}",
+        failures.join("\n  ")
     );
     Ok(())
 }

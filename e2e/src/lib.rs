@@ -1,5 +1,6 @@
 //! Code shared by the end-to-end tests, the demo and the benches.
 
+pub mod allowed_failures;
 pub mod answer;
 pub mod audit;
 pub mod conditions;
@@ -13,7 +14,6 @@ pub mod live;
 pub mod policies;
 pub mod soak;
 pub mod statuses;
-pub mod trouble;
 
 // The fuzz targets include `hostile` too, and have this module at the same path.
 use parity::random;

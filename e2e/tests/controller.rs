@@ -11,8 +11,8 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::{new_kind, outage};
 use e2e::controller::{Controller, control_plane};
-use e2e::trouble::{new_kind, outage};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -247,7 +247,7 @@ async fn a_policy_turns_with_its_crd() {
     )
     .await;
 
-    controller.announce(new_kind("params"));
+    controller.allow(new_kind("params"));
     crds.create(&PostParams::default(), &crd("integer"))
         .await
         .unwrap();
@@ -320,7 +320,7 @@ async fn restarts_are_quiet() {
         before
     );
 
-    controller.announce(outage());
+    controller.allow(outage());
     control_plane.kill_api_server();
     tokio::time::sleep(Duration::from_secs(2)).await;
     control_plane.start_api_server_again().await.unwrap();

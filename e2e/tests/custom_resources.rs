@@ -88,7 +88,7 @@ fn is_about_rules(cause: &Cause) -> bool {
 }
 
 /// Returns true if the cause is deterministic: among expressions of the same cost, the reported ones are random.
-fn is_certain(cause: &Cause) -> bool {
+fn is_deterministic(cause: &Cause) -> bool {
     !cause.message.starts_with("Forbidden: contributed")
 }
 
@@ -122,7 +122,7 @@ async fn rules_are_judged_as_by_the_api_server() {
         let theirs: Vec<Cause> = theirs
             .into_iter()
             .filter(is_about_rules)
-            .filter(is_certain)
+            .filter(is_deterministic)
             .collect();
         let verdict = validate_definition(definition);
         let ours = verdict.errors.iter().map(|found| Cause::of(&found.error));
@@ -131,7 +131,7 @@ async fn rules_are_judged_as_by_the_api_server() {
                 message: without_time(&cause.message),
                 ..cause
             })
-            .filter(is_certain)
+            .filter(is_deterministic)
             .collect();
         ours.sort();
         n_compared += 1;

@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::outage;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, control_plane};
-use e2e::trouble::outage;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -185,7 +185,7 @@ async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
         "TypeChecked=True/NoWarnings",
     ];
     let before = wait_for(&control_plane, "on-widgets", &sound).await;
-    controller.announce(outage());
+    controller.allow(outage());
     control_plane.kill_api_server();
     tokio::time::sleep(Duration::from_secs(2)).await;
     control_plane.start_api_server_again().await.unwrap();

@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::{AllowedFailure, new_kind};
 use e2e::audit::{asked, audited, n_writes};
 use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_following, install_statuses};
 use e2e::statuses::Statuses;
-use e2e::trouble::{Trouble, new_kind};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -521,9 +521,10 @@ async fn a_missing_right_costs_mutating_policies_alone() {
     });
     cluster.create(&validating, "validating", spec).await;
     let mut controller = Controller::spawn(&cluster.control_plane, &[FOLLOW]).unwrap();
-    controller.announce([
-        Trouble::error("ClusterRole vap-status-controller-mutatingadmissionpolicies").certain(),
-        Trouble::any_sync("forbidden").certain(),
+    controller.allow([
+        AllowedFailure::error("ClusterRole vap-status-controller-mutatingadmissionpolicies")
+            .required(),
+        AllowedFailure::any_sync("forbidden").required(),
     ]);
     wait_for_policy(
         &cluster.client,
@@ -574,9 +575,9 @@ async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
         .unwrap();
     cluster.wait("sound", "Bound", "True/BindingsFound").await;
 
-    controller.announce([
-        Trouble::error("cannot watch mutatingadmissionpolicybindings").certain(),
-        Trouble::sync("mutatingbindings", "forbidden").certain(),
+    controller.allow([
+        AllowedFailure::error("cannot watch mutatingadmissionpolicybindings").required(),
+        AllowedFailure::sync("mutatingbindings", "forbidden").required(),
     ]);
     let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
     let name = "vap-status-controller-mutatingadmissionpolicies";
@@ -623,10 +624,10 @@ async fn what_is_served_decides() {
     let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
         .unwrap();
-    controller.announce([Trouble::warning(
+    controller.allow([AllowedFailure::warning(
         "install the CRD mutatingadmissionpolicystatuses.vap-status.dev",
     )
-    .certain()]);
+    .required()]);
     let followed = async |wanted: &str| {
         let sample = format!("vap_kind_watched{{kind=\"MutatingAdmissionPolicy\"}} {wanted}");
         let deadline = Instant::now() + TIMEOUT;
@@ -641,21 +642,21 @@ async fn what_is_served_decides() {
     };
     followed("0").await;
     assert_eq!(cluster.asked(), Vec::<String>::new());
-    controller.announce(new_kind("policystatuses"));
+    controller.allow(new_kind("policystatuses"));
     cluster.install().await;
     followed("1").await;
     cluster.wait("beta", "Ready", "True/Ready").await;
     let owner = &cluster.status("beta").await["metadata"]["ownerReferences"][0];
     assert_eq!(owner["apiVersion"], "admissionregistration.k8s.io/v1beta1");
     // The CRD of status objects is deleted with its objects; the rest continues.
-    controller.announce([
-        Trouble::any_sync("not_found"),
-        Trouble::warning("cannot watch mutatingadmissionpolicystatuses"),
+    controller.allow([
+        AllowedFailure::any_sync("not_found"),
+        AllowedFailure::warning("cannot watch mutatingadmissionpolicystatuses"),
         // The controller may write an object again that was deleted before its kind.
-        Trouble::error("while custom resource definition is terminating"),
-        Trouble::warning("the API server answered 404"),
-        Trouble::reconcile("forbidden"),
-        Trouble::reconcile("not_found"),
+        AllowedFailure::error("while custom resource definition is terminating"),
+        AllowedFailure::warning("the API server answered 404"),
+        AllowedFailure::reconcile("forbidden"),
+        AllowedFailure::reconcile("not_found"),
     ]);
     let crd = "mutatingadmissionpolicystatuses.vap-status.dev";
     let delete = DeleteParams::default();

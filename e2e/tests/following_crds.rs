@@ -15,12 +15,12 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::{AllowedFailure, new_kind};
 use e2e::audit::{asked, audited, n_writes};
 use e2e::conditions::{condition, settled, wait_for};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, binary, install_probes};
 use e2e::statuses::Statuses;
-use e2e::trouble::{Trouble, new_kind};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -513,7 +513,7 @@ async fn conditions_have_a_place_first() {
         .await
         .unwrap();
     let advice = format!("install the CRD {name}");
-    controller.announce([Trouble::warning(&advice).certain()]);
+    controller.allow([AllowedFailure::warning(&advice).required()]);
     let status = async || {
         let probe = probes.get("plain").await?;
         Ok(probe.data["status"].clone())
@@ -532,7 +532,7 @@ async fn conditions_have_a_place_first() {
     let followed = "vap_kind_watched{kind=\"CustomResourceDefinition\"} 0";
     assert!(metrics.contains(followed), "{metrics}");
 
-    controller.announce(new_kind("definitionstatuses"));
+    controller.allow(new_kind("definitionstatuses"));
     let kind = SubjectKind::CustomResourceDefinition;
     Statuses::install_definition(&cluster.control_plane, kind)
         .await

@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::{AllowedFailure, unexpected_failures};
 use e2e::audit::{audited, of_controller};
 use e2e::control_plane::{ControlPlane, Process};
 use e2e::controller::{SERVICE_ACCOUNT, binary};
-use e2e::trouble::{Trouble, unannounced};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -139,11 +139,11 @@ impl Replica {
     /// Lease allows.
     fn check(&self) {
         let slow = [
-            Trouble::warning("no answer within "),
-            Trouble::error("could not be renewed for "),
-            Trouble::warning("the list ended before it was whole"),
+            AllowedFailure::warning("no answer within "),
+            AllowedFailure::error("could not be renewed for "),
+            AllowedFailure::warning("the list ended before it was whole"),
         ];
-        let wrong = unannounced(&self.process.log().unwrap(), "", &slow);
+        let wrong = unexpected_failures(&self.process.log().unwrap(), "", &slow);
         assert_eq!(wrong, Vec::<String>::new());
     }
 }

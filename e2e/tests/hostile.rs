@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::AllowedFailure;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
     Controller, PARAMS_ROLE, await_served, control_plane, grant_params, install_probes,
 };
 use e2e::hostile::{self, Family, Hostile, LABEL, objects};
 use e2e::policies;
-use e2e::trouble::Trouble;
 use http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Client;
@@ -294,13 +294,13 @@ fn print_acceptance(counts: &Accepted) -> (usize, usize) {
 ///
 /// The API server merges the fields of a probe with 150,000 small maps for some seconds when its status is applied. It
 /// compiles hostile policies too, and delays other writes meanwhile.
-fn expected() -> Vec<Trouble> {
+fn expected() -> Vec<AllowedFailure> {
     vec![
-        Trouble::warning("cannot write the status of a probe"),
-        Trouble::warning("cannot write the status, retrying"),
-        Trouble::reconcile("timeout"),
-        Trouble::any_sync("timeout"),
-        Trouble::warning("the check of this policy exceeded its time limit"),
+        AllowedFailure::warning("cannot write the status of a probe"),
+        AllowedFailure::warning("cannot write the status, retrying"),
+        AllowedFailure::reconcile("timeout"),
+        AllowedFailure::any_sync("timeout"),
+        AllowedFailure::warning("the check of this policy exceeded its time limit"),
     ]
 }
 
@@ -308,7 +308,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str) -> Replica {
     let controller = Controller::start(control_plane, &["--leader-elect"])
         .await
         .unwrap();
-    controller.announce(expected());
+    controller.allow(expected());
     Replica {
         name,
         controller,

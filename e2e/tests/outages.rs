@@ -10,10 +10,10 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use e2e::allowed_failures::{AllowedFailure, outage};
 use e2e::conditions::wait_for_policy;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, PARAMS_ROLE, control_plane, grant_params, install_probes};
-use e2e::trouble::{Trouble, outage};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -68,7 +68,7 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
     }
     let n_lines = controller.log().unwrap().lines().count();
 
-    controller.announce(outage());
+    controller.allow(outage());
     control_plane.kill_api_server();
     for _ in 0..50 {
         assert_eq!(controller.get("/readyz").await.unwrap().0, 200);

@@ -12,12 +12,12 @@
 
 use std::time::Duration;
 
+use e2e::allowed_failures::AllowedFailure;
 use e2e::conditions::{wait_for, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
     Controller, control_plane, grant_access_reviews, grant_params, install_probes,
 };
-use e2e::trouble::Trouble;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,

@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::allowed_failures::{AllowedFailure, Event, Level};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, service_account};
-use e2e::trouble::{Event, Level, Trouble};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -35,9 +35,9 @@ async fn a_missing_right_is_named() {
         .await
         .unwrap();
     let controller = Controller::spawn(&control_plane, &[]).unwrap();
-    controller.announce([
-        Trouble::error("in the ClusterRole vap-status-controller"),
-        Trouble::any_sync("forbidden").certain(),
+    controller.allow([
+        AllowedFailure::error("in the ClusterRole vap-status-controller"),
+        AllowedFailure::any_sync("forbidden").required(),
     ]);
     wait_for_error(&controller, |event| {
         event.has("validatingadmissionpolicies") && event.has("ClusterRole")
@@ -62,8 +62,9 @@ async fn a_missing_api_is_named() {
     e2e::controller::grant_rights(&control_plane).unwrap();
     let controller = Controller::spawn(&control_plane, &[]).unwrap();
     // The final message of an exiting process is not a line of the log.
-    controller
-        .announce([Trouble::last_word("does not serve validatingadmissionpolicies").certain()]);
+    controller.allow([
+        AllowedFailure::fatal_line("does not serve validatingadmissionpolicies").required(),
+    ]);
     let log_has_version = async || controller.log().unwrap().contains("1.30");
     let deadline = Instant::now() + TIMEOUT;
     while !log_has_version().await {

@@ -23,9 +23,9 @@ use serde_json::Value;
 use self::expect::Moment;
 use self::programs::Programs;
 use crate::ControlPlane;
+use crate::allowed_failures::unexpected_failures;
 use crate::control_plane::Process;
 use crate::controller::{grant_rights, repository, service_account};
-use crate::trouble::unannounced;
 
 /// The timeout until all statuses are as expected.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -118,11 +118,11 @@ impl Demo {
         }
         let n_policies = demo.await_all(&policies, Moment::Late).await?;
         demo.plugin(&["status"])?;
-        let trouble = unannounced(&demo.controller.log()?, "", &[]);
+        let failures = unexpected_failures(&demo.controller.log()?, "", &[]);
         ensure!(
-            trouble.is_empty(),
-            "the controller was in trouble:\n  {}",
-            trouble.join("\n  ")
+            failures.is_empty(),
+            "unexpected failures of the controller:\n  {}",
+            failures.join("\n  ")
         );
 
         heading("Done");

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::model::{Conditions, foretold};
 use super::universe::{Slot, World};
+use crate::allowed_failures::Sample;
 use crate::controller::Controller;
-use crate::trouble::Sample;
 
 /// The interval between polls.
 const PAUSE: Duration = Duration::from_millis(200);

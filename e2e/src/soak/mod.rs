@@ -22,10 +22,10 @@ use vap_status_controller::policy::subject::SubjectKind;
 
 use self::universe::{Change, World};
 use crate::ControlPlane;
+use crate::allowed_failures::AllowedFailure;
 use crate::controller::{Controller, control_plane, install_probes};
 use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
 use crate::statuses::Statuses;
-use crate::trouble::Trouble;
 use parity::random::Random;
 
 /// The time after the last fault in which all conditions must match the model.
@@ -234,14 +234,14 @@ impl<'a> Soak<'a> {
         let args = args.unwrap_or_default();
         let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), args).await?;
         // To the controller, so many changes of a policy within a minute look like those of a competing writer.
-        controller.announce([Trouble::warning(
+        controller.allow([AllowedFailure::warning(
             "does a second vap-status-controller write it",
         )]);
         // Kinds are added and removed while they are watched: such a kind is not found, its storage is being
         // initialized, or the index still lists its schemas.
         controller
-            .announce(["not_found", "throttled"].map(|reason| Trouble::sync("params", reason)));
-        controller.announce([Trouble::warning("cannot get schemas")]);
+            .allow(["not_found", "throttled"].map(|reason| AllowedFailure::sync("params", reason)));
+        controller.allow([AllowedFailure::warning("cannot get schemas")]);
         Ok(Self {
             settings,
             controller,
@@ -259,7 +259,7 @@ impl<'a> Soak<'a> {
         let n = u64::try_from(self.report.n_rounds)?;
         self.report.n_rounds += 1;
         if !faults.is_empty() {
-            self.controller.announce(trouble_of(faults));
+            self.controller.allow(explained_failures(faults));
             let holes = if self.settings.black_holes_stay {
                 BlackHoles::Stay
             } else {
@@ -395,9 +395,9 @@ fn trouble_of(faults: &[Fault]) -> Vec<Trouble> {
         Trouble::warning("does not respond"),
     ];
     if faults.contains(&Fault::Forbidden) || faults.contains(&Fault::Unauthorized) {
-        troubles.extend(["grant ", "cannot "].map(Trouble::error));
+        failures.extend(["grant ", "cannot "].map(AllowedFailure::error));
     }
-    troubles
+    failures
 }
 
 /// Allows the controller's user to read all kinds of params.

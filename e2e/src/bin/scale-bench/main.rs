@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use clap::Parser;
+use e2e::allowed_failures::AllowedFailure;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, control_plane, grant_params};
-use e2e::trouble::Trouble;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -138,7 +138,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     let usage = Usage::of(&control_plane, None)?;
     let started = Instant::now();
     let controller = Controller::start(&control_plane, &[]).await?;
-    controller.announce([events_dropped()]);
+    controller.allow([events_dropped()]);
     row.seconds("ready after the start", started.elapsed());
     let names: Vec<String> = (0..size.policies).map(name).collect();
     let unbound = Expected("Bound", "NoBindings");
@@ -180,8 +180,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
 }
 
 /// Thousands of conditions change at once, and events are rate-limited, so some are dropped.
-fn events_dropped() -> Trouble {
-    Trouble::warning("conditions change faster than events are sent")
+fn events_dropped() -> AllowedFailure {
+    AllowedFailure::warning("conditions change faster than events are sent")
 }
 
 /// Stops the controller, and prints its warnings and errors instead of failing, so that the figures are still shown.

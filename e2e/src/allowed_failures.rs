@@ -31,9 +31,9 @@ pub enum Level {
 
 /// A failure that a test allows: it may occur.
 #[derive(Clone, Debug)]
-pub struct Trouble {
+pub struct AllowedFailure {
     kind: Kind,
-    is_certain: bool,
+    is_required: bool,
     at_most: Option<u64>,
 }
 
@@ -43,14 +43,14 @@ enum Kind {
         level: Level,
         fragment: String,
     },
-    LastWord(String),
+    FatalLine(String),
     Metric {
         name: String,
         labels: Vec<(String, String)>,
     },
 }
 
-impl Trouble {
+impl AllowedFailure {
     /// Allows a warning in the log whose message, or another field, contains `fragment`.
     #[must_use]
     pub fn warning(fragment: &str) -> Self {
@@ -65,13 +65,13 @@ impl Trouble {
 
     /// Allows a line outside the log format: the message of a process that exits on a fatal error.
     #[must_use]
-    pub fn last_word(fragment: &str) -> Self {
-        Self::of(Kind::LastWord(fragment.to_owned()))
+    pub fn fatal_line(fragment: &str) -> Self {
+        Self::new(Kind::FatalLine(fragment.to_owned()))
     }
 
     fn line(level: Level, fragment: &str) -> Self {
         let fragment = fragment.to_owned();
-        Self::of(Kind::Line { level, fragment })
+        Self::new(Kind::Line { level, fragment })
     }
 
     /// Allows a metric with at least these labels to be nonzero.
@@ -82,7 +82,7 @@ impl Trouble {
             .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()))
             .collect();
         let name = name.to_owned();
-        Self::of(Kind::Metric { name, labels })
+        Self::new(Kind::Metric { name, labels })
     }
 
     /// Allows a failed list or watch of `source`, for `reason`.
@@ -108,8 +108,8 @@ impl Trouble {
 
     /// Makes the failure required: it must occur.
     #[must_use]
-    pub fn certain(mut self) -> Self {
-        self.is_certain = true;
+    pub fn required(mut self) -> Self {
+        self.is_required = true;
         self
     }
 
@@ -120,21 +120,21 @@ impl Trouble {
         self
     }
 
-    fn of(kind: Kind) -> Self {
+    fn new(kind: Kind) -> Self {
         Self {
             kind,
-            is_certain: false,
+            is_required: false,
             at_most: None,
         }
     }
 
-    fn is(&self, found: &Found) -> bool {
+    fn matches(&self, found: &Occurrence) -> bool {
         match (&self.kind, found) {
-            (Kind::Line { level, fragment }, Found::Line { event, .. }) => {
+            (Kind::Line { level, fragment }, Occurrence::Line { event, .. }) => {
                 Some(*level) == event.level && event.has(fragment)
             }
-            (Kind::LastWord(fragment), Found::Unreadable(text)) => text.contains(fragment),
-            (Kind::Metric { name, labels }, Found::Metric(sample)) => {
+            (Kind::FatalLine(fragment), Occurrence::Unreadable(text)) => text.contains(fragment),
+            (Kind::Metric { name, labels }, Occurrence::Metric(sample)) => {
                 *name == sample.name && labels.iter().all(|label| sample.labels.contains(label))
             }
             _ => false,
@@ -142,11 +142,11 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for AllowedFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::Line { level, fragment } => write!(f, "{level:?} `{fragment}`"),
-            Kind::LastWord(fragment) => write!(f, "last word `{fragment}`"),
+            Kind::FatalLine(fragment) => write!(f, "fatal line `{fragment}`"),
             Kind::Metric { name, labels } => write!(f, "{name} {labels:?}"),
         }
     }
@@ -155,7 +155,7 @@ impl fmt::Display for Trouble {
 /// Returns the failures that an API server causes while it is down or starting: watches fail with any error, and one
 /// warning reports it.
 #[must_use]
-pub fn outage() -> Vec<Trouble> {
+pub fn outage() -> Vec<AllowedFailure> {
     let reasons = [
         "connection",
         "timeout",
@@ -164,22 +164,22 @@ pub fn outage() -> Vec<Trouble> {
         // A starting API server rejects all requests.
         "forbidden",
     ];
-    let mut troubles = vec![
-        Trouble::warning("retrying; similar failures are not logged"),
+    let mut failures = vec![
+        AllowedFailure::warning("retrying; similar failures are not logged"),
         // A starting API server returns this for each kind.
-        Trouble::warning(STORAGE_IS_SET_UP),
+        AllowedFailure::warning(STORAGE_IS_SET_UP),
     ];
-    troubles.extend(reasons.map(Trouble::any_sync));
-    troubles
+    failures.extend(reasons.map(AllowedFailure::any_sync));
+    failures
 }
 
 /// Returns the failures of `source` if it watches a new kind: an API server only initializes the storage on the first
 /// request, and responds with 429 until then.
 #[must_use]
-pub fn new_kind(source: &str) -> [Trouble; 2] {
+pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
     [
-        Trouble::warning(STORAGE_IS_SET_UP),
-        Trouble::sync(source, "throttled"),
+        AllowedFailure::warning(STORAGE_IS_SET_UP),
+        AllowedFailure::sync(source, "throttled"),
     ]
 }
 
@@ -296,13 +296,13 @@ fn read_labels(mut text: &str) -> Option<(Labels, &str)> {
     }
 }
 
-enum Found {
+enum Occurrence {
     Line { event: Event, text: String },
     Unreadable(String),
     Metric(Sample),
 }
 
-impl Found {
+impl Occurrence {
     /// Returns the number of occurrences.
     fn count(&self) -> f64 {
         match self {
@@ -312,11 +312,11 @@ impl Found {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for Occurrence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { text, .. } => f.write_str(text),
-            Self::Unreadable(text) => write!(f, "not a line of a log: {text}"),
+            Self::Unreadable(text) => write!(f, "not a log line: {text}"),
             Self::Metric(sample) => {
                 write!(f, "{} {:?} {}", sample.name, sample.labels, sample.value)
             }
@@ -327,44 +327,46 @@ impl fmt::Display for Found {
 /// Returns the failures in a log and metrics that were not allowed, and allowed failures that are missing or too
 /// frequent.
 #[must_use]
-pub fn unannounced(log: &str, metrics: &str, announced: &[Trouble]) -> Vec<String> {
+pub fn unexpected_failures(log: &str, metrics: &str, allowed: &[AllowedFailure]) -> Vec<String> {
     let lines = log.lines().filter_map(|line| match Event::read(line) {
         Some(event) if event.level.is_none() => None,
-        Some(event) => Some(Found::Line {
+        Some(event) => Some(Occurrence::Line {
             event,
             text: line.to_owned(),
         }),
-        None => Some(Found::Unreadable(line.to_owned())),
+        None => Some(Occurrence::Unreadable(line.to_owned())),
     });
     let counted = samples(metrics)
         .into_iter()
         .filter(|sample| METRICS.contains(&sample.name.as_str()) && sample.value != 0.0)
-        .map(Found::Metric);
-    let found: Vec<Found> = lines.chain(counted).collect();
-    let is_announced = |found: &Found| announced.iter().any(|trouble| trouble.is(found));
-    let mut wrong: Vec<String> = found
+        .map(Occurrence::Metric);
+    let found: Vec<Occurrence> = lines.chain(counted).collect();
+    let is_allowed = |found: &Occurrence| allowed.iter().any(|failure| failure.matches(found));
+    let mut failures: Vec<String> = found
         .iter()
-        .filter(|found| !is_announced(found))
-        .map(|found| format!("not announced: {found}"))
+        .filter(|found| !is_allowed(found))
+        .map(|found| format!("not allowed: {found}"))
         .collect();
-    for trouble in announced {
+    for failure in allowed {
         let n: f64 = found
             .iter()
-            .filter(|found| trouble.is(found))
-            .map(Found::count)
+            .filter(|found| failure.matches(found))
+            .map(Occurrence::count)
             .sum();
-        if trouble.is_certain && n == 0.0 {
-            wrong.push(format!("announced as certain, and did not come: {trouble}"));
+        if failure.is_required && n == 0.0 {
+            failures.push(format!("required, but did not occur: {failure}"));
         }
         #[expect(
             clippy::cast_precision_loss,
             reason = "a limit of a test is a small number"
         )]
-        if let Some(limit) = trouble.at_most.filter(|limit| n > *limit as f64) {
-            wrong.push(format!("{n} times, and {limit} are the limit: {trouble}"));
+        if let Some(limit) = failure.at_most.filter(|limit| n > *limit as f64) {
+            failures.push(format!(
+                "occurred {n} times, more than the limit of {limit}: {failure}"
+            ));
         }
     }
-    wrong
+    failures
 }
 
 #[cfg(test)]
@@ -380,44 +382,57 @@ mod tests {
     const COUNTED: &str = "vap_sync_errors_total{source=\"crds\",reason=\"server\"} 2\n";
 
     #[track_caller]
-    fn check(log: &[&str], metrics: &str, announced: &[Trouble], expect: &[&str]) {
-        let wrong = unannounced(&log.join("\n"), metrics, announced);
-        let is_as_expected =
-            wrong.len() == expect.len() && wrong.iter().zip(expect).all(|(a, b)| a.contains(b));
-        assert!(is_as_expected, "{wrong:#?}\nexpected {expect:?}");
+    fn check(log: &[&str], metrics: &str, allowed: &[AllowedFailure], expect: &[&str]) {
+        let failures = unexpected_failures(&log.join("\n"), metrics, allowed);
+        let is_as_expected = failures.len() == expect.len()
+            && failures.iter().zip(expect).all(|(a, b)| a.contains(b));
+        assert!(is_as_expected, "{failures:#?}\nexpected {expect:?}");
     }
 
     #[test]
-    fn what_is_well_is_no_trouble() {
+    fn unexpected_failures_without_problems_is_empty() {
         check(&[STARTED], WELL, &[], &[]);
     }
 
     #[test]
-    fn an_unannounced_line_fails() {
-        check(&[STARTED, WARNED], WELL, &[], &["not announced: {"]);
-        let other = [Trouble::warning("policies"), Trouble::error("crds")];
+    fn unexpected_failures_line_not_allowed_fails() {
+        check(&[STARTED, WARNED], WELL, &[], &["not allowed: {"]);
+        let other = [
+            AllowedFailure::warning("policies"),
+            AllowedFailure::error("crds"),
+        ];
         check(&[WARNED], WELL, &other, &["cannot watch crds"]);
-        check(&[WARNED], WELL, &[Trouble::warning("watch crds")], &[]);
-        check(&[FAILED], WELL, &[Trouble::error("grant")], &[]);
+        check(
+            &[WARNED],
+            WELL,
+            &[AllowedFailure::warning("watch crds")],
+            &[],
+        );
+        check(&[FAILED], WELL, &[AllowedFailure::error("grant")], &[]);
         check(
             &["thread 'main' panicked at"],
             WELL,
-            &[Trouble::error("panicked")],
+            &[AllowedFailure::error("panicked")],
             &["not a line of a log: thread"],
         );
-        check(&["no way"], WELL, &[Trouble::last_word("no way")], &[]);
+        check(
+            &["no way"],
+            WELL,
+            &[AllowedFailure::fatal_line("no way")],
+            &[],
+        );
     }
 
     #[test]
-    fn an_unannounced_count_fails() {
+    fn unexpected_failures_count_not_allowed_fails() {
         check(&[], COUNTED, &[], &["vap_sync_errors_total"]);
         let other = [
-            Trouble::sync("policies", "server"),
-            Trouble::reconcile("server"),
+            AllowedFailure::sync("policies", "server"),
+            AllowedFailure::reconcile("server"),
         ];
         check(&[], COUNTED, &other, &["vap_sync_errors_total"]);
-        check(&[], COUNTED, &[Trouble::any_sync("server")], &[]);
-        check(&[], "vap_check_panics_total 1\n", &[], &["not announced"]);
+        check(&[], COUNTED, &[AllowedFailure::any_sync("server")], &[]);
+        check(&[], "vap_check_panics_total 1\n", &[], &["not allowed"]);
         check(
             &[],
             "vap_unreadable_objects{source=\"crds\"} 1\n",
@@ -427,13 +442,13 @@ mod tests {
     }
 
     #[test]
-    fn announced_trouble_can_be_certain_and_limited() {
-        let certain = [Trouble::sync("crds", "server").certain()];
-        check(&[], COUNTED, &certain, &[]);
-        check(&[], WELL, &certain, &["did not come"]);
-        let limited = [Trouble::sync("crds", "server").at_most(1)];
+    fn unexpected_failures_required_and_limited_are_checked() {
+        let required = [AllowedFailure::sync("crds", "server").required()];
+        check(&[], COUNTED, &required, &[]);
+        check(&[], WELL, &required, &["did not come"]);
+        let limited = [AllowedFailure::sync("crds", "server").at_most(1)];
         check(&[], COUNTED, &limited, &["2 times, and 1 are the limit"]);
-        let limited = [Trouble::warning("crds").at_most(1)];
+        let limited = [AllowedFailure::warning("crds").at_most(1)];
         check(&[WARNED], WELL, &limited, &[]);
         check(&[WARNED, WARNED], WELL, &limited, &["2 times"]);
     }
