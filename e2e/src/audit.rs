@@ -39,7 +39,7 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
 ///
 /// # Errors
 /// Returns an error if a record cannot be read.
-pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
+pub fn controller_records(directory: &Path) -> Result<Vec<Value>> {
     let text = match std::fs::read_to_string(directory.join(LOG)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read?,
@@ -58,14 +58,14 @@ pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
 /// mutatingadmissionpolicystatuses/status`. Requests about probes are excluded.
 ///
 /// # Errors
-/// Returns an error like [`of_controller`].
-pub fn asked(directory: &Path) -> Result<Vec<String>> {
+/// Returns an error like [`controller_records`].
+pub fn controller_requests(directory: &Path) -> Result<Vec<String>> {
     let text = |event: &Value, pointer: &str| {
         let text = event.pointer(pointer).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
     };
     let mut asked = Vec::new();
-    for event in of_controller(directory)? {
+    for event in controller_records(directory)? {
         let mut resource = text(&event, "/objectRef/resource");
         if resource == "policyprobes" {
             continue;

@@ -34,7 +34,7 @@ pub struct Statuses(Api<DynamicObject>);
 impl Statuses {
     /// Returns the status objects of `kind`, which must not have a status of its own.
     #[must_use]
-    pub fn of(client: &Client, kind: SubjectKind) -> Self {
+    pub fn new(client: &Client, kind: SubjectKind) -> Self {
         let StatusObjectKind { kind, plural } = object_kind(kind);
         let gvk = GroupVersionKind::gvk(GROUP, VERSION, kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
@@ -62,7 +62,7 @@ impl Statuses {
         install_statuses(control_plane, plural)?;
         let client = control_plane.client().await?;
         await_served(&client, &format!("{GROUP}/{VERSION}/{plural}")).await?;
-        Ok(Self::of(&client, kind))
+        Ok(Self::new(&client, kind))
     }
 
     /// Returns the API of the status objects.

@@ -36,7 +36,7 @@ mod dry_run;
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Returns the definitions of the corpus, or none without a corpus.
-fn of_corpus() -> Vec<Value> {
+fn corpus_definitions() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();
     }
@@ -99,7 +99,7 @@ async fn rules_are_judged_as_by_the_api_server() {
     let count = from_environment("VAP_DEFINITIONS", 120).unwrap();
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
-    let mut definitions = of_corpus();
+    let mut definitions = corpus_definitions();
     let made = rules::definitions(seed, 40);
     let n_corpus = definitions.len();
     let bases = if n_corpus > 0 { &definitions } else { &made };
@@ -377,9 +377,9 @@ async fn custom_resources_are_held_against_their_definition() {
     let count = from_environment("VAP_CUSTOM_RESOURCES", 300).unwrap();
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
-    let mut definitions = of_corpus();
+    let mut definitions = corpus_definitions();
     definitions.extend(custom_resources::definitions(seed, 60));
-    let n_corpus = of_corpus().len();
+    let n_corpus = corpus_definitions().len();
     let mut n_of_corpus = 0;
     let mut created = Vec::new();
     for (n, mut definition) in definitions.into_iter().enumerate() {

@@ -268,11 +268,11 @@ async fn objects_cannot_be_read_and_are_named() {
     let (lines, _) = setup.watch(&setup.through, Duration::from_secs(1)).await;
     let (direct, _) = setup.watch(&setup.direct, Duration::from_secs(1)).await;
     assert_ne!(lines, direct);
-    let is_spoilt = |(line, direct): (&String, &String)| {
+    let is_corrupted = |(line, direct): (&String, &String)| {
         serde_json::from_str::<Value>(line).unwrap()
             != serde_json::from_str::<Value>(direct).unwrap()
     };
-    assert!(lines.iter().zip(&direct).all(is_spoilt));
+    assert!(lines.iter().zip(&direct).all(is_corrupted));
     let touched = setup.proxy.take_unreadable();
     let own = format!("{PATH}/a");
     assert!(

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use e2e::allowed_failures::{AllowedFailure, new_kind};
-use e2e::audit::{asked, audited, n_writes};
+use e2e::audit::{controller_requests, audited, n_writes};
 use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_following, install_statuses};
@@ -99,7 +99,7 @@ impl Cluster {
     }
 
     fn statuses(&self) -> Statuses {
-        Statuses::of(&self.client, SubjectKind::MutatingAdmissionPolicy)
+        Statuses::new(&self.client, SubjectKind::MutatingAdmissionPolicy)
     }
 
     fn crds(&self) -> Api<DynamicObject> {
@@ -148,12 +148,12 @@ impl Cluster {
         settled(|| self.versions()).await
     }
 
-    fn asked(&self) -> Vec<String> {
-        asked(self.directory.path()).unwrap()
+    fn controller_requests(&self) -> Vec<String> {
+        controller_requests(self.directory.path()).unwrap()
     }
 
     fn n_writes(&self) -> usize {
-        n_writes(&self.asked())
+        n_writes(&self.controller_requests())
     }
 }
 
@@ -359,11 +359,11 @@ async fn conditions_rest_and_go() {
         .await;
     cluster.wait("counted", "Ready", "True/Ready").await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
     cluster.bind("counted").await;
     cluster.wait("counted", "Bound", "True/BindingsFound").await;
     let versions = cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.controller_requests());
     controller.finish().await.unwrap();
 
     // After a restart it writes nothing.
@@ -379,7 +379,7 @@ async fn conditions_rest_and_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
-    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.controller_requests());
     again.finish().await.unwrap();
 
     // Deletions and creations while it does not run.
@@ -500,7 +500,7 @@ async fn mutating_policies_without_flag_are_not_requested() {
     let (_, metrics) = controller.get("/metrics").await.unwrap();
     let is_of_mutating = |line: &&str| line.contains("source=\"mutatingpolicies\"");
     assert_eq!(metrics.lines().find(is_of_mutating), None);
-    assert_eq!(cluster.asked(), Vec::<String>::new());
+    assert_eq!(cluster.controller_requests(), Vec::<String>::new());
     assert_eq!(cluster.versions().await, []);
     controller.finish().await.unwrap();
 }
@@ -641,7 +641,7 @@ async fn what_is_served_decides() {
         }
     };
     followed("0").await;
-    assert_eq!(cluster.asked(), Vec::<String>::new());
+    assert_eq!(cluster.controller_requests(), Vec::<String>::new());
     controller.allow(new_kind("policystatuses"));
     cluster.install().await;
     followed("1").await;
@@ -685,7 +685,7 @@ async fn where_nothing_is_served_nothing_is_asked() {
         assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(cluster.asked(), Vec::<String>::new());
+    assert_eq!(cluster.controller_requests(), Vec::<String>::new());
     controller.finish().await.unwrap();
 }
 
@@ -708,7 +708,7 @@ async fn of_two_replicas_one_writes() {
         cluster.wait(&format!("p{n}"), "Ready", "True/Ready").await;
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.controller_requests());
     let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
     assert_eq!((writes(&first).await, writes(&second).await), (10, 0));
     first.finish().await.unwrap();
@@ -718,6 +718,6 @@ async fn of_two_replicas_one_writes() {
     cluster.bind("p1").await;
     cluster.wait("p1", "Bound", "True/BindingsFound").await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes(), 22, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes(), 22, "{:?}", cluster.controller_requests());
     second.finish().await.unwrap();
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use e2e::allowed_failures::{AllowedFailure, new_kind};
-use e2e::audit::{asked, audited, n_writes};
+use e2e::audit::{controller_requests, audited, n_writes};
 use e2e::conditions::{condition, settled, wait_for};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, binary, install_probes};
@@ -125,12 +125,12 @@ impl Cluster {
         settled(|| self.versions()).await
     }
 
-    fn asked(&self) -> Vec<String> {
-        asked(self.directory.path()).unwrap()
+    fn controller_requests(&self) -> Vec<String> {
+        controller_requests(self.directory.path()).unwrap()
     }
 
     fn n_writes(&self) -> usize {
-        n_writes(&self.asked())
+        n_writes(&self.controller_requests())
     }
 
     /// Changes a definition directly in etcd, as if an API server had accepted the change.
@@ -150,12 +150,12 @@ impl Cluster {
             "key": ByteString(key.into_bytes()),
             "value": ByteString(value.to_string().into_bytes()),
         });
-        let answer = self.of_etcd("/v3/kv/put", &put.to_string()).await;
+        let answer = self.etcd_response("/v3/kv/put", &put.to_string()).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
     /// Returns etcd's response to a request to its gateway.
-    async fn of_etcd(&self, path: &str, body: &str) -> String {
+    async fn etcd_response(&self, path: &str, body: &str) -> String {
         let socket = self.control_plane.directory().join("etcd.socket:1");
         let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
         let request = format!(
@@ -335,7 +335,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.create(definition("idle", "Idle", [&[], &[]])).await;
     cluster.wait(counted, "Ready", "True/Ready").await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
 
     let n_checks = controller
         .total("vap_check_duration_seconds_count")
@@ -353,7 +353,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
         .patch(counted, json!({"metadata": {"labels": {"a": "b"}}}))
         .await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
     let after = controller.total("vap_check_duration_seconds_count").await;
     assert_eq!(after.unwrap(), n_checks);
 
@@ -372,7 +372,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.controller_requests());
 }
 
 /// Returns a probe of a definition without rules.
@@ -486,7 +486,7 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
-    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.controller_requests());
     let delete = DeleteParams::default();
     cluster.definitions().delete(sound, &delete).await.unwrap();
     cluster.wait_until_gone(sound).await;
@@ -568,7 +568,7 @@ async fn definitions_are_watched_once() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     controller.finish().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let asked = cluster.asked();
+    let asked = cluster.controller_requests();
     let is_of_statuses = |asked: &&String| asked.contains(STATUSES);
     assert_eq!(asked.iter().find(is_of_statuses), None, "{asked:?}");
     assert_eq!(cluster.versions().await, []);
@@ -584,7 +584,7 @@ async fn definitions_are_watched_once() {
         .await;
     controller.finish().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let asked = cluster.asked();
+    let asked = cluster.controller_requests();
     assert_eq!(of_definitions(&asked), without * 2, "{asked:?}");
 }
 
@@ -616,7 +616,7 @@ async fn of_two_replicas_one_writes_of_definitions() {
         cluster.wait(&name, "Ready", "True/Ready").await;
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 10, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 10, "{:?}", cluster.controller_requests());
     let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
     let n_first = writes(&first).await;
     assert!(n_first >= 5);

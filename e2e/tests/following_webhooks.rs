@@ -12,7 +12,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::audit::{asked, audited, n_writes};
+use e2e::audit::{controller_requests, audited, n_writes};
 use e2e::conditions::{condition, settled};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, binary, install_probes};
@@ -82,7 +82,7 @@ impl Cluster {
     }
 
     fn statuses(&self, sort: &str) -> Statuses {
-        Statuses::of(&self.client, kind_of(sort))
+        Statuses::new(&self.client, kind_of(sort))
     }
 
     async fn create(&self, sort: &str, name: &str, webhooks: Value) {
@@ -117,12 +117,12 @@ impl Cluster {
         settled(|| self.versions()).await
     }
 
-    fn asked(&self) -> Vec<String> {
-        asked(self.directory.path()).unwrap()
+    fn controller_requests(&self) -> Vec<String> {
+        controller_requests(self.directory.path()).unwrap()
     }
 
     fn n_writes(&self) -> usize {
-        n_writes(&self.asked())
+        n_writes(&self.controller_requests())
     }
 }
 
@@ -274,7 +274,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         .wait((mutating, "counted"), "Ready", "True/Ready")
         .await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
     let patch = json!({"webhooks": [sound("one.example.com"), sound("two.example.com")]});
     cluster
         .configurations(mutating)
@@ -285,7 +285,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         .wait((mutating, "misspelt"), "Ready", "True/Ready")
         .await;
     let versions = cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.controller_requests());
     controller.finish().await.unwrap();
 
     // After a restart it writes nothing, and deletes the status objects of deleted configurations.
@@ -301,7 +301,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
-    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.controller_requests());
     let delete = DeleteParams::default();
     let configurations = cluster.configurations(mutating);
     configurations.delete("counted", &delete).await.unwrap();
@@ -323,7 +323,7 @@ async fn webhooks_are_not_asked_for_that_are_not_to_be_followed() {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(cluster.asked(), Vec::<String>::new());
+    assert_eq!(cluster.controller_requests(), Vec::<String>::new());
     assert_eq!(cluster.versions().await, []);
     controller.finish().await.unwrap();
 }
@@ -354,7 +354,7 @@ async fn of_two_replicas_one_writes_of_webhooks() {
         }
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.asked());
+    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.controller_requests());
     let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
     assert_eq!((writes(&first).await, writes(&second).await), (10, 0));
     first.finish().await.unwrap();

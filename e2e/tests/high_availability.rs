@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use e2e::allowed_failures::{AllowedFailure, unexpected_failures};
-use e2e::audit::{audited, of_controller};
+use e2e::audit::{audited, controller_records};
 use e2e::control_plane::{ControlPlane, Process};
 use e2e::controller::{SERVICE_ACCOUNT, binary};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -276,11 +276,11 @@ struct Write {
     by: String,
     received: Timestamp,
     answered: Timestamp,
-    what: What,
+    what: WriteTarget,
 }
 
 #[derive(Debug)]
-enum What {
+enum WriteTarget {
     /// The status of a policy for this generation.
     Status(String, i64),
     /// The Lease, with its new holder; empty if it is released.
@@ -289,7 +289,7 @@ enum What {
 
 /// Returns the successful writes in the audit log, in the order of their responses.
 fn writes(directory: &Path) -> Vec<Write> {
-    let mut writes: Vec<Write> = of_controller(directory)
+    let mut writes: Vec<Write> = controller_records(directory)
         .unwrap()
         .into_iter()
         .filter(|event| event["responseStatus"]["code"].as_u64().unwrap() < 300)
@@ -300,9 +300,9 @@ fn writes(directory: &Path) -> Vec<Write> {
             let what = match event["objectRef"]["resource"].as_str().unwrap() {
                 "leases" => {
                     let holder = object["spec"]["holderIdentity"].as_str().unwrap();
-                    What::Lease(holder.to_owned())
+                    WriteTarget::Lease(holder.to_owned())
                 }
-                _ => What::Status(
+                _ => WriteTarget::Status(
                     event["objectRef"]["name"].as_str().unwrap().to_owned(),
                     object["status"]["observedGeneration"].as_i64().unwrap(),
                 ),
@@ -332,14 +332,14 @@ fn check_writers(writes: &[Write]) -> (usize, usize) {
     let mut instances = BTreeSet::new();
     let mut n_statuses = 0;
     for write in writes {
-        match &write.what {
-            What::Lease(holder) => {
+        match &write.target {
+            WriteTarget::Lease(holder) => {
                 assert!(holder.is_empty() || *holder == write.by, "{write:?}");
                 if tenures.last().is_none_or(|(last, _)| last != holder) {
                     tenures.push((holder, write.answered));
                 }
             }
-            What::Status(name, generation) => {
+            WriteTarget::Status(name, generation) => {
                 n_statuses += 1;
                 instances.insert(&write.by);
                 let of_generation = writers.entry((name, *generation)).or_default();
@@ -370,7 +370,7 @@ struct HandOver {
 impl HandOver {
     /// Returns the hand-over that began when `by` was stopped. `ended` has the times when the replicas of pods were
     /// killed or stopped.
-    fn of(
+    fn after_stop(
         writes: &[Write],
         by: &str,
         stopped: Timestamp,
@@ -378,11 +378,11 @@ impl HandOver {
     ) -> Self {
         let after = || writes.iter().filter(|write| write.answered > stopped);
         let lease = after()
-            .find(|write| matches!(&write.what, What::Lease(holder) if !holder.is_empty() && holder != by))
+            .find(|write| matches!(&write.target, WriteTarget::Lease(holder) if !holder.is_empty() && holder != by))
             .unwrap();
         let successor = &lease.by;
         let status =
-            after().find(|write| write.by == *successor && matches!(write.what, What::Status(..)));
+            after().find(|write| write.by == *successor && matches!(write.target, WriteTarget::Status(..)));
         let since = |at: Timestamp| at.duration_since(stopped);
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
@@ -410,7 +410,7 @@ fn check_hand_overs(
     let mut late = Vec::new();
     let mut n_whole = 0;
     for (by, stopped) in hand_overs {
-        let hand_over = HandOver::of(writes, by, *stopped, ended);
+        let hand_over = HandOver::after_stop(writes, by, *stopped, ended);
         let HandOver {
             successor,
             to_lease,
@@ -434,9 +434,9 @@ fn check_hand_overs(
 
 /// Returns the current leader according to the audit log.
 fn holder(directory: &Path) -> String {
-    let of_lease = |write: Write| match write.what {
-        What::Lease(holder) => Some(holder),
-        What::Status(..) => None,
+    let of_lease = |write: Write| match write.target {
+        WriteTarget::Lease(holder) => Some(holder),
+        WriteTarget::Status(..) => None,
     };
     let mut holders: Vec<String> = writes(directory).into_iter().filter_map(of_lease).collect();
     holders.pop().unwrap()

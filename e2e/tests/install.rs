@@ -227,13 +227,13 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted
         .filter(|code| code.starts_with("kubectl "))
-        .flat_map(of_each_kind)
+        .flat_map(commands_by_kind)
         .collect()
 }
 
 /// Returns a command of an alert, once for each kind that it applies to. Kinds that are watched have status objects,
 /// and among them only policies have the fields that a patch changes.
-fn of_each_kind(command: &str) -> Vec<String> {
+fn commands_by_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
     let parts = (|| {
         let (before, rest) = command.split_once("{{ if $labels.kind }}")?;

@@ -189,7 +189,7 @@ struct Prepared {
 
 impl Case {
     /// Returns a policy about `ConfigMap` objects without expected findings.
-    fn of(name: &str, spec: Value) -> Self {
+    fn new(name: &str, spec: Value) -> Self {
         Self {
             name: name.to_owned(),
             rules: config_maps(),
@@ -551,7 +551,7 @@ async fn the_api_server_does_what_findings_say() {
         post(&client, &resource.path(), object).await;
     }
     let api = "/apis/admissionregistration.k8s.io/v1";
-    let last = Case::of(
+    let last = Case::new(
         "last",
         json!({"validations": [{"expression": "false", "message": "the last policy"}]}),
     );
@@ -597,7 +597,7 @@ async fn the_api_server_does_what_findings_say() {
 /// The API server accepts a variable that refers to itself through `dyn`. Its evaluation overflows the stack, which
 /// ends the process of the API server. The check reports it as unsafe.
 async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
-    let case = Case::of(
+    let case = Case::new(
         "endless",
         json!({
             "variables": [{"name": "x", "expression": "dyn(variables).x"}],

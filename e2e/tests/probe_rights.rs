@@ -237,7 +237,7 @@ fn attacks() -> Vec<(Value, &'static str)> {
     attacks
 }
 
-async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
+async fn wait_for_probe(client: &Client, name: &str, wanted: &str) -> String {
     let status = || async {
         let probe = probes(client).get(name).await?;
         Ok(probe.data["status"].clone())
@@ -350,7 +350,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
     }
     for (probe, reason) in &attacks {
         let name = probe["metadata"]["name"].as_str().unwrap();
-        let pending = of_probe(&tenant, name, "Unknown/ProbesPending").await;
+        let pending = wait_for_probe(&tenant, name, "Unknown/ProbesPending").await;
         assert!(pending.contains(reason), "{name}: {pending}");
     }
     let seen = settled(&tenant, &controller).await;
@@ -368,12 +368,12 @@ async fn attacked(token: &str) -> BTreeSet<String> {
             .unwrap();
     }
     for name in ["by-binding", "namespace"] {
-        let failed = of_probe(&tenant, name, "False/ProbesFailed").await;
+        let failed = wait_for_probe(&tenant, name, "False/ProbesFailed").await;
         assert!(failed.contains("details are not shown"), "{failed}");
     }
     // References in the probe itself remain unresolved.
     for name in ["implied", "by-name", "namespace-implied"] {
-        of_probe(&tenant, name, "Unknown/ProbesPending").await;
+        wait_for_probe(&tenant, name, "Unknown/ProbesPending").await;
     }
     let allowed = settled(&tenant, &controller).await;
     let has_events = allowed.iter().any(|text| text.starts_with("event "));

@@ -93,7 +93,7 @@ async fn create_probe(client: &Client, probe: Value) -> kube::Result<DynamicObje
     api.create(&PostParams::default(), &object(probe)).await
 }
 
-async fn of_policy(client: &Client, name: &str, type_: &str, wanted: &str) -> String {
+async fn wait_for_condition(client: &Client, name: &str, type_: &str, wanted: &str) -> String {
     wait_for_policy(client, name, type_, wanted, TIMEOUT)
         .await
         .unwrap()
@@ -106,7 +106,7 @@ struct Outline {
     status: Value,
 }
 
-async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
+async fn wait_for_probe(client: &Client, name: &str, wanted: &str) -> String {
     let status = || async {
         let path = format!("/apis/vap-status.dev/v1alpha1/policyprobes/{name}/status");
         let request = http::Request::get(path).body(Vec::new())?;
@@ -164,8 +164,8 @@ async fn statuses_follow_what_a_probe_stands_on() {
     )
     .await
     .unwrap();
-    of_probe(&client, "limited", "True/ProbesPassed").await;
-    of_policy(&client, "limited", "Ready", "True/").await;
+    wait_for_probe(&client, "limited", "True/ProbesPassed").await;
+    wait_for_condition(&client, "limited", "Ready", "True/").await;
     let before = compilations(&controller).await;
 
     // A changed param evaluates the policy again without compiling it.
@@ -173,12 +173,12 @@ async fn statuses_follow_what_a_probe_stands_on() {
     maps.patch("limit-0", &PatchParams::default(), &patch("7"))
         .await
         .unwrap();
-    let failed = of_policy(&client, "limited", "ProbesPassed", "False/ProbesFailed").await;
+    let failed = wait_for_condition(&client, "limited", "ProbesPassed", "False/ProbesFailed").await;
     assert!(failed.contains("expected Deny, got Allow"), "{failed}");
     maps.patch("limit-0", &PatchParams::default(), &patch("5"))
         .await
         .unwrap();
-    of_policy(&client, "limited", "ProbesPassed", "True/").await;
+    wait_for_condition(&client, "limited", "ProbesPassed", "True/").await;
 
     // More params than are read: the previous success is no longer reported.
     stream::iter(1..=500)
@@ -190,21 +190,21 @@ async fn statuses_follow_what_a_probe_stands_on() {
         .try_for_each(|_| async { Ok(()) })
         .await
         .unwrap();
-    let pending = of_policy(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
+    let pending = wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(
         pending.contains("501 params would have to be read, and 500 are the limit"),
         "{pending}"
     );
-    of_policy(&client, "limited", "Ready", "Unknown/Pending").await;
-    of_probe(&client, "limited", "Unknown/ProbesPending").await;
+    wait_for_condition(&client, "limited", "Ready", "Unknown/Pending").await;
+    wait_for_probe(&client, "limited", "Unknown/ProbesPending").await;
 
     // No params: the binding denies, but no validation evaluated to false.
     let selected = ListParams::default().labels("limit=yes");
     maps.delete_collection(&DeleteParams::default(), &selected)
         .await
         .unwrap();
-    of_policy(&client, "limited", "ParamsResolved", "False/ParamsNotFound").await;
-    let failed = of_probe(&client, "limited", "False/ProbesFailed").await;
+    wait_for_condition(&client, "limited", "ParamsResolved", "False/ParamsNotFound").await;
+    let failed = wait_for_probe(&client, "limited", "False/ProbesFailed").await;
     assert!(failed.contains("there are no params"), "{failed}");
     let mut expected = case("six");
     expected["expect"] = json!({"decision": "Deny", "error": {"contains": "no params found"}});
@@ -213,14 +213,14 @@ async fn statuses_follow_what_a_probe_stands_on() {
         .patch("limited", &PatchParams::default(), &patch)
         .await
         .unwrap();
-    of_probe(&client, "limited", "True/ProbesPassed").await;
+    wait_for_probe(&client, "limited", "True/ProbesPassed").await;
 
     // No binding: nothing is denied.
     bindings
         .delete("limited", &DeleteParams::default())
         .await
         .unwrap();
-    let failed = of_policy(&client, "limited", "ProbesPassed", "False/ProbesFailed").await;
+    let failed = wait_for_condition(&client, "limited", "ProbesPassed", "False/ProbesFailed").await;
     assert!(failed.contains("no binding"), "{failed}");
     assert_eq!(compilations(&controller).await, before);
 
@@ -230,7 +230,7 @@ async fn statuses_follow_what_a_probe_stands_on() {
         .delete("limited", &DeleteParams::default())
         .await
         .unwrap();
-    of_probe(&client, "limited", "False/PolicyNotFound").await;
+    wait_for_probe(&client, "limited", "False/PolicyNotFound").await;
     assert_eq!(series(&controller, "limited").await, 0);
     controller.finish().await.unwrap();
 }
@@ -264,7 +264,7 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
         "apiVersion": "e2e.example.com/v1", "kind": "Limit", "metadata": {"name": "five"}, "max": 5,
     }]);
     create_probe(&client, inline).await.unwrap();
-    of_probe(&client, "inline", "True/ProbesPassed").await;
+    wait_for_probe(&client, "inline", "True/ProbesPassed").await;
 
     // The controller is not allowed to read these params, and reports the permission to grant.
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
@@ -286,16 +286,16 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     ]);
     let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": we may \
                   not list limits.e2e.example.com: grant get, list and watch on limits.e2e.example.com";
-    of_probe(&client, "from-cluster", wanted).await;
+    wait_for_probe(&client, "from-cluster", wanted).await;
 
     crds.delete("limits.e2e.example.com", &DeleteParams::default())
         .await
         .unwrap();
-    of_policy(&client, "limited", "Ready", "False/ParamKindNotFound").await;
+    wait_for_condition(&client, "limited", "Ready", "False/ParamKindNotFound").await;
     let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": paramKind \
                   e2e.example.com/v1 Limit is not served";
-    of_probe(&client, "from-cluster", wanted).await;
-    let pending = of_policy(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
+    wait_for_probe(&client, "from-cluster", wanted).await;
+    let pending = wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(pending.contains("1 of 2 cases"), "{pending}");
     controller.finish().await.unwrap();
 }
@@ -317,7 +317,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
     create_probe(&client, probe("most", "few", "Implied", cases(256)))
         .await
         .unwrap();
-    let passed = of_probe(&client, "most", "True/ProbesPassed").await;
+    let passed = wait_for_probe(&client, "most", "True/ProbesPassed").await;
     assert!(passed.contains("256 cases"), "{passed}");
 
     // An object of nearly the maximum request size.
@@ -328,7 +328,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
     create_probe(&client, probe("large", "few", "Implied", vec![large]))
         .await
         .unwrap();
-    of_probe(&client, "large", "True/ProbesPassed").await;
+    wait_for_probe(&client, "large", "True/ProbesPassed").await;
 
     // A probe that nests deeper than we parse: the API server accepts it, and only this probe is affected.
     let depth = 1000;
@@ -341,11 +341,11 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         .body(text.into_bytes())
         .unwrap();
     client.request_text(request).await.unwrap();
-    let evaluated = of_probe(&client, "deep", "Unknown/ProbesPending");
+    let evaluated = wait_for_probe(&client, "deep", "Unknown/ProbesPending");
     let unread = tokio::time::timeout(TIMEOUT / 2, evaluated).await;
     let unread = unread.unwrap_or_else(|_| panic!("{}", controller.log().unwrap()));
     assert!(unread.contains("recursion limit"), "{unread}");
-    let unread = of_policy(&client, "few", "ProbesPassed", "Unknown/ProbesPending").await;
+    let unread = wait_for_condition(&client, "few", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(unread.contains("deep: its spec cannot be read"), "{unread}");
 
     // Many probes of one policy together with the deep one; also for a controller that starts now.
@@ -359,7 +359,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         .await
         .unwrap();
     for n in 0..100 {
-        of_probe(&client, &format!("p{n}"), "True/ProbesPassed").await;
+        wait_for_probe(&client, &format!("p{n}"), "True/ProbesPassed").await;
     }
     assert_eq!(series(&controller, "few").await, 103 * 3);
     controller.kill().await.unwrap();
@@ -368,7 +368,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         .delete("deep", &DeleteParams::default())
         .await
         .unwrap();
-    of_policy(&client, "few", "ProbesPassed", "True/ProbesPassed").await;
+    wait_for_condition(&client, "few", "ProbesPassed", "True/ProbesPassed").await;
     println!(
         "{} KiB resident with 102 probes",
         controller.resident_kib().unwrap()
@@ -377,7 +377,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         .delete_collection(&DeleteParams::default(), &ListParams::default())
         .await
         .unwrap();
-    of_policy(&client, "few", "ProbesPassed", "Unknown/NoProbes").await;
+    wait_for_condition(&client, "few", "ProbesPassed", "Unknown/NoProbes").await;
     assert_eq!(series(&controller, "few").await, 0);
     controller.finish().await.unwrap();
 }
@@ -400,7 +400,7 @@ async fn a_question_that_we_may_not_ask_decides_nothing() {
     from_cluster["spec"]["authorizer"] = json!("FromCluster");
     from_cluster["spec"]["cases"][0]["request"]["userInfo"] = json!({"username": "nobody"});
     create_probe(&client, from_cluster.clone()).await.unwrap();
-    of_probe(&client, "asking", "True/ProbesPassed").await;
+    wait_for_probe(&client, "asking", "True/ProbesPassed").await;
 
     let outcome = control_plane
         .kubectl()
@@ -418,11 +418,11 @@ async fn a_question_that_we_may_not_ask_decides_nothing() {
         .patch("asking", &apply, &Patch::Apply(&from_cluster))
         .await
         .unwrap();
-    let pending = of_probe(&client, "asking", "Unknown/ProbesPending").await;
+    let pending = wait_for_probe(&client, "asking", "Unknown/ProbesPending").await;
     assert!(
         pending.contains("grant create on subjectaccessreviews.authorization.k8s.io"),
         "{pending}"
     );
-    of_policy(&client, "asking", "ProbesPassed", "Unknown/ProbesPending").await;
+    wait_for_condition(&client, "asking", "ProbesPassed", "Unknown/ProbesPending").await;
     controller.finish().await.unwrap();
 }

@@ -21,21 +21,21 @@ fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verdicts_are_as_foretold_in_calm() {
+async fn soak_without_faults_conditions_match_the_model() {
     let _turn = TURN.lock().await;
     let report = run(&settings(vec![Vec::new(); 5])).await.unwrap();
     println!("{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verdicts_are_as_foretold_under_each_fault() {
+async fn soak_each_fault_conditions_match_the_model() {
     let _turn = TURN.lock().await;
     let report = run(&settings(one_by_one(Fault::ALL))).await.unwrap();
     println!("{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verdicts_are_as_foretold_without_probes_and_with_a_dead_api() {
+async fn soak_without_probes_and_with_dead_api_conditions_match_the_model() {
     let _turn = TURN.lock().await;
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.has_probes = false;
@@ -46,7 +46,7 @@ async fn verdicts_are_as_foretold_without_probes_and_with_a_dead_api() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verdicts_are_as_foretold_without_aggregation() {
+async fn soak_without_aggregation_conditions_match_the_model() {
     let _turn = TURN.lock().await;
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.aggregation = Aggregation::Missing;

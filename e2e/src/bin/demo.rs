@@ -54,15 +54,15 @@ async fn main() -> ExitCode {
 async fn run_until_signal(once: bool) -> Result<ExitCode> {
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;
-    let mut is_told = false;
+    let mut is_finished = false;
     let outcome = tokio::select! {
         _ = interrupted.recv() => None,
         _ = terminated.recv() => None,
-        outcome = tell(once, &mut is_told) => Some(outcome),
+        outcome = run_demo(once, &mut is_finished) => Some(outcome),
     };
     match outcome {
         Some(outcome) => outcome.map(|()| ExitCode::SUCCESS),
-        None if is_told => Ok(ExitCode::SUCCESS),
+        None if is_finished => Ok(ExitCode::SUCCESS),
         None => {
             eprintln!("interrupted");
             Ok(ExitCode::from(130))
@@ -70,9 +70,9 @@ async fn run_until_signal(once: bool) -> Result<ExitCode> {
     }
 }
 
-async fn tell(once: bool, is_told: &mut bool) -> Result<()> {
+async fn run_demo(once: bool, is_finished: &mut bool) -> Result<()> {
     let mut demo = Demo::run().await?;
-    *is_told = true;
+    *is_finished = true;
     if once {
         return Ok(());
     }

@@ -177,7 +177,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     let lock_path = beside(directory, "lock");
     let lock = File::create(&lock_path).with_context(|| lock_path.display().to_string())?;
     if lock.try_lock().is_err() {
-        say("waiting for another process that builds the control plane");
+        print_progress("waiting for another process that builds the control plane");
         lock.lock()
             .with_context(|| lock_path.display().to_string())?;
     }
@@ -191,7 +191,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
     }
     fs::create_dir(&partial).with_context(|| partial.display().to_string())?;
-    say(&format!(
+    print_progress(&format!(
         "building the control plane with Go into {}: about 10 minutes, once",
         directory.display()
     ));
@@ -254,7 +254,7 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         target.package,
         target.module
     );
-    say(&format!(
+    print_progress(&format!(
         "built {} in {} s",
         target.binary,
         begin.elapsed().as_secs()
@@ -287,7 +287,7 @@ fn linker_flags(target: &Target) -> Result<String> {
 }
 
 /// Prints a progress message. It is not logged, because tests do not set up a log.
-fn say(message: &str) {
+fn print_progress(message: &str) {
     // Ignored: standard error may be closed.
     let _ = writeln!(io::stderr(), "e2e: {message}");
 }

@@ -83,7 +83,7 @@ pub fn parse(text: &str) -> Result<Vec<Expectation>> {
 ///
 /// # Errors
 /// Returns an error if the annotation is missing or malformed: every sample must be checked.
-pub fn of(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expectation>> {
+pub fn expectations(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expectation>> {
     let name = name(policy);
     let annotation = |key: &str| policy.metadata.annotations.as_ref()?.get(key);
     let late = match moment {
@@ -99,7 +99,7 @@ pub fn of(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expe
 /// Returns one line per expected condition that the policy lacks for its generation.
 ///
 /// # Errors
-/// Returns an error like [`of`].
+/// Returns an error like [`expectations`].
 pub fn differences(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<String>> {
     let conditions = policy
         .status
@@ -108,7 +108,7 @@ pub fn differences(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result
         .unwrap_or_default();
     let generation = policy.metadata.generation;
     let mut lines = Vec::new();
-    for expectation in of(policy, moment)? {
+    for expectation in expectations(policy, moment)? {
         let found = conditions
             .iter()
             .find(|condition| condition.type_ == expectation.type_);

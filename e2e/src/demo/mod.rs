@@ -221,7 +221,7 @@ impl Demo {
         let mut names = Vec::new();
         for policy in policies.list(&ListParams::default()).await? {
             let is_ready = |moment| -> Result<bool> {
-                let expectations = expect::of(&policy, moment)?;
+                let expectations = expect::expectations(&policy, moment)?;
                 Ok(expectations.iter().any(expect::Expectation::is_ready))
             };
             if is_ready(Moment::Late)? && !is_ready(Moment::First)? {

@@ -14,7 +14,7 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::unreadable::{Touched, spoil};
+use super::unreadable::{CorruptedObject, corrupt};
 use super::{Fault, Inner, watch};
 use parity::random::Random;
 
@@ -61,7 +61,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         let answer = Response::builder()
             .status(404)
             .header("content-type", "text/plain");
-        return Ok(answer.body(whole("404 page not found\n"))?);
+        return Ok(answer.body(full_body("404 page not found\n"))?);
     }
     let forward = Request::from_parts(parts, Body::from(body.to_vec()));
     let decision = inner.decide(
@@ -109,7 +109,7 @@ async fn disturbed(
         if fault == Fault::TooManyRequests {
             answer = answer.header("retry-after", "1");
         }
-        return Ok(answer.body(whole(body.to_string()))?);
+        return Ok(answer.body(full_body(body.to_string()))?);
     }
     // True if the API server receives the request before the fault.
     let is_seen = random.permille(500);
@@ -149,8 +149,8 @@ async fn disturbed(
         Fault::Unreadable => {
             let (parts, body) = send(inner, request).await?.into_parts();
             let text = body.collect().await?.to_bytes();
-            let spoilt = spoilt_list(inner, path, &text, &mut random);
-            let body = spoilt.map_or_else(|| whole(text), whole);
+            let corrupted = corrupted_list(inner, path, &text, &mut random);
+            let body = corrupted.map_or_else(|| full_body(text), full_body);
             Ok(Response::from_parts(without_length(parts), body))
         }
         _ => forwarded(inner, request, kind, path).await,
@@ -158,16 +158,16 @@ async fn disturbed(
 }
 
 /// Returns a list with one object corrupted; `None` if it is not a list or is empty.
-fn spoilt_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> Option<String> {
+fn corrupted_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> Option<String> {
     let mut list: Value = serde_json::from_slice(text).ok()?;
     let items = list.get_mut("items")?.as_array_mut()?;
     let n = random.below(items.len().try_into().ok()?);
     let item = items.get_mut(usize::try_from(n).ok()?)?;
     item.pointer("/metadata/name")?;
     // Items of the API discovery document have names too, but they are not objects.
-    let touched = Touched::new(path, item);
-    spoil(item, true, random);
-    inner.state().touched.extend(touched);
+    let corrupted_object = CorruptedObject::new(path, item);
+    corrupt(item, true, random);
+    inner.state().corrupted.extend(corrupted_object);
     Some(list.to_string())
 }
 
@@ -182,7 +182,7 @@ async fn forwarded(
     let parts = without_length(parts);
     if kind != Kind::Watch || !parts.status.is_success() {
         let text = body.collect().await?.to_bytes();
-        return Ok(Response::from_parts(parts, whole(text)));
+        return Ok(Response::from_parts(parts, full_body(text)));
     }
     let (sender, mut receiver) = mpsc::channel(1);
     tokio::spawn(watch::copy(
@@ -210,7 +210,7 @@ fn without_length(mut parts: http::response::Parts) -> http::response::Parts {
     parts
 }
 
-fn whole(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, anyhow::Error> {
+fn full_body(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, anyhow::Error> {
     Full::new(text.into())
         .map_err(|never| match never {})
         .boxed_unsync()

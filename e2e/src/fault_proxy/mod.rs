@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 
 pub use self::fault::{Fault, parse_faults};
 pub use self::schedule::{BlackHoles, Schedule};
-pub use self::unreadable::Touched;
+pub use self::unreadable::CorruptedObject;
 use crate::ControlPlane;
 use crate::controller::SERVICE_ACCOUNT;
 use parity::random::Random;
@@ -72,7 +72,7 @@ struct State {
     /// The number of occurrences per key.
     occurrences: BTreeMap<String, u64>,
     injected: BTreeMap<Fault, u64>,
-    touched: Vec<Touched>,
+    corrupted: Vec<CorruptedObject>,
     withheld: Vec<String>,
 }
 
@@ -142,8 +142,8 @@ impl FaultProxy {
     /// Returns the objects that were made unreadable since the last call: until they change, a client cannot know that
     /// they are readable again.
     #[must_use]
-    pub fn take_unreadable(&self) -> Vec<Touched> {
-        std::mem::take(&mut self.inner.state().touched)
+    pub fn take_unreadable(&self) -> Vec<CorruptedObject> {
+        std::mem::take(&mut self.inner.state().corrupted)
     }
 }
 

@@ -8,12 +8,12 @@ use parity::random::Random;
 
 /// A corrupted object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Touched {
+pub struct CorruptedObject {
     /// The path of the object itself.
     pub path: String,
 }
 
-impl Touched {
+impl CorruptedObject {
     /// Creates the value for an object in a list or watch of `collection`, the path of all objects of its kind. Returns
     /// `None` for items without a path, such as a group in the response of `/apis`.
     pub(super) fn new(collection: &str, object: &Value) -> Option<Self> {
@@ -34,7 +34,7 @@ impl Touched {
 }
 
 /// Corrupts `object` so that it cannot be decoded, or at least not by a careless client.
-pub(super) fn spoil(object: &mut Value, keeps_name: bool, random: &mut Random) {
+pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random) {
     let n_ways = if keeps_name { 4 } else { 5 };
     let Some(fields) = object.as_object_mut() else {
         return;
@@ -93,23 +93,23 @@ mod tests {
     fn what_is_spoilt_differs_and_keeps_its_name_where_asked() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..100 {
-            let mut spoilt = object();
-            spoil(&mut spoilt, true, &mut Random::new(seed));
-            assert_ne!(spoilt, object());
-            assert_eq!(spoilt["metadata"]["name"], "a");
-            assert_eq!(spoilt["metadata"]["resourceVersion"], "7");
-            seen.insert(spoilt.to_string());
-            let mut spoilt = object();
-            spoil(&mut spoilt, false, &mut Random::new(seed));
-            assert_ne!(spoilt, object());
-            seen.insert(spoilt.to_string());
+            let mut corrupted = object();
+            corrupt(&mut corrupted, true, &mut Random::new(seed));
+            assert_ne!(corrupted, object());
+            assert_eq!(corrupted["metadata"]["name"], "a");
+            assert_eq!(corrupted["metadata"]["resourceVersion"], "7");
+            seen.insert(corrupted.to_string());
+            let mut corrupted = object();
+            corrupt(&mut corrupted, false, &mut Random::new(seed));
+            assert_ne!(corrupted, object());
+            seen.insert(corrupted.to_string());
         }
         assert_eq!(seen.len(), 5);
     }
 
     #[test]
     fn objects_have_paths() {
-        let path = |collection| Touched::new(collection, &object()).unwrap().path;
+        let path = |collection| CorruptedObject::new(collection, &object()).unwrap().path;
         assert_eq!(
             path("/api/v1/configmaps"),
             "/api/v1/namespaces/n/configmaps/a"
@@ -118,8 +118,8 @@ mod tests {
             path("/api/v1/namespaces/n/configmaps"),
             "/api/v1/namespaces/n/configmaps/a"
         );
-        assert_eq!(Touched::new("/api/v1/configmaps", &json!({})), None);
+        assert_eq!(CorruptedObject::new("/api/v1/configmaps", &json!({})), None);
         // A group in the API discovery response.
-        assert_eq!(Touched::new("/apis", &object()), None);
+        assert_eq!(CorruptedObject::new("/apis", &object()), None);
     }
 }

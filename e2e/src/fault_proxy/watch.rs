@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
 use super::answer::LONGEST_DELAY;
-use super::unreadable::{Touched, spoil};
+use super::unreadable::{CorruptedObject, corrupt};
 use super::{Fault, Inner};
 
 /// How long an event waits for the response to a write.
@@ -41,7 +41,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = buffer.drain(..=end).collect();
             tokio::select! {
-                goes_on = one(&inner, &path, line, &lines) => if !goes_on { return },
+                goes_on = forward(&inner, &path, line, &lines) => if !goes_on { return },
                 () = lines.closed() => return,
             }
         }
@@ -49,7 +49,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
 }
 
 /// Passes a line on, or applies a fault to it. Returns true if the watch continues.
-async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
+async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
     let event: Option<Value> = serde_json::from_slice(&line).ok();
     let kind = |event: &Value| event.get("type").and_then(Value::as_str).map(str::to_owned);
     let kind = event.as_ref().and_then(kind).unwrap_or_default();
@@ -85,13 +85,13 @@ async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
                 return pass(lines, line).await;
             };
             if let Some(object) = event.get_mut("object") {
-                let touched = Touched::new(path, object);
-                spoil(object, kind == "DELETED", &mut random);
+                let corrupted = CorruptedObject::new(path, object);
+                corrupt(object, kind == "DELETED", &mut random);
                 // Deleted objects need no repair.
                 inner
                     .state()
-                    .touched
-                    .extend(touched.filter(|_| kind != "DELETED"));
+                    .corrupted
+                    .extend(corrupted.filter(|_| kind != "DELETED"));
             }
             return pass(lines, format!("{event}\n").into_bytes()).await;
         }

@@ -146,14 +146,14 @@ fn shape(random: &mut Random) -> Shape {
 }
 
 fn seed(random: &mut Random, shape: Shape) -> String {
-    of_shape(random, &SEEDS, shape)
+    pick_by_shape(random, &SEEDS, shape)
 }
 
 fn step(random: &mut Random, shape: Shape) -> String {
-    of_shape(random, &STEPS, shape)
+    pick_by_shape(random, &STEPS, shape)
 }
 
-fn of_shape(random: &mut Random, table: &[(Shape, &str)], shape: Shape) -> String {
+fn pick_by_shape(random: &mut Random, table: &[(Shape, &str)], shape: Shape) -> String {
     let rows: Vec<&str> = table
         .iter()
         .filter(|(of, _)| *of == shape)

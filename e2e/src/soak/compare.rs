@@ -10,8 +10,8 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 
-use super::model::{Conditions, foretold};
-use super::universe::{Slot, World};
+use super::model::{Conditions, expected_conditions};
+use super::cluster_state::{Slot, ClusterState};
 use crate::allowed_failures::Sample;
 use crate::controller::Controller;
 
@@ -26,17 +26,17 @@ const STEADY: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Returns an error, with the differences, if that does not happen within `patience`.
-pub(super) async fn agreed(
+pub(super) async fn await_agreement(
     client: &Client,
     controller: &Controller,
-    world: &World,
+    state: &ClusterState,
     follows: bool,
     patience: Duration,
 ) -> Result<()> {
     let started = Instant::now();
     let mut steady_since: Option<Instant> = None;
     loop {
-        let differences = differences(client, controller, world, follows).await?;
+        let differences = differences(client, controller, state, follows).await?;
         if differences.is_empty() {
             if steady_since.get_or_insert_with(Instant::now).elapsed() >= STEADY {
                 return Ok(());
@@ -45,7 +45,7 @@ pub(super) async fn agreed(
             steady_since = None;
             if started.elapsed() > patience {
                 bail!(
-                    "not as foretold {} s after the last fault:\n  {}\n",
+                    "not as predicted {} s after the last fault:\n  {}\n",
                     patience.as_secs(),
                     differences.join("\n  ")
                 );
@@ -56,32 +56,32 @@ pub(super) async fn agreed(
 }
 
 /// The cluster's conditions of a policy; the generations are those of the policy.
-struct Told {
+struct ActualStatus {
     generation: Option<i64>,
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
 }
 
 /// The cluster's conditions by policy: true for a mutating policy, and the name.
-type ByPolicy = BTreeMap<(bool, String), Told>;
+type StatusByPolicy = BTreeMap<(bool, String), ActualStatus>;
 
-async fn of_validating(client: &Client, told: &mut ByPolicy) -> Result<()> {
+async fn add_validating(client: &Client, actual: &mut StatusByPolicy) -> Result<()> {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     for policy in api.list(&ListParams::default()).await?.items {
         let status = policy.status.unwrap_or_default();
         let key = (false, policy.metadata.name.unwrap_or_default());
-        let of_policy = Told {
+        let status = ActualStatus {
             generation: policy.metadata.generation,
             observed_generation: status.observed_generation,
             conditions: status.conditions.unwrap_or_default(),
         };
-        told.insert(key, of_policy);
+        actual.insert(key, status);
     }
     Ok(())
 }
 
 /// Adds the cluster's conditions of mutating policies. Returns the status objects of missing policies.
-async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>> {
+async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Vec<String>> {
     let api = |group: &str, version: &str, kind: &str| {
         let gvk = GroupVersionKind::gvk(group, version, kind);
         Api::<DynamicObject>::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
@@ -100,12 +100,12 @@ async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>
     for policy in policies.list(&ListParams::default()).await?.items {
         let name = policy.metadata.name.unwrap_or_default();
         uids.insert(name.clone(), policy.metadata.uid.unwrap_or_default());
-        let of_policy = Told {
+        let status = ActualStatus {
             generation: policy.metadata.generation,
             observed_generation: None,
             conditions: Vec::new(),
         };
-        told.insert((true, name), of_policy);
+        actual.insert((true, name), status);
     }
     let mut left_over = Vec::new();
     for object in objects.list(&ListParams::default()).await?.items {
@@ -114,7 +114,7 @@ async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>
         let is_owned = uids
             .get(&name)
             .is_some_and(|uid| owners.iter().any(|owner| owner.uid == *uid));
-        let Some(of_policy) = told.get_mut(&(true, name.clone())).filter(|_| is_owned) else {
+        let Some(status) = actual.get_mut(&(true, name.clone())).filter(|_| is_owned) else {
             left_over.push(format!("{name}: there are conditions, and no policy"));
             continue;
         };
@@ -126,11 +126,11 @@ async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>
             policy_generation.filter(|_| observed.is_some() && observed == own)
         };
         let observed = status.get("observedGeneration").and_then(Value::as_i64);
-        of_policy.observed_generation = of_the_policy(observed);
+        status.observed_generation = of_the_policy(observed);
         let conditions = status.get("conditions").cloned().unwrap_or_default();
         let conditions: Option<Vec<Condition>> = serde_json::from_value(conditions)?;
-        of_policy.conditions = conditions.unwrap_or_default();
-        for condition in &mut of_policy.conditions {
+        status.conditions = conditions.unwrap_or_default();
+        for condition in &mut status.conditions {
             condition.observed_generation = of_the_policy(condition.observed_generation);
         }
     }
@@ -141,49 +141,49 @@ async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>
 async fn differences(
     client: &Client,
     controller: &Controller,
-    world: &World,
+    state: &ClusterState,
     follows: bool,
 ) -> Result<Vec<String>> {
-    let mut told = ByPolicy::new();
-    of_validating(client, &mut told).await?;
+    let mut actual = StatusByPolicy::new();
+    add_validating(client, &mut actual).await?;
     let mut differences = Vec::new();
     if follows {
-        differences.extend(of_mutating(client, &mut told).await?);
+        differences.extend(add_mutating(client, &mut actual).await?);
     }
     let mut existing = BTreeSet::new();
     for slot in Slot::ALL {
-        let Some(expected) = foretold(world, slot) else {
+        let Some(expected) = expected_conditions(state, slot) else {
             continue;
         };
         let key = (slot.is_mutating, slot.name());
-        let of_policy = told.remove(&key);
-        let of_policy = of_policy.with_context(|| format!("{slot} is gone"))?;
-        differences.extend(of_slot(slot, &expected, &of_policy));
+        let status = actual.remove(&key);
+        let status = status.with_context(|| format!("{slot} is gone"))?;
+        differences.extend(slot_differences(slot, &expected, &status));
         existing.insert(key);
     }
-    let unexpected = told.into_keys();
+    let unexpected = actual.into_keys();
     differences.extend(unexpected.map(|(_, name)| format!("{name} is there")));
-    differences.extend(series(controller, world, &existing).await?);
+    differences.extend(series(controller, state, &existing).await?);
     Ok(differences)
 }
 
 /// Returns the differences for the policy of `slot`.
-fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
+fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) -> Vec<String> {
     let mut differences = Vec::new();
-    let generation = told.generation;
-    if told.observed_generation != generation {
+    let generation = actual.generation;
+    if actual.observed_generation != generation {
         differences.push(format!(
             "{slot}: observedGeneration is {:?} at generation {generation:?}",
-            told.observed_generation
+            actual.observed_generation
         ));
     }
-    let conditions = &told.conditions;
+    let conditions = &actual.conditions;
     let unexpected = conditions
         .iter()
         .filter(|condition| !expected.contains_key(condition.type_.as_str()));
     differences.extend(unexpected.map(|condition| {
         format!(
-            "{slot} ({:?}): {} is not foretold, and is {}/{}: {}",
+            "{slot} ({:?}): {} is not predicted, and is {}/{}: {}",
             slot.shape, condition.type_, condition.status, condition.reason, condition.message
         )
     }));
@@ -202,13 +202,13 @@ fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
         let found = conditions
             .iter()
             .find(|condition| condition.type_ == *type_);
-        let told = found.map(|found| format!("{}/{}", found.status, found.reason));
+        let actual = found.map(|found| format!("{}/{}", found.status, found.reason));
         let is_current = found.is_some_and(|found| found.observed_generation == generation);
-        if told.as_deref() != Some(verdict) || !is_current {
+        if actual.as_deref() != Some(verdict) || !is_current {
             differences.push(format!(
-                "{slot} ({:?}): {type_} is foretold as {verdict}, and is {} at generation {:?}: {}",
+                "{slot} ({:?}): {type_} is predicted as {verdict}, and is {} at generation {:?}: {}",
                 slot.shape,
-                told.unwrap_or_default(),
+                actual.unwrap_or_default(),
                 found.and_then(|found| found.observed_generation),
                 found
                     .map(|found| found.message.as_str())
@@ -222,7 +222,7 @@ fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
 /// Returns the series of missing policies, and the policies with missing series.
 async fn series(
     controller: &Controller,
-    world: &World,
+    state: &ClusterState,
     existing: &BTreeSet<(bool, String)>,
 ) -> Result<Vec<String>> {
     let samples = controller.samples().await?;
@@ -236,11 +236,11 @@ async fn series(
             .iter()
             .filter(|sample| sample.name == "vap_policy_condition")
     };
-    let told: BTreeSet<_> = conditions().filter_map(policy_of).collect();
+    let actual: BTreeSet<_> = conditions().filter_map(policy_of).collect();
     let mut differences = Vec::new();
-    if told != *existing {
+    if actual != *existing {
         differences.push(format!(
-            "the metrics tell of {told:?}, and there are {existing:?}"
+            "the metrics have {actual:?}, but the policies are {existing:?}"
         ));
     }
     let is_ready = |key: &(bool, String)| {
@@ -252,13 +252,13 @@ async fn series(
         })
     };
     for slot in Slot::ALL {
-        let Some(expected) = foretold(world, slot) else {
+        let Some(expected) = expected_conditions(state, slot) else {
             continue;
         };
         let should_be = expected.get("Ready") == Some(&"True/Ready");
         if is_ready(&(slot.is_mutating, slot.name())) != should_be {
             differences.push(format!(
-                "{slot}: the metrics tell otherwise of its readiness than is foretold ({should_be})"
+                "{slot}: the metric of its readiness differs from the prediction ({should_be})"
             ));
         }
     }

@@ -8,7 +8,7 @@
 mod compare;
 pub mod model;
 mod objects;
-pub mod universe;
+pub mod cluster_state;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use kube::Client;
 use serde_json::json;
 use vap_status_controller::policy::subject::SubjectKind;
 
-use self::universe::{Change, World};
+use self::cluster_state::{Change, ClusterState};
 use crate::ControlPlane;
 use crate::allowed_failures::AllowedFailure;
 use crate::controller::{Controller, control_plane, install_probes};
@@ -155,7 +155,7 @@ impl fmt::Display for Report {
         writeln!(f, "faults                       {}", injected.join(", "))?;
         writeln!(
             f,
-            "longest until as foretold    {:.1} s",
+            "longest until as predicted   {:.1} s",
             self.longest.as_secs_f64()
         )?;
         let kib = |kib: Option<&u64>| kib.copied().unwrap_or_default();
@@ -203,7 +203,7 @@ struct Soak<'a> {
     proxy: FaultProxy,
     client: Client,
     _control_plane: ControlPlane,
-    world: World,
+    state: ClusterState,
     random: Random,
     report: Report,
 }
@@ -248,7 +248,7 @@ impl<'a> Soak<'a> {
             proxy,
             client,
             _control_plane: control_plane,
-            world: World::default(),
+            state: ClusterState::default(),
             random: Random::new(settings.seed),
             report: Report::default(),
         })
@@ -278,7 +278,7 @@ impl<'a> Soak<'a> {
             let (change, pause) = match second.take() {
                 Some(change) => (change, SHORT_PAUSE),
                 None => (
-                    self.world.change(
+                    self.state.change(
                         self.settings.has_probes,
                         self.settings.follows,
                         &mut self.random,
@@ -288,12 +288,12 @@ impl<'a> Soak<'a> {
             };
             let pause = self.random.duration(pause);
             tokio::time::sleep(pause).await;
-            n_concerned += self.world.n_concerned(change);
-            self.world.apply(change);
-            n_concerned += self.world.n_concerned(change);
+            n_concerned += self.state.n_concerned(change);
+            self.state.apply(change);
+            n_concerned += self.state.n_concerned(change);
             changes.push(change);
             objects::make(&self.client, change).await?;
-            second = self.world.second(change, &mut self.random);
+            second = self.state.second(change, &mut self.random);
         }
         if !faults.is_empty() {
             tokio::time::sleep(AFTERMATH).await;
@@ -309,10 +309,10 @@ impl<'a> Soak<'a> {
         } else {
             RECOVERED_AFTER
         };
-        let found = compare::agreed(
+        let found = compare::await_agreement(
             &self.client,
             &self.controller,
-            &self.world,
+            &self.state,
             self.settings.follows,
             patience,
         )

@@ -4,22 +4,22 @@
 
 use std::collections::BTreeMap;
 
-use super::universe::{Edition, Expectation, NotFound, Reference, Shape, Slot, Variant, World};
+use super::cluster_state::{Edition, Expectation, NotFound, Reference, Shape, Slot, Variant, ClusterState};
 
 /// The conditions of a policy, as `True/Ready`, by type.
 pub type Conditions = BTreeMap<&'static str, &'static str>;
 
 /// Returns the conditions of the policy of `slot`; `None` if the policy does not exist.
 #[must_use]
-pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
-    let edition = *world.policies.get(&slot)?;
+pub fn expected_conditions(state: &ClusterState, slot: Slot) -> Option<Conditions> {
+    let edition = *state.policies.get(&slot)?;
     // In the order in which a False condition determines the reason of `Ready`.
     let counting = [
         ("Compiled", "True/AllExpressionsCompile"),
-        ("ResourcesMatched", resources_matched(world, slot)),
-        ("ParamsResolved", params_resolved(world, slot)),
-        ("TypeChecked", type_checked(world, slot, edition)),
-        ("ProbesPassed", probes_passed(world, slot, edition)),
+        ("ResourcesMatched", resources_matched(state, slot)),
+        ("ParamsResolved", params_resolved(state, slot)),
+        ("TypeChecked", type_checked(state, slot, edition)),
+        ("ProbesPassed", probes_passed(state, slot, edition)),
     ];
     let counting = counting
         .into_iter()
@@ -34,7 +34,7 @@ pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
     if has_own_kinds && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings") {
         conditions.insert("Stalled", "True/ExpressionWarnings");
     }
-    let bound = match world.bindings.get(&slot) {
+    let bound = match state.bindings.get(&slot) {
         Some(_) => "True/BindingsFound",
         None => "False/NoBindings",
     };
@@ -42,10 +42,10 @@ pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
     Some(conditions)
 }
 
-fn resources_matched(world: &World, slot: Slot) -> &'static str {
+fn resources_matched(state: &ClusterState, slot: Slot) -> &'static str {
     let is_served = match slot.shape {
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => true,
-        Shape::Widgets | Shape::Wildcard => world.widgets.is_some(),
+        Shape::Widgets | Shape::Wildcard => state.widgets.is_some(),
     };
     if is_served {
         "True/ResourcesServed"
@@ -54,14 +54,14 @@ fn resources_matched(world: &World, slot: Slot) -> &'static str {
     }
 }
 
-fn params_resolved(world: &World, slot: Slot) -> &'static str {
+fn params_resolved(state: &ClusterState, slot: Slot) -> &'static str {
     let params = match slot.shape {
         Shape::Deployments | Shape::Widgets | Shape::Wildcard => return "True/ParamsNotRequired",
-        Shape::Limits if world.limits.is_none() => return "False/ParamKindNotFound",
-        Shape::Limits => &world.limit_params,
-        Shape::ConfigMaps => &world.config_map_params,
+        Shape::Limits if state.limits.is_none() => return "False/ParamKindNotFound",
+        Shape::Limits => &state.limit_params,
+        Shape::ConfigMaps => &state.config_map_params,
     };
-    let (is_found, not_found) = match world.bindings.get(&slot) {
+    let (is_found, not_found) = match state.bindings.get(&slot) {
         None | Some(Reference::None) => return "True/ParamKindServed",
         Some(Reference::Named(n, not_found)) => (params.contains(n), not_found),
         Some(Reference::Selected(not_found)) => (!params.is_empty(), not_found),
@@ -73,15 +73,15 @@ fn params_resolved(world: &World, slot: Slot) -> &'static str {
     }
 }
 
-fn type_checked(world: &World, slot: Slot, edition: Edition) -> &'static str {
+fn type_checked(state: &ClusterState, slot: Slot, edition: Edition) -> &'static str {
     // The schema that the expression refers to.
     let schema = match slot.shape {
         Shape::Deployments | Shape::ConfigMaps => Some(Variant::Integer),
-        Shape::Widgets | Shape::Wildcard => match world.widgets {
+        Shape::Widgets | Shape::Wildcard => match state.widgets {
             None => return "Unknown/NoTypesToCheck",
             widgets => widgets,
         },
-        Shape::Limits => world.limits,
+        Shape::Limits => state.limits,
     };
     match schema {
         _ if edition.is_misspelt => "False/ExpressionWarnings",
@@ -91,15 +91,15 @@ fn type_checked(world: &World, slot: Slot, edition: Edition) -> &'static str {
     }
 }
 
-fn probes_passed(world: &World, slot: Slot, edition: Edition) -> &'static str {
-    let Some(expectation) = world.probes.get(&slot) else {
+fn probes_passed(state: &ClusterState, slot: Slot, edition: Edition) -> &'static str {
+    let Some(expectation) = state.probes.get(&slot) else {
         return "Unknown/NoProbes";
     };
     let passes = match slot.shape {
         // The sample is a deployment, which no rule matches, so it is allowed.
         Shape::Widgets | Shape::Wildcard => *expectation == Expectation::Allow,
         // The param in the probe is invalid for its kind.
-        Shape::Limits if world.limits == Some(Variant::String) => false,
+        Shape::Limits if state.limits == Some(Variant::String) => false,
         // A missing field is an error, which is not expected. The params are in the probe, so their kind need not be
         // served.
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
@@ -115,15 +115,15 @@ fn probes_passed(world: &World, slot: Slot, edition: Edition) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::universe::Change;
+    use super::super::cluster_state::Change;
     use super::*;
 
-    fn world(changes: &[Change]) -> World {
-        let mut world = World::default();
+    fn state(changes: &[Change]) -> ClusterState {
+        let mut state = ClusterState::default();
         for change in changes {
-            world.apply(*change);
+            state.apply(*change);
         }
-        world
+        state
     }
 
     fn sound(slot: usize) -> Change {
@@ -136,7 +136,7 @@ mod tests {
 
     #[track_caller]
     fn check(changes: &[Change], slot: usize, expect: &[(&str, &str)]) {
-        let conditions = foretold(&world(changes), Slot::ALL[slot]).unwrap();
+        let conditions = expected_conditions(&state(changes), Slot::ALL[slot]).unwrap();
         for (type_, verdict) in expect {
             assert_eq!(conditions[type_], *verdict, "{type_}");
         }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn verdicts_follow_from_what_exists() {
-        assert_eq!(foretold(&World::default(), Slot::ALL[0]), None);
+        assert_eq!(expected_conditions(&ClusterState::default(), Slot::ALL[0]), None);
         check(
             &[sound(0)],
             0,

@@ -150,11 +150,11 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    pub(crate) fn of(n: usize, size: Size) -> Self {
-        let apart = (size.policies / N_DEPENDANTS).max(1);
+    pub(crate) fn new(n: usize, size: Size) -> Self {
+        let distance = (size.policies / N_DEPENDANTS).max(1);
         if n < size.wildcards {
             Self::Wildcard
-        } else if n % apart == apart / 2 {
+        } else if n % distance == distance / 2 {
             Self::Dependant
         } else if size.params > 0 && n % 10 == 3 {
             Self::WithParams
@@ -165,7 +165,7 @@ impl Role {
 }
 
 pub(crate) fn policy(n: usize, size: Size) -> Value {
-    let role = Role::of(n, size);
+    let role = Role::new(n, size);
     let (first_group, apps, all) = (group(0), "apps".to_owned(), "*".to_owned());
     let (group, version, resources, own) = match role {
         Role::Wildcard => (
@@ -217,7 +217,7 @@ pub(crate) fn policy(n: usize, size: Size) -> Value {
 pub(crate) async fn bind_all(client: &Client, size: Size) -> Result<Duration> {
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     create_all(&api, size.policies, CONCURRENCY, |n| {
-        let with_params = Role::of(n, size) == Role::WithParams;
+        let with_params = Role::new(n, size) == Role::WithParams;
         let reference = json!({"name": param_name(n % size.params.max(1)), "namespace": "default",
                                "parameterNotFoundAction": "Deny"});
         json!({

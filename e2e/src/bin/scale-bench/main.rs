@@ -128,14 +128,14 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     // Uses separate policies: managed fields of other writers make a policy larger and each write slower.
     create_policies(&client, size).await?;
-    let usage = Usage::of(&control_plane, None)?;
+    let usage = Usage::measure(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
     row.seconds("bare status patches", bare);
     let bare_processor = usage.add_to(&mut row, &control_plane, None)?;
     delete_policies(&client, size).await?;
     create_policies(&client, size).await?;
 
-    let usage = Usage::of(&control_plane, None)?;
+    let usage = Usage::measure(&control_plane, None)?;
     let started = Instant::now();
     let controller = Controller::start(&control_plane, &[]).await?;
     controller.allow([events_dropped()]);

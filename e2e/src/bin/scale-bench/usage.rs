@@ -17,7 +17,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Returns the usage so far, without the controller's if it does not run.
-    pub(crate) fn of(
+    pub(crate) fn measure(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
     ) -> Result<Self> {

@@ -152,7 +152,7 @@ pub const N_PARAMS: usize = 2;
 
 /// Objects that exist.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct World {
+pub struct ClusterState {
     /// The policies, by slot.
     pub policies: BTreeMap<Slot, Edition>,
     /// The bindings, by the slot of their policy.
@@ -192,7 +192,7 @@ pub enum Change {
     Namespace(usize, u64),
 }
 
-impl World {
+impl ClusterState {
     /// Returns a random change that is possible in this state.
     pub fn change(&self, has_probes: bool, follows: bool, random: &mut Random) -> Change {
         let slots: Vec<Slot> = Slot::all(follows).collect();
