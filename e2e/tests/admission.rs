@@ -298,7 +298,7 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_find_what_the_api_server_does() {
+async fn probes_decide_as_the_api_server() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();

@@ -212,7 +212,7 @@ async fn eval_decides_as_a_dry_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_audit_reads_pages_and_names_what_it_may_not_list() {
+async fn audit_lists_pages_and_reports_forbidden_lists() {
     let bench = start().await;
     let by_page = bench.report("admin", &["audit", "vap/sizes", "--chunk-size", "10"], 1);
     let at_once = bench.report("admin", &["audit", "vap/sizes"], 1);

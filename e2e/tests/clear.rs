@@ -104,7 +104,7 @@ async fn apply_as(client: &Client, name: &str, manager: &str, status: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_takes_what_is_ours_and_leaves_the_rest() {
+async fn clear_removes_only_own_conditions() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
@@ -188,7 +188,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
 /// A user who clears managed fields or applies a copy of a status becomes an owner of our conditions. Server-side apply
 /// then keeps them when we stop applying them, but they must not become wrong or permanent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
+async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let misspelt = "object.spec.replicsa <= 5";
@@ -253,7 +253,7 @@ async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
 
 /// The leader would restore a status that is cleared while it runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_does_nothing_beside_a_leader() {
+async fn clear_with_running_leader_does_nothing() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     create(&client, "sound", DEPLOYMENTS, "object.spec.replicas <= 5").await;
@@ -287,7 +287,7 @@ async fn clear_does_nothing_beside_a_leader() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_says_what_it_may_not_do() {
+async fn clear_without_permission_reports_it() {
     let control_plane = ControlPlane::builder()
         .user(User::new("nobody", &["system:authenticated"]))
         .start()
@@ -314,7 +314,7 @@ async fn clear_says_what_it_may_not_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
+async fn excluded_policies_with_kcm_are_not_written() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .status_controller()
@@ -369,7 +369,7 @@ async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
 
 /// A policy that would deny every binding and every review does not deny any, on this API server too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_api_server_asks_no_policy_about_exempt_resources() {
+async fn policies_are_not_called_for_exempt_resources() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let group = "admissionregistration.k8s.io";

@@ -27,7 +27,7 @@ use serde_json::json;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn two_control_planes_run_side_by_side() {
+async fn control_planes_two_run_at_once() {
     let user = User::service_account("vap-status-system", "vap-status-controller");
     let (one, two) = tokio::join!(
         ControlPlane::builder().user(user.clone()).start(),
@@ -206,7 +206,7 @@ async fn kcm_writes_the_status_of_a_policy(control_plane: &ControlPlane) {
 }
 
 #[tokio::test]
-async fn servers_can_be_killed_and_started_again() {
+async fn servers_killed_can_be_restarted() {
     let mut control_plane = ControlPlane::start().await.unwrap();
     let (url, client) = (control_plane.url(), control_plane.client().await.unwrap());
     let first_pid = control_plane.api_server().unwrap().pid();
@@ -256,7 +256,7 @@ async fn servers_can_be_killed_and_started_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_shows_its_log() {
+async fn server_start_failure_shows_log() {
     let error = ControlPlane::builder()
         .api_server_arg("--no-such-flag")
         .start()
@@ -274,7 +274,7 @@ async fn a_server_that_does_not_start_shows_its_log() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_panic() {
+async fn control_plane_after_panic_leaves_nothing() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let task = tokio::spawn(async move {
         let control_plane = ControlPlane::start().await.unwrap();
@@ -287,7 +287,7 @@ async fn nothing_is_left_after_a_panic() {
 }
 
 #[test]
-fn nothing_is_left_after_ctrl_c() {
+fn control_plane_after_ctrl_c_leaves_nothing() {
     let mut owner = Owner::start();
     owner.signal("INT");
     let status = owner.program.wait().unwrap();
@@ -296,7 +296,7 @@ fn nothing_is_left_after_ctrl_c() {
 }
 
 #[test]
-fn nothing_is_left_when_the_owner_is_killed() {
+fn control_plane_after_kill_leaves_nothing() {
     let mut owner = Owner::start();
     owner.signal("KILL");
     assert!(!owner.program.wait().unwrap().success());

@@ -143,7 +143,7 @@ async fn settle(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Option<Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_say_what_is_wrong() {
+async fn conditions_report_problems() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
@@ -204,7 +204,7 @@ async fn conditions_say_what_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_turns_with_its_crd() {
+async fn policy_changes_with_its_crd() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
@@ -294,7 +294,7 @@ async fn a_policy_turns_with_its_crd() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn restarts_are_quiet() {
+async fn restart_writes_nothing() {
     let mut control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
@@ -352,7 +352,7 @@ async fn restarts_are_quiet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kcm_and_the_controller_come_to_rest() {
+async fn controller_with_kcm_settles() {
     let mut control_plane = control_plane().await.unwrap();
     control_plane
         .start_kcm(&["validatingadmissionpolicy-status-controller"])

@@ -15,7 +15,7 @@ mod kcm;
 use parity::corpus;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_upstream_profile_gives_what_kcm_writes() {
+async fn upstream_profile_equals_kcm() {
     let folder = corpus::directory().unwrap().join("policies");
-    kcm::the_upstream_profile_gives_what_kcm_writes(&folder).await;
+    kcm::upstream_profile_equals_kcm(&folder).await;
 }

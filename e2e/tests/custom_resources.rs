@@ -94,7 +94,7 @@ fn is_deterministic(cause: &Cause) -> bool {
 
 /// Mutated rules of definitions get the same errors as from an API server on creation.
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_are_judged_as_by_the_api_server() {
+async fn rules_get_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
     let count = from_environment("VAP_DEFINITIONS", 120).unwrap();
     let control_plane = control_plane().await.unwrap();
@@ -176,7 +176,7 @@ fn with_property(property: &Value) -> Value {
 /// An API server rejects schemas with common mistakes for the reasons that we report, and accepts those without
 /// mistakes.
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_schemas_are_those_of_the_api_server() {
+async fn schemas_get_the_errors_of_the_api_server() {
     let string = json!({"type": "string"});
     let schemas = [
         string.clone(),
@@ -372,7 +372,7 @@ async fn ask(
 
 /// An API server rejects valid and invalid custom resources for the same causes as we do, or accepts them.
 #[tokio::test(flavor = "multi_thread")]
-async fn custom_resources_are_held_against_their_definition() {
+async fn custom_resources_get_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
     let count = from_environment("VAP_CUSTOM_RESOURCES", 300).unwrap();
     let control_plane = control_plane().await.unwrap();

@@ -95,7 +95,7 @@ async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, ex
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
+async fn aggregated_api_down_keeps_conditions() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let group = "down.example.com";
@@ -160,7 +160,7 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
+async fn policy_of_crd_during_api_server_restart_is_not_written() {
     let mut control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let properties = json!({"spec": {

@@ -131,7 +131,7 @@ async fn enforced(client: &Client, trial: &Trial) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_find_what_dry_runs_get() {
+async fn probes_decide_as_dry_runs() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let builtin = Builtin::load().unwrap();

@@ -299,7 +299,7 @@ fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
 
 /// Sends every case of every suite to an API server.
 #[tokio::test(flavor = "multi_thread")]
-async fn suites_come_to_what_an_api_server_decides() {
+async fn suites_decide_as_the_api_server() {
     let root = variable("VAP_SUITES_DIR");
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
@@ -475,7 +475,7 @@ async fn suites_come_to_what_an_api_server_decides() {
 /// The lines are `{name, operation, policy, binding, object, oldObject, status, message}`, from dry runs of the user
 /// `ann`.
 #[test]
-fn decisions_are_found_again() {
+fn decisions_are_reproduced() {
     let text = std::fs::read_to_string(variable("VAP_DECISIONS")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty());
     let decisions: Vec<Value> = lines

@@ -151,7 +151,7 @@ fn code(error: &Error) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quiet_it_changes_nothing() {
+async fn proxy_quiet_changes_nothing() {
     let setup = setup().await;
     assert_eq!(
         setup.text(&setup.through).await.unwrap(),
@@ -174,7 +174,7 @@ async fn quiet_it_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_what_the_faults_say() {
+async fn proxy_error_faults_are_returned() {
     let setup = setup().await;
     for (fault, expect) in [
         (Fault::Unauthorized, 401),
@@ -215,7 +215,7 @@ async fn answers_are_what_the_faults_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_break_off() {
+async fn proxy_connection_faults_cut() {
     let setup = setup().await;
     setup.always(Fault::Cut);
     let error = setup.text(&setup.through).await.unwrap_err();
@@ -259,7 +259,7 @@ async fn connections_break_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_cannot_be_read_and_are_named() {
+async fn proxy_unreadable_objects_are_reported() {
     let setup = setup().await;
     setup.always(Fault::Unreadable);
     let through = setup.text(&setup.through).await.unwrap();
@@ -283,7 +283,7 @@ async fn objects_cannot_be_read_and_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_waits_for_the_answer_to_a_write() {
+async fn proxy_reorder_delays_event_until_write() {
     let setup = setup().await;
     // Without writes, the event arrives after the timeout.
     setup.always_at_events(Fault::Reorder);

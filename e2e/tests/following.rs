@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use e2e::allowed_failures::{AllowedFailure, new_kind};
-use e2e::audit::{controller_requests, audited, n_writes};
+use e2e::audit::{audited, controller_requests, n_writes};
 use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_following, install_statuses};
@@ -196,7 +196,7 @@ fn crd_spec(kind: &str, replicas: &str) -> Value {
 const REPLICAS: &str = "Object{spec: Object.spec{replicas: 3}}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_come_and_turn() {
+async fn mutating_conditions_appear_and_change() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
@@ -291,11 +291,11 @@ async fn conditions_come_and_turn() {
     cluster.wait("params", "ParamsResolved", "True/").await;
     cluster.wait("params", "Ready", "True/Ready").await;
 
-    what_the_plugin_shows(&cluster);
+    check_plugin_output(&cluster);
     controller.finish().await.unwrap();
 }
 
-fn what_the_plugin_shows(cluster: &Cluster) {
+fn check_plugin_output(cluster: &Cluster) {
     let (code, table) = status(cluster, &[]);
     assert_eq!(code, 1, "{table}");
     assert!(
@@ -323,7 +323,7 @@ fn what_the_plugin_shows(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_rest_and_go() {
+async fn mutating_conditions_settle_and_are_deleted() {
     let cluster = Cluster::ready().await;
     for name in ["sound", "params", "goes"] {
         cluster.policy(name, "apps", "deployments", REPLICAS).await;
@@ -359,11 +359,21 @@ async fn conditions_rest_and_go() {
         .await;
     cluster.wait("counted", "Ready", "True/Ready").await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        2,
+        "{:?}",
+        cluster.controller_requests()
+    );
     cluster.bind("counted").await;
     cluster.wait("counted", "Bound", "True/BindingsFound").await;
     let versions = cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        3,
+        "{:?}",
+        cluster.controller_requests()
+    );
     controller.finish().await.unwrap();
 
     // After a restart it writes nothing.
@@ -379,7 +389,12 @@ async fn conditions_rest_and_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
-    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes(),
+        n_writes,
+        "{:?}",
+        cluster.controller_requests()
+    );
     again.finish().await.unwrap();
 
     // Deletions and creations while it does not run.
@@ -443,7 +458,7 @@ fn clear(cluster: &Cluster, expected: i32) -> String {
 
 /// Policies of both kinds have the same names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_of_both_kinds_is_two_policies() {
+async fn policies_of_both_kinds_with_one_name_are_separate() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("same", "apps", "deployments", REPLICAS)
@@ -508,7 +523,7 @@ async fn mutating_policies_without_flag_are_not_requested() {
 /// Without permissions everything else works, and the log and the readiness say what to grant; once granted, it
 /// continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_right_costs_mutating_policies_alone() {
+async fn missing_permission_affects_only_mutating_policies() {
     let cluster = Cluster::start(&[]).await;
     install_statuses(&cluster.control_plane, "mutatingadmissionpolicystatuses").unwrap();
     cluster
@@ -562,7 +577,7 @@ async fn not_ready(controller: &Controller, source: &str) {
 
 /// Bindings that were read before the permission was removed may be outdated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
+async fn revoked_permission_on_bindings_sets_condition() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
@@ -604,7 +619,7 @@ async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
 /// Discovery determines what is watched: with only a beta version, and with a CRD of status objects that is created
 /// later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_served_decides() {
+async fn mutating_policies_served_later_are_watched() {
     let cluster = Cluster::start(&[
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
@@ -669,7 +684,7 @@ async fn what_is_served_decides() {
 
 /// A cluster that serves none of these kinds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_nothing_is_served_nothing_is_asked() {
+async fn mutating_policies_not_served_are_not_requested() {
     let cluster = Cluster::start(&[
         "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
@@ -691,7 +706,7 @@ async fn where_nothing_is_served_nothing_is_asked() {
 
 /// One of two replicas writes; when it ends, the other continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_replicas_one_writes() {
+async fn two_replicas_one_writes_mutating_policies() {
     let cluster = Cluster::ready().await;
     let args = [FOLLOW, "--leader-elect"];
     let first = Controller::start(&cluster.control_plane, &args)
@@ -708,7 +723,12 @@ async fn of_two_replicas_one_writes() {
         cluster.wait(&format!("p{n}"), "Ready", "True/Ready").await;
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes(),
+        20,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
     assert_eq!((writes(&first).await, writes(&second).await), (10, 0));
     first.finish().await.unwrap();
@@ -718,6 +738,11 @@ async fn of_two_replicas_one_writes() {
     cluster.bind("p1").await;
     cluster.wait("p1", "Bound", "True/BindingsFound").await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes(), 22, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes(),
+        22,
+        "{:?}",
+        cluster.controller_requests()
+    );
     second.finish().await.unwrap();
 }

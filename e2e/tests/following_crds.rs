@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use e2e::allowed_failures::{AllowedFailure, new_kind};
-use e2e::audit::{controller_requests, audited, n_writes};
+use e2e::audit::{audited, controller_requests, n_writes};
 use e2e::conditions::{condition, settled, wait_for};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, binary, install_probes};
@@ -227,7 +227,7 @@ fn set_rule(definition: &mut Value, version: usize, rule: &str) {
 
 /// Tests findings about rules that an older API server accepted: one does not compile, and one may exceed the cost
 /// limit.
-async fn what_is_stored_is_judged(cluster: &Cluster, controller: &Controller) {
+async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     let stale = "stale.example.com";
     cluster
         .store(stale, |stored| set_rule(stored, 1, "self.replica <= 5"))
@@ -335,7 +335,12 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.create(definition("idle", "Idle", [&[], &[]])).await;
     cluster.wait(counted, "Ready", "True/Ready").await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        2,
+        "{:?}",
+        cluster.controller_requests()
+    );
 
     let n_checks = controller
         .total("vap_check_duration_seconds_count")
@@ -353,7 +358,12 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
         .patch(counted, json!({"metadata": {"labels": {"a": "b"}}}))
         .await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        2,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let after = controller.total("vap_check_duration_seconds_count").await;
     assert_eq!(after.unwrap(), n_checks);
 
@@ -372,7 +382,12 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        3,
+        "{:?}",
+        cluster.controller_requests()
+    );
 }
 
 /// Returns a probe of a definition without rules.
@@ -431,7 +446,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_of_definitions_come_turn_rest_and_go() {
+async fn definition_conditions_follow_their_definitions() {
     let cluster = Cluster::start().await;
     for (plural, kind, rules) in [
         ("sound", "Sound", [&[SOUND][..], &[SOUND]]),
@@ -463,7 +478,7 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
     let generation = definition.metadata.generation.unwrap();
     assert_eq!(object["status"]["policyGeneration"], generation);
 
-    what_is_stored_is_judged(&cluster, &controller).await;
+    check_stored_rules(&cluster, &controller).await;
     writes_are_counted(&cluster, &controller).await;
     rules_and_probes_come_and_go(&cluster).await;
     let versions = cluster.settle().await;
@@ -486,7 +501,12 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
-    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes(),
+        n_writes,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let delete = DeleteParams::default();
     cluster.definitions().delete(sound, &delete).await.unwrap();
     cluster.wait_until_gone(sound).await;
@@ -495,7 +515,7 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
 
 /// Without the CRD of status objects, probes report that; once it is installed, they are evaluated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_have_a_place_first() {
+async fn probes_of_definitions_without_status_crd_are_pending() {
     let cluster = Cluster::start().await;
     let name = format!("{STATUSES}.vap-status.dev");
     let delete = DeleteParams::default();
@@ -590,7 +610,7 @@ async fn definitions_are_watched_once() {
 
 /// One of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_replicas_one_writes_of_definitions() {
+async fn two_replicas_one_writes_definitions() {
     let cluster = Cluster::start().await;
     let args = [FOLLOW, "--leader-elect"];
     let first = Controller::start(&cluster.control_plane, &args)
@@ -616,7 +636,12 @@ async fn of_two_replicas_one_writes_of_definitions() {
         cluster.wait(&name, "Ready", "True/Ready").await;
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 10, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        10,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
     let n_first = writes(&first).await;
     assert!(n_first >= 5);

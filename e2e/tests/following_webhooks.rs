@@ -12,7 +12,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::audit::{controller_requests, audited, n_writes};
+use e2e::audit::{audited, controller_requests, n_writes};
 use e2e::conditions::{condition, settled};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, binary, install_probes};
@@ -196,7 +196,7 @@ async fn create_configurations(cluster: &Cluster) {
 }
 
 /// Checks the conditions, the rows and the metrics of the configurations of [`create_configurations`].
-async fn conditions_are_told(cluster: &Cluster, controller: &Controller) {
+async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
     let validating = SORTS[0];
     for sort in SORTS {
         cluster.wait((sort, "sound"), "Ready", "True/Ready").await;
@@ -256,13 +256,13 @@ async fn conditions_are_told(cluster: &Cluster, controller: &Controller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_of_webhooks_come_turn_rest_and_go() {
+async fn webhook_conditions_follow_their_configurations() {
     let cluster = Cluster::start().await;
     create_configurations(&cluster).await;
     let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
         .unwrap();
-    conditions_are_told(&cluster, &controller).await;
+    check_reported_conditions(&cluster, &controller).await;
 
     let mutating = SORTS[1];
     // One write per change: two for a new configuration.
@@ -274,7 +274,12 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         .wait((mutating, "counted"), "Ready", "True/Ready")
         .await;
     cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        2,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let patch = json!({"webhooks": [sound("one.example.com"), sound("two.example.com")]});
     cluster
         .configurations(mutating)
@@ -285,7 +290,12 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         .wait((mutating, "misspelt"), "Ready", "True/Ready")
         .await;
     let versions = cluster.settle().await;
-    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes() - before,
+        3,
+        "{:?}",
+        cluster.controller_requests()
+    );
     controller.finish().await.unwrap();
 
     // After a restart it writes nothing, and deletes the status objects of deleted configurations.
@@ -301,7 +311,12 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
-    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes(),
+        n_writes,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let delete = DeleteParams::default();
     let configurations = cluster.configurations(mutating);
     configurations.delete("counted", &delete).await.unwrap();
@@ -315,7 +330,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
 
 /// Without the flag there are no requests about them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn webhooks_are_not_asked_for_that_are_not_to_be_followed() {
+async fn webhooks_without_flag_are_not_requested() {
     let cluster = Cluster::start().await;
     let webhooks = json!([webhook("one.example.com", "apps", "deployments", "true")]);
     cluster.create(SORTS[0], "sound", webhooks).await;
@@ -330,7 +345,7 @@ async fn webhooks_are_not_asked_for_that_are_not_to_be_followed() {
 
 /// One of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_replicas_one_writes_of_webhooks() {
+async fn two_replicas_one_writes_webhooks() {
     let cluster = Cluster::start().await;
     let args = [FOLLOW, "--leader-elect"];
     let first = Controller::start(&cluster.control_plane, &args)
@@ -354,7 +369,12 @@ async fn of_two_replicas_one_writes_of_webhooks() {
         }
     }
     cluster.settle().await;
-    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.controller_requests());
+    assert_eq!(
+        cluster.n_writes(),
+        20,
+        "{:?}",
+        cluster.controller_requests()
+    );
     let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
     assert_eq!((writes(&first).await, writes(&second).await), (10, 0));
     first.finish().await.unwrap();

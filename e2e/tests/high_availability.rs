@@ -381,8 +381,9 @@ impl HandOver {
             .find(|write| matches!(&write.target, WriteTarget::Lease(holder) if !holder.is_empty() && holder != by))
             .unwrap();
         let successor = &lease.by;
-        let status =
-            after().find(|write| write.by == *successor && matches!(write.target, WriteTarget::Status(..)));
+        let status = after().find(|write| {
+            write.by == *successor && matches!(write.target, WriteTarget::Status(..))
+        });
         let since = |at: Timestamp| at.duration_since(stopped);
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
@@ -443,7 +444,7 @@ fn holder(directory: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kills_at_random_moments_leave_no_trace() {
+async fn replicas_killed_at_random_have_consistent_writes() {
     let seed = from_environment("VAP_HA_SEED", 1).unwrap();
     let n_kills = from_environment("VAP_HA_KILLS", 20).unwrap();
     println!("VAP_HA_SEED={seed} VAP_HA_KILLS={n_kills}");
@@ -525,7 +526,7 @@ async fn kills_at_random_moments_leave_no_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_default_too_the_hand_over_takes_less_than_two_seconds() {
+async fn hand_over_with_default_lease_is_quick() {
     let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     create_policies(&client).await;

@@ -249,7 +249,7 @@ fn hostile_files_every_command_ends_within_bounds() {
 }
 
 #[test]
-fn ending_of_a_process_has_a_known_status_and_a_text() {
+fn ending_unknown_status_or_no_message_is_a_problem() {
     assert_eq!(ending(Some(0), "", ""), None);
     assert_eq!(ending(Some(1), "a finding", ""), None);
     assert_eq!(ending(Some(2), "", "error: too large"), None);

@@ -70,7 +70,7 @@ fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_api_server_takes_what_is_installed() {
+async fn manifests_are_accepted_by_the_api_server() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
     // A dry run stores nothing, so objects that others refer to are created first. The real namespace is used, so that
     // admission applies its pod security standard.
@@ -123,7 +123,7 @@ async fn an_api_server_takes_what_is_installed() {
 }
 
 #[tokio::test]
-async fn an_api_server_takes_the_components() {
+async fn components_are_accepted_by_the_api_server() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
     for component in ["subject-access-reviews", "flow-schema"] {
         let folder = repository().join("config/components").join(component);

@@ -15,7 +15,7 @@ mod kcm;
 use parity::cases::{self, Counts};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_upstream_profile_gives_what_kcm_writes() {
+async fn upstream_profile_equals_kcm() {
     let made = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 400,
@@ -25,5 +25,5 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
         ..Counts::default()
     };
     cases::write(made.path(), 7, counts).unwrap();
-    kcm::the_upstream_profile_gives_what_kcm_writes(&made.path().join("policies")).await;
+    kcm::upstream_profile_equals_kcm(&made.path().join("policies")).await;
 }

@@ -55,7 +55,7 @@ webhooks:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_takes_what_else_a_cluster_has() {
+async fn check_live_covers_mutating_policies_and_webhooks() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(ADMISSION);

@@ -526,7 +526,7 @@ async fn enforced(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_does_what_findings_say() {
+async fn findings_predict_the_api_server() {
     let cases = cases();
     let folder = tempfile::tempdir().unwrap();
     let mut prepared = Vec::new();

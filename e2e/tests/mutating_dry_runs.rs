@@ -237,7 +237,7 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
 /// Objects and rejections equal those of an API server. `VAP_MUTATIONS_SEED` sets the seed, and `VAP_MUTATIONS` the
 /// number of requests of each kind.
 #[tokio::test(flavor = "multi_thread")]
-async fn mutations_are_those_of_the_api_server() {
+async fn mutations_equal_those_of_the_api_server() {
     let seed = from_environment("VAP_MUTATIONS_SEED", 1).unwrap();
     let count = from_environment("VAP_MUTATIONS", 100).unwrap();
     let control_plane = control_plane().await.unwrap();

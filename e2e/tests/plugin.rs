@@ -22,7 +22,7 @@ mod support;
 use support::{Bench, TIMEOUT, plugins, policy, rules};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_asks_a_cluster_for_schemas() {
+async fn check_live_uses_schemas_of_the_cluster() {
     let bench = Bench::start().await;
     bench.install_crd();
     let file = bench.file(
@@ -83,7 +83,7 @@ async fn check_asks_a_cluster_for_schemas() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_takes_policies_of_a_cluster() {
+async fn check_live_reads_policies_of_the_cluster() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
@@ -156,7 +156,7 @@ async fn check_takes_policies_of_a_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_of_a_cluster_is_said() {
+async fn check_live_reports_forbidden_and_unavailable_reads() {
     let bench = Bench::start().await;
     bench.apply(&policy("sound", "object.spec.size <= 5"));
 
@@ -211,7 +211,7 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_judges_where_no_controller_has() {
+async fn status_without_controller_evaluates() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
@@ -283,7 +283,7 @@ async fn status_judges_where_no_controller_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_judgements_of_plugin_and_controller_are_one() {
+async fn status_equals_that_of_the_controller() {
     let control_plane = control_plane().await.unwrap();
     let bench = Bench { control_plane };
     bench.install_crd();
@@ -387,7 +387,7 @@ async fn kubectl_runs_and_completes_the_plugin() {
 
 /// Each flag that selects a server or a user is applied: the selected one responds or rejects.
 #[tokio::test(flavor = "multi_thread")]
-async fn flags_of_kubectl_name_the_server_and_the_user() {
+async fn kubectl_flags_select_server_and_user() {
     let bench = Bench::start().await;
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     let kubeconfig = bench.control_plane.kubeconfig().unwrap();
@@ -520,7 +520,7 @@ fn await_line(lines: &Receiver<String>, begin: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_watched_until_somebody_ends_it() {
+async fn status_watch_follows_changes_until_stopped() {
     let mut bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));

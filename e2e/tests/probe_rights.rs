@@ -384,7 +384,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_learns_nothing_of_params_and_namespaces_by_probes() {
+async fn probes_do_not_reveal_params_and_namespaces() {
     let [one, other] = TOKENS;
     let (first, second) = (attacked(one).await, attacked(other).await);
     assert!(

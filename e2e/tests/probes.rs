@@ -134,7 +134,7 @@ async fn compilations(controller: &Controller) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statuses_follow_what_a_probe_stands_on() {
+async fn probe_statuses_change_with_dependencies() {
     let (_control_plane, client, controller) = cluster().await;
     let create = PostParams::default();
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
@@ -190,7 +190,8 @@ async fn statuses_follow_what_a_probe_stands_on() {
         .try_for_each(|_| async { Ok(()) })
         .await
         .unwrap();
-    let pending = wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
+    let pending =
+        wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(
         pending.contains("501 params would have to be read, and 500 are the limit"),
         "{pending}"
@@ -236,7 +237,7 @@ async fn statuses_follow_what_a_probe_stands_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_param_kind_that_goes_takes_the_probes_along() {
+async fn probes_of_deleted_param_kind_are_pending() {
     let (_control_plane, client, controller) = cluster().await;
     let create = PostParams::default();
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -295,13 +296,14 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": paramKind \
                   e2e.example.com/v1 Limit is not served";
     wait_for_probe(&client, "from-cluster", wanted).await;
-    let pending = wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
+    let pending =
+        wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(pending.contains("1 of 2 cases"), "{pending}");
     controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
+async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
     let (control_plane, client, controller) = cluster().await;
     let create = PostParams::default();
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
@@ -383,7 +385,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_we_may_not_ask_decides_nothing() {
+async fn probes_without_access_review_permission_are_pending() {
     let (control_plane, client, controller) = cluster().await;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     grant_access_reviews(&control_plane).unwrap();

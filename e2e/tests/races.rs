@@ -135,12 +135,12 @@ async fn patched(with_kcm: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_patched_after_its_creation_is_judged_again() {
+async fn policy_patched_after_creation_is_checked_again() {
     patched(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_patched_after_its_creation_is_judged_again_beside_kcm() {
+async fn policy_patched_after_creation_with_kcm_is_checked_again() {
     patched(true).await;
 }
 
@@ -174,11 +174,11 @@ async fn deleted(with_kcm: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_deleted_after_its_creation_leaves_nothing() {
+async fn policy_deleted_after_creation_leaves_nothing() {
     deleted(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_deleted_after_its_creation_leaves_nothing_beside_kcm() {
+async fn policy_deleted_after_creation_with_kcm_leaves_nothing() {
     deleted(true).await;
 }

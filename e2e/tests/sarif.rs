@@ -89,7 +89,7 @@ fn sarif_is_valid_by_its_schema() {
 
 /// The schema check must be able to fail.
 #[test]
-fn what_is_no_sarif_is_found() {
+fn sarif_invalid_is_detected() {
     let schema = schema();
     let sound = sarif(&["config/samples"]);
     for (place, value) in [

@@ -28,7 +28,7 @@ async fn wait_for_error(controller: &Controller, wanted: impl Fn(&Event) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_right_is_named() {
+async fn startup_missing_permission_is_reported() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .start()
@@ -47,7 +47,7 @@ async fn a_missing_right_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_api_is_named() {
+async fn startup_missing_api_is_reported() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")

@@ -434,7 +434,7 @@ mod tests {
     const SEED: u64 = 42;
 
     #[test]
-    fn everything_is_reached() {
+    fn generated_inputs_cover_everything() {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), SEED, Counts::default()).unwrap();
         let path = |name| vec![directory.path().join(name)];

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_cut_at_separator_lines_and_counted() {
+    fn documents_are_split_at_separator_lines() {
         let documents = read(
             "--- # first\na: 1\n---   \n# nothing but a comment\n---\nkind: FooList\nitems: [null, {b: 2}]\n\
              ---\nc: [\n---\nd: |\n  x\n---\n  e: 1",
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_with_content_ends_the_file_in_error() {
+    fn documents_separator_with_content_fails() {
         let error = read_documents("f", b"a: 1\n--- b: 2\n", &mut Vec::new()).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_may_be_json() {
+    fn documents_invalid_yaml_may_be_json() {
         let [document] = &read("{\n\t\"a\":1}")[..] else {
             panic!("one document")
         };
@@ -332,7 +332,7 @@ mod tests {
         "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: ValidatingAdmissionPolicy\n";
 
     #[test]
-    fn a_policy_of_an_older_version_is_read_with_nulls_and_defaults() {
+    fn policy_of_older_version_is_decoded_with_defaults() {
         let policy = policy(&format!(
             "{HEAD}metadata: {{name: p, creationTimestamp: null, labels: {{a: null}}}}\n\
              spec: {{validations: [null, {{expression: 'true'}}], failurePolicy: null, matchConstraints: \
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn documents_rejected_by_go_are_rejected() {
         for text in [
             "text",
             "[a]",

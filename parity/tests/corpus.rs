@@ -29,7 +29,7 @@ fn warnings_are_those_of_the_type_checker() {
 
 /// kubectl accepts every file of the corpus.
 #[test]
-fn every_file_is_read() {
+fn corpus_files_are_all_accepted() {
     let corpus = corpus::directory().unwrap();
     let input = Input::load(&[corpus], KindFilter::All, &mut std::io::empty());
     let refused: Vec<_> = input
@@ -47,7 +47,7 @@ fn every_file_is_read() {
 
 /// `test init` finds a denied request for most validations that need no params and no authorizer.
 #[test]
-fn init_finds_requests() {
+fn test_init_finds_requests() {
     let corpus = corpus::directory().unwrap();
     let options = vap_status_controller::cli::test::Options {
         paths: vec![corpus.join("policies")],

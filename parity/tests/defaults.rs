@@ -21,7 +21,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn objects_are_read_and_created_as_upstream_does() {
+fn defaults_equal_upstream() {
     let folder = tempfile::tempdir().unwrap();
     let upstream = Upstream::build(folder.path()).unwrap();
     let count = number("VAP_DEFAULTS").map_or(COUNT, |count| usize::try_from(count).unwrap());

@@ -297,12 +297,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cache_key_names_both_versions() {
+    fn cache_key_has_both_versions() {
         assert_eq!(cache_key().unwrap(), "v1.36.3-v3.6.8");
     }
 
     #[test]
-    fn a_required_version_is_found_in_a_line_or_a_block() {
+    fn required_version_in_line_or_block_is_found() {
         let go_mod =
             "module m\n\nrequire a.b/c v1.2.3\n\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n";
         assert_eq!(required_version(go_mod, "a.b/c").unwrap(), "v1.2.3");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn assets_that_miss_a_binary_are_named() {
+    fn from_assets_missing_binary_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["etcd", "kubectl"] {
             File::create(directory.path().join(name)).unwrap();

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_account_has_its_groups() {
+    fn service_account_has_its_groups() {
         let user = User::service_account("vap-status-system", "vap-status-controller");
         assert_eq!(
             user.name(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_the_token_file_cannot_hold_is_refused() {
+    fn credentials_invalid_user_name_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let error = Credentials::create(directory.path(), &[User::new("a\"b", &[])]).unwrap_err();
         assert!(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_user_is_named_with_the_known_ones() {
+    fn kubeconfig_unknown_user_lists_known_users() {
         let directory = tempfile::tempdir().unwrap();
         let users = [User::new("jane", &["dev"])];
         let credentials = Credentials::create(directory.path(), &users).unwrap();

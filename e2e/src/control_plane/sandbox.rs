@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directory_is_private_and_goes_with_its_owner() {
+    fn sandbox_directory_is_private_and_removed_with_owner() {
         let sandbox = Sandbox::new().unwrap();
         let directory = sandbox.directory().to_owned();
         assert_eq!(
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_goes_even_without_the_janitor() {
+    fn sandbox_without_janitor_directory_is_removed() {
         let mut sandbox = Sandbox::new().unwrap();
         end(&mut sandbox.janitor);
         let directory = sandbox.directory().to_owned();

@@ -83,7 +83,10 @@ pub fn parse(text: &str) -> Result<Vec<Expectation>> {
 ///
 /// # Errors
 /// Returns an error if the annotation is missing or malformed: every sample must be checked.
-pub fn expectations(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result<Vec<Expectation>> {
+pub fn expectations(
+    policy: &ValidatingAdmissionPolicy,
+    moment: Moment,
+) -> Result<Vec<Expectation>> {
     let name = name(policy);
     let annotation = |key: &str| policy.metadata.annotations.as_ref()?.get(key);
     let late = match moment {
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_as_expected_only_in_its_moment_and_generation() {
+    fn differences_other_moment_or_generation_are_reported() {
         let none: [String; 0] = [];
         assert_eq!(differences(&sample(2), Moment::First).unwrap(), none);
         assert_eq!(
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_check_is_refused() {
+    fn parse_malformed_annotation_fails() {
         for text in [
             "",
             "Ready",

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_can_be_done_to_something() {
+    fn fault_each_applies_to_a_request_or_event() {
         let kinds = [Kind::Read, Kind::Write, Kind::Watch];
         for fault in Fault::ALL {
             let is_done = kinds.iter().any(|kind| fault.applies_to(*kind));

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spoilt_differs_and_keeps_its_name_where_asked() {
+    fn corrupt_changes_object_and_keeps_name_if_requested() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..100 {
             let mut corrupted = object();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_have_paths() {
+    fn corrupted_object_has_path() {
         let path = |collection| CorruptedObject::new(collection, &object()).unwrap().path;
         assert_eq!(
             path("/api/v1/configmaps"),

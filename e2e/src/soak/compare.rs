@@ -10,8 +10,8 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 
+use super::cluster_state::{ClusterState, Slot};
 use super::model::{Conditions, expected_conditions};
-use super::cluster_state::{Slot, ClusterState};
 use crate::allowed_failures::Sample;
 use crate::controller::Controller;
 

@@ -5,10 +5,10 @@
 //! through a [`FaultProxy`]. Then the faults stop, and every condition of every policy must become what the model
 //! predicts from the existing objects ([`model`]). A seed reproduces changes and faults.
 
+pub mod cluster_state;
 mod compare;
 pub mod model;
 mod objects;
-pub mod cluster_state;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_compares_means() {
+    fn growth_returns_means_of_quarters() {
         assert_eq!(growth(&[1; 15]), None);
         let samples: Vec<u64> = (0..16).collect();
         // The means of 4, 5, 6, 7 and of 12, 13, 14, 15, rounded down.
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_have_one_fault_or_two() {
+    fn rounds_single_and_pairs_have_one_or_two_faults() {
         assert_eq!(one_by_one(&[Fault::Cut]), [vec![], vec![Fault::Cut]]);
         let n = Fault::ALL.len();
         assert_eq!(in_pairs(Fault::ALL).len(), n * (n - 1) / 2);

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster_state::{Edition, Expectation, NotFound, Reference, Shape, Slot, Variant, ClusterState};
+use super::cluster_state::{
+    ClusterState, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant,
+};
 
 /// The conditions of a policy, as `True/Ready`, by type.
 pub type Conditions = BTreeMap<&'static str, &'static str>;
@@ -143,8 +145,11 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_follow_from_what_exists() {
-        assert_eq!(expected_conditions(&ClusterState::default(), Slot::ALL[0]), None);
+    fn expected_conditions_follow_from_existing_objects() {
+        assert_eq!(
+            expected_conditions(&ClusterState::default(), Slot::ALL[0]),
+            None
+        );
         check(
             &[sound(0)],
             0,

@@ -7,7 +7,9 @@ use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::cluster_state::{Change, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant};
+use super::cluster_state::{
+    Change, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant,
+};
 
 /// The timeout until the API server serves a kind, or until a CRD is deleted.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -21,7 +21,7 @@ const N_WANTED: usize = 25;
 
 /// Creates policies from `folder` for kube-controller-manager, and compares its warnings with those of the profile
 /// `upstream`.
-pub(crate) async fn the_upstream_profile_gives_what_kcm_writes(folder: &Path) {
+pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
     let control_plane = ControlPlane::builder()
         .status_controller()
         .start()

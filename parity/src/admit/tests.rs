@@ -24,17 +24,17 @@ fn check(name: &str) {
 }
 
 #[test]
-fn made_cases_are_answered_as_upstream_does() {
+fn admit_generated_cases_equal_upstream() {
     check("made");
 }
 
 #[test]
-fn cases_by_hand_are_answered_as_upstream_does() {
+fn admit_hand_written_cases_equal_upstream() {
     check("hand");
 }
 
 #[test]
-fn resources_are_guessed_by_their_kind() {
+fn guess_resource_returns_plural_of_kind() {
     let guess = |kind: &str| guess_resource(&Gvk::new("g", "v1", kind)).resource;
     assert_eq!(guess("Deployment"), "deployments");
     assert_eq!(guess("NetworkPolicy"), "networkpolicies");

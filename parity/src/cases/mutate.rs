@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_the_expression() {
+    fn tokens_concatenated_are_the_expression() {
         for expression in [
             "object.spec.?replicas.orValue(1) <= 5u && 'it''s' != \"a\\\"b\" // ü",
             "'open",

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_those_of_the_evaluator() {
+    fn values_convert_to_those_of_the_evaluator() {
         let span = Span {
             seconds: -1,
             nanos: -500_000_000,

@@ -120,7 +120,7 @@ mod tests {
     ";
 
     #[test]
-    fn entries_are_paths_or_their_beginnings() {
+    fn skip_entries_match_paths_and_prefixes() {
         let list = SkipList::parse(LIST).unwrap();
         assert_eq!(list.reason("a/b/x"), Some("none"));
         assert_eq!(list.reason("a/bb/x"), None);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_needed_and_one_is_enough() {
+    fn skip_test_with_no_or_two_reasons_fails() {
         for text in [
             "[[skip]]\ntests = ['a']",
             "[[skip]]\nreason = ' '\ntests = ['a']",

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_join_and_know_escapes() {
+    fn strings_are_concatenated_and_unescaped() {
         let message = parse(r#"s: "a\x41\101" 'b"' "\u00e9\?\n" b: '\377\0'"#);
         assert_eq!(message.text("s").unwrap(), "aAAb\"\u{e9}?\n");
         assert_eq!(

@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_without_proof_is_an_alarm() {
+    fn count_alarms_unproven_warning_is_counted() {
         let finding = |rule: Rule| json!({"rule": rule, "consequence": {"id": "denied"}});
         assert!(is_decided(&finding(Rule::IncomparableTypes)));
         assert!(!is_decided(&finding(Rule::AbsentField)));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_hundred_is_too_many() {
+    fn is_quiet_one_in_a_hundred_is_false() {
         let line = |sound, alarmed| WitnessesLine {
             sound,
             alarmed,
