@@ -236,7 +236,7 @@ async fn schemas_get_the_errors_of_the_api_server() {
             {
                 return answer.status == 422;
             }
-            let mut cause = Cause::of(&found.error);
+            let mut cause = Cause::from_error(&found.error);
             cause.field = cause.field.replace("versions[0].schema", "validation");
             theirs.contains(&cause)
         };
@@ -302,7 +302,7 @@ impl Tally {
         let (how, is_same) = match (ours, answer.status) {
             (Ok(verdict), 200 | 201) => ("taken", verdict.errors.is_empty()),
             (Ok(verdict), 422) => {
-                let mut ours: Vec<Cause> = verdict.errors.iter().map(Cause::of).collect();
+                let mut ours: Vec<Cause> = verdict.errors.iter().map(Cause::from_error).collect();
                 ours.sort();
                 let theirs = causes(answer);
                 *self.counts.entry("causes").or_default() += theirs.len();
@@ -320,7 +320,13 @@ impl Tally {
         }
         if !is_same {
             let ours = match validator.validate(object, before, "default") {
-                Ok(verdict) => json!(verdict.errors.iter().map(Cause::of).collect::<Vec<_>>()),
+                Ok(verdict) => json!(
+                    verdict
+                        .errors
+                        .iter()
+                        .map(Cause::from_error)
+                        .collect::<Vec<_>>()
+                ),
                 Err(error) => json!(error.to_string()),
             };
             let theirs = json!(causes(answer));

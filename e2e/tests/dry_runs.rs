@@ -146,7 +146,7 @@ async fn probes_decide_as_dry_runs() {
         assert_eq!(answer.status, 201, "{object}: {answer:?}");
         for k in 0..PER_OBJECT {
             let number = n * PER_OBJECT + k;
-            let mut random = Random::of(seed, "dry runs", u64::try_from(number).unwrap());
+            let mut random = Random::for_event(seed, "dry runs", u64::try_from(number).unwrap());
             trials.push(trial(number, &target, object, &answer.body, &mut random));
         }
     }

@@ -541,11 +541,11 @@ async fn probes_decide_as_dry_runs_of_changes() {
         if object["kind"] == "FlowSchema" {
             continue;
         }
-        let mut random = Random::of(seed, "changes", u64::try_from(n).unwrap());
+        let mut random = Random::for_event(seed, "changes", u64::try_from(n).unwrap());
         let target = target(&builtin, object);
         changes(&client, &target, object, &mut random, &mut all).await;
     }
-    let mut random = Random::of(seed, "changes of custom kinds", 0);
+    let mut random = Random::for_event(seed, "changes of custom kinds", 0);
     custom(&client, &mut random, &mut all).await;
     subresources(&client, &mut all).await;
 

@@ -310,7 +310,7 @@ async fn proxy_reorder_delays_event_until_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_gives_the_same_faults() {
+async fn proxy_same_seed_gives_same_faults() {
     let setup = setup().await;
     let mut runs = Vec::new();
     for seed in [1, 1, 2] {

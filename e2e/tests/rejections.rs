@@ -17,7 +17,7 @@ use http::Request;
 use kube::Client;
 use parity::corpus;
 use parity::random::from_environment;
-use parity::rejections::{self, Mutant, Rejection, Sort};
+use parity::rejections::{self, Mutant, MutantKind, Rejection};
 use serde::Deserialize;
 
 /// The path of the API.
@@ -35,7 +35,7 @@ struct CreateError {
 }
 
 /// Creates an object from its text with strict field validation, and deletes it again.
-async fn create(client: &Client, sort: Sort, text: &str) -> Result<(), CreateError> {
+async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), CreateError> {
     let path = format!("{API}/{}", sort.resource());
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
     let request = Request::post(uri).header("Content-Type", "application/yaml");
@@ -112,7 +112,7 @@ fn cases() -> Vec<Mutant> {
             }
         }
         let mut kinds = text.lines().filter_map(|line| line.strip_prefix("kind: "));
-        let sort = kinds.next().and_then(Sort::of_kind).unwrap();
+        let sort = kinds.next().and_then(MutantKind::from_kind).unwrap();
         Mutant { sort, text }
     });
     made.collect()
@@ -167,15 +167,15 @@ async fn check_rejects_what_the_api_server_rejects() {
     let n = from_environment("VAP_REFUSALS", 600).unwrap();
     let seed = from_environment("VAP_REFUSALS_SEED", 1).unwrap();
     let mut mutants = rejections::mutants(seed, n).unwrap();
-    mutants.extend(rejections::written());
+    mutants.extend(rejections::hand_written());
     mutants.extend(cases());
     if let Some(folder) = std::env::var_os("VAP_REFUSALS_DIR") {
-        mutants.extend(rejections::of_files(folder.as_ref()).unwrap());
+        mutants.extend(rejections::load_files(folder.as_ref()).unwrap());
     }
     if std::env::var_os("VAP_CORPUS_DIR").is_some() {
         let folder = corpus::directory().unwrap().join("webhooks");
         let n = from_environment("VAP_WEBHOOK_REFUSALS", 200).unwrap();
-        let webhooks = rejections::of_corpus::webhooks(&folder, seed, n).unwrap();
+        let webhooks = rejections::corpus::webhooks(&folder, seed, n).unwrap();
         println!(
             "{} webhook configurations of the corpus and their mutants",
             webhooks.len()

@@ -21,7 +21,7 @@ use crate::{admit, compile, eval, typecheck};
 
 /// The subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Stage {
     /// Parsing, compiling and type-checking of each policy.
     Typecheck,
     /// Parsing and compiling of each policy, in mode new.
@@ -32,7 +32,7 @@ pub enum What {
     Eval,
 }
 
-impl What {
+impl Stage {
     /// Returns the name of the subcommand.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -87,36 +87,36 @@ fn is_zero(number: &usize) -> bool {
 ///
 /// Returns an error if files cannot be read or if there are no inputs.
 pub fn run(
-    what: What,
+    stage: Stage,
     schemas: &Schemas,
     paths: &[PathBuf],
     seconds: f64,
     warmup: f64,
 ) -> Result<BenchLine> {
     let mut line = BenchLine {
-        bench: what.name().to_owned(),
+        bench: stage.name().to_owned(),
         ..BenchLine::default()
     };
-    match what {
-        What::Admit => return run_admit(line, schemas, paths, (seconds, warmup)),
-        What::Eval => return run_eval(line, paths, (seconds, warmup)),
-        What::Typecheck | What::Compile => {}
+    match stage {
+        Stage::Admit => return run_admit(line, schemas, paths, (seconds, warmup)),
+        Stage::Eval => return run_eval(line, paths, (seconds, warmup)),
+        Stage::Typecheck | Stage::Compile => {}
     }
     let mut work = Vec::new();
     for doc in documents::load_policies(paths)? {
-        let (broken, expressions, checks) = match what {
-            What::Typecheck => {
+        let (broken, expressions, checks) = match stage {
+            Stage::Typecheck => {
                 let first = typecheck::line(&doc, schemas, Profile::Upstream);
                 let expressions = doc.policy.as_ref().map_or(0, checked_expressions);
                 let broken = first.panic.is_some() || !first.error.is_empty();
                 (broken, expressions, expressions * first.types.len())
             }
-            What::Compile => {
-                let first = compile::line(&doc.of_any(), CompileMode::New);
+            Stage::Compile => {
+                let first = compile::line(&doc.to_any(), CompileMode::New);
                 let broken = first.panic.is_some() || !first.error.is_empty();
                 (broken, first.expressions.len(), 0)
             }
-            What::Admit | What::Eval => (true, 0, 0),
+            Stage::Admit | Stage::Eval => (true, 0, 0),
         };
         match doc.policy {
             Ok(policy) if !broken => {
@@ -131,14 +131,14 @@ pub fn run(
         bail!("nothing to measure");
     }
     line.policies = work.len();
-    let once = |policy: &ValidatingAdmissionPolicy| match what {
-        What::Typecheck => {
+    let once = |policy: &ValidatingAdmissionPolicy| match stage {
+        Stage::Typecheck => {
             black_box(typecheck::check(policy, schemas, Profile::Upstream));
         }
-        What::Compile => {
+        Stage::Compile => {
             black_box(compile_policy(policy, CompileMode::New));
         }
-        What::Admit | What::Eval => {}
+        Stage::Admit | Stage::Eval => {}
     };
     measure(&mut line, &work, once, (seconds, warmup));
     Ok(line)

@@ -54,7 +54,7 @@ impl Coverage {
     ///
     /// # Errors
     /// Returns an error if a file cannot be read.
-    pub fn of(inputs: &Inputs) -> Result<Self> {
+    pub fn measure(inputs: &Inputs) -> Result<Self> {
         let mut coverage = Self::default();
         for path in &inputs.eval {
             admit::each_case(path, |_, text| {
@@ -438,7 +438,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), SEED, Counts::default()).unwrap();
         let path = |name| vec![directory.path().join(name)];
-        let coverage = Coverage::of(&Inputs {
+        let coverage = Coverage::measure(&Inputs {
             eval: path("eval.jsonl"),
             admit: path("admit.jsonl"),
             policies: path("policies"),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_bytes() {
+    fn write_same_seed_writes_same_bytes() {
         let counts = Counts {
             crds: 15,
             policies: 40,

@@ -115,7 +115,7 @@ pub struct Cause {
 impl Cause {
     /// Converts an error to a cause.
     #[must_use]
-    pub fn of(error: &FieldError) -> Self {
+    pub fn from_error(error: &FieldError) -> Self {
         Self {
             field: error.field.clone(),
             reason: error.kind.name().to_owned(),
@@ -277,10 +277,17 @@ fn compare(
                 .then(|| json!({"unread": ours}));
         }
         (None, Ok(ours)) if theirs.panic.is_none() => ours,
-        (_, Ok(ours)) => return Some(json!(ours.errors.iter().map(Cause::of).collect::<Vec<_>>())),
+        (_, Ok(ours)) => {
+            return Some(json!(
+                ours.errors
+                    .iter()
+                    .map(Cause::from_error)
+                    .collect::<Vec<_>>()
+            ));
+        }
         (_, Err(error)) => return Some(json!({"error": error.to_string()})),
     };
-    let mut causes: Vec<Cause> = ours.errors.iter().map(Cause::of).collect();
+    let mut causes: Vec<Cause> = ours.errors.iter().map(Cause::from_error).collect();
     let first = theirs.outcomes.first().cloned().unwrap_or_default();
     line.refused += usize::from(!first.is_empty());
     line.causes += first.len();

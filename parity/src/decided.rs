@@ -19,7 +19,7 @@ use crate::write_line;
 
 /// A case of the corpus.
 #[derive(Debug, Deserialize)]
-struct Decided {
+struct DecidedCase {
     policy: String,
     name: String,
     expected: String,
@@ -79,7 +79,7 @@ pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
 }
 
 /// Calls `f` with each case and its conversion to an admission case.
-fn each_decided(corpus: &Path, mut f: impl FnMut(&Decided, Value) -> Result<()>) -> Result<()> {
+fn each_decided(corpus: &Path, mut f: impl FnMut(&DecidedCase, Value) -> Result<()>) -> Result<()> {
     let mut files: Vec<_> = std::fs::read_dir(corpus.join("cases"))
         .with_context(|| corpus.display().to_string())?
         .map(|entry| Ok(entry?.path()))
@@ -92,7 +92,7 @@ fn each_decided(corpus: &Path, mut f: impl FnMut(&Decided, Value) -> Result<()>)
     let mut policies: HashMap<String, Value> = HashMap::new();
     for file in files {
         each_case(&file, |_, text| {
-            let case: Decided = serde_json::from_str(text)?;
+            let case: DecidedCase = serde_json::from_str(text)?;
             if !policies.contains_key(&case.policy) {
                 let policy = read_policy(&corpus.join(&case.policy))?;
                 policies.insert(case.policy.clone(), policy);

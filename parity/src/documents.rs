@@ -39,7 +39,7 @@ pub struct PolicyDoc {
 
 impl PolicyDoc {
     /// Converts to a policy of either kind.
-    pub fn of_any(&self) -> AnyPolicyDoc {
+    pub fn to_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),
             Err(error) => Err(anyhow!("{error:#}")),

@@ -375,10 +375,10 @@ enum Payload {
 
 impl Tagged {
     fn plain(type_: &str, value: impl Into<Json>) -> Self {
-        Self::of(type_, Payload::Plain(value.into()))
+        Self::new(type_, Payload::Plain(value.into()))
     }
 
-    fn of(type_: &str, value: Payload) -> Self {
+    fn new(type_: &str, value: Payload) -> Self {
         Self {
             type_: type_.to_owned(),
             value,
@@ -394,7 +394,7 @@ pub fn tagged(value: &Value) -> Tagged {
         Value::Bool(value) => Tagged::plain("bool", *value),
         Value::Int(value) => Tagged::plain("int", *value),
         Value::Uint(value) => Tagged::plain("uint", *value),
-        Value::Double(value) => Tagged::of("double", double(*value)),
+        Value::Double(value) => Tagged::new("double", double(*value)),
         Value::String(text) => Tagged::plain("string", &**text),
         Value::Bytes(bytes) => Tagged::plain("bytes", base64(bytes)),
         Value::Duration(nanos) => Tagged::plain("duration", civil::format_go_duration(*nanos)),
@@ -406,7 +406,7 @@ pub fn tagged(value: &Value) -> Tagged {
             Tagged::plain("timestamp", civil::format_rfc3339(utc))
         }
         Value::Optional(optional) => match optional.get() {
-            Some(held) => Tagged::of("optional", Payload::Held(Box::new(tagged(held)))),
+            Some(held) => Tagged::new("optional", Payload::Held(Box::new(tagged(held)))),
             None => Tagged::plain("optional", Json::Null),
         },
         Value::Error(error) => Tagged::plain("error", error.message()),
@@ -420,11 +420,11 @@ pub fn tagged(value: &Value) -> Tagged {
                 .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             let pairs = entries.into_iter().map(|(_, pair)| pair).collect();
-            Tagged::of("map", Payload::Entries(pairs))
+            Tagged::new("map", Payload::Entries(pairs))
         }
         Value::List(list) => {
             let elements = list.iter().map(|element| tagged(&element)).collect();
-            Tagged::of("list", Payload::List(elements))
+            Tagged::new("list", Payload::List(elements))
         }
         Value::Opaque(opaque) => {
             let text = opaque

@@ -15,7 +15,7 @@ use vap_status_controller::json_patch::{self, Operation, PatchError};
 use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
 
-use crate::cases::merges::{Maker, Purpose, definition, patch, schemas};
+use crate::cases::merges::{Purpose, ValueGenerator, definition, patch, schemas};
 use crate::guard::guard;
 use crate::mutate_requests;
 use crate::random::Random;
@@ -209,10 +209,10 @@ impl MutationParity {
 
     /// Generates an object and a configuration to apply.
     fn merge_case(&self, n: u64, documents: &mut Documents) -> Result<Value> {
-        let mut random = Random::of(self.seed, "merge", n);
+        let mut random = Random::for_event(self.seed, "merge", n);
         let (gvk, crd, root) = if random.permille(500) {
             // Several objects per definition.
-            let crd = definition(&mut Random::of(self.seed, "definition", n / 16));
+            let crd = definition(&mut Random::for_event(self.seed, "definition", n / 16));
             let root = crd.pointer("/spec/versions/0/schema/openAPIV3Schema");
             let root = root.cloned().unwrap_or_default();
             (["example.com", "v1", "Box"], Some(crd), root)
@@ -225,7 +225,7 @@ impl MutationParity {
             Some(_) => root,
             None => root_schema(schemas, &gvk).context(format!("{gvk:?} has no schema"))?,
         };
-        let mut live = Maker {
+        let mut live = ValueGenerator {
             random: random.clone(),
             schemas,
             purpose: Purpose::Live,
@@ -235,7 +235,7 @@ impl MutationParity {
         random.number();
         let mistakes = [0, 10, 60, 150].get(below(&mut random, 4)).copied();
         let atomics = [0, 20, 100, 500].get(below(&mut random, 4)).copied();
-        let mut applied = Maker {
+        let mut applied = ValueGenerator {
             random,
             schemas,
             purpose: Purpose::Applied {
@@ -276,7 +276,7 @@ impl MutationParity {
     ) -> Result<()> {
         let cases: Vec<Value> = (0..self.patches)
             .map(|n| {
-                let mut random = Random::of(self.seed, "patch", n);
+                let mut random = Random::for_event(self.seed, "patch", n);
                 let object = patched_object(&mut random);
                 let patch = patch(&mut random, &object);
                 json!({"object": object, "patch": patch})

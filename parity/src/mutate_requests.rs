@@ -70,7 +70,7 @@ const CONDITIONS: [&str; 6] = [
 /// Generates a request with policies.
 #[must_use]
 pub fn case(seed: u64, n: u64) -> Value {
-    let mut random = Random::of(seed, "mutating request", n);
+    let mut random = Random::for_event(seed, "mutating request", n);
     let mut spec = json!({});
     for (name, value) in [
         ("size", json!(random.below(7))),

@@ -8,14 +8,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use crate::bench::{BenchLine, What};
+use crate::bench::{BenchLine, Stage};
 use crate::write_line;
 
 /// The subject and the settings of a paired measurement.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The subcommand of both.
-    pub what: What,
+    pub stage: Stage,
     /// The oracle.
     pub oracle: PathBuf,
     /// The directory of OpenAPI documents.
@@ -96,7 +96,7 @@ pub fn run(pair: &Pair, out: &mut dyn Write) -> Result<PairLine> {
     let ours_ns = median(ours.iter().map(|line| line.ns_per_policy).collect());
     let greatest = |lines: &[BenchLine]| lines.iter().map(|line| line.max_rss_kib).max();
     let line = PairLine {
-        bench: pair.what.name(),
+        bench: pair.stage.name(),
         rounds: oracle.len(),
         policies,
         oracle_ns_per_policy: oracle_ns,
@@ -113,10 +113,10 @@ pub fn run(pair: &Pair, out: &mut dyn Write) -> Result<PairLine> {
 impl Pair {
     fn measure(&self, program: &Path) -> Result<BenchLine> {
         let mut command = Command::new(program);
-        command.arg("bench").arg(self.what.name());
+        command.arg("bench").arg(self.stage.name());
         command.arg(format!("--seconds={}", self.seconds));
         command.arg(format!("--warmup={}", self.warmup));
-        if self.what != What::Eval {
+        if self.stage != Stage::Eval {
             schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
         }
         let stdout = output(command.args(&self.paths))?;

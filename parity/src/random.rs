@@ -18,7 +18,7 @@ impl Random {
 
     /// Creates a generator for the `n`th event named `key`, independent of other events and their order.
     #[must_use]
-    pub fn of(seed: u64, key: &str, n: u64) -> Self {
+    pub fn for_event(seed: u64, key: &str, n: u64) -> Self {
         let mut hasher = Fnv(seed ^ 0xcbf2_9ce4_8422_2325);
         hasher.write(key.as_bytes());
         hasher.write(&n.to_le_bytes());
@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers() {
+    fn random_same_seed_is_equal() {
         let numbers =
             |mut random: Random| -> Vec<u64> { (0..8).map(|_| random.number()).collect() };
         assert_eq!(numbers(Random::new(1)), numbers(Random::new(1)));
         assert_ne!(numbers(Random::new(1)), numbers(Random::new(2)));
-        let of = |key, n| numbers(Random::of(1, key, n));
+        let of = |key, n| numbers(Random::for_event(1, key, n));
         assert_eq!(of("a", 0), of("a", 0));
         assert_ne!(of("a", 0), of("a", 1));
         assert_ne!(of("a", 0), of("b", 0));

@@ -15,7 +15,7 @@ use serde_json::Value;
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
 
-use crate::bench::What;
+use crate::bench::Stage;
 use crate::documents;
 use crate::schemas::Schemas;
 use crate::{admit, compile, eval, pair, typecheck};
@@ -24,7 +24,7 @@ use crate::{admit, compile, eval, pair, typecheck};
 #[derive(Clone, Debug)]
 pub struct Share {
     /// The subcommand of both.
-    pub what: What,
+    pub stage: Stage,
     /// The oracle.
     pub oracle: PathBuf,
     /// The directory of OpenAPI documents.
@@ -99,19 +99,19 @@ pub fn run(share: &Share, out: &mut dyn Write) -> Result<Shares> {
             ours.len()
         );
     }
-    let (shares, differences) = compare(share.what, &theirs, &ours);
+    let (shares, differences) = compare(share.stage, &theirs, &ours);
     for difference in differences.iter().take(share.show) {
         writeln!(out, "{difference}")?;
     }
-    report(share.what, &shares, out)?;
+    report(share.stage, &shares, out)?;
     Ok(shares)
 }
 
 impl Share {
     fn oracle_lines(&self) -> Result<Vec<Value>> {
         let mut command = Command::new(&self.oracle);
-        command.arg(self.what.name());
-        if matches!(self.what, What::Typecheck | What::Admit) {
+        command.arg(self.stage.name());
+        if matches!(self.stage, Stage::Typecheck | Stage::Admit) {
             pair::schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
         }
         let stdout = pair::output(command.args(&self.paths))?;
@@ -120,20 +120,20 @@ impl Share {
 
     fn own_lines(&self) -> Result<Vec<Value>> {
         let load = || Schemas::load(self.openapi.as_deref(), self.crds.as_deref());
-        if self.what == What::Admit {
+        if self.stage == Stage::Admit {
             let lines = admit::lines(&self.paths, &load()?)?;
             let lines: Result<_, _> = lines.iter().map(serde_json::to_value).collect();
             return Ok(lines?);
         }
-        if self.what == What::Eval {
+        if self.stage == Stage::Eval {
             let mut lines = Vec::new();
             eval::run(&self.paths, &mut lines)?;
             return answers(&lines);
         }
         let policies = || documents::load_policies(&self.paths);
-        let lines: Result<Vec<Value>, _> = match self.what {
-            What::Admit | What::Eval => Ok(Vec::new()),
-            What::Typecheck => {
+        let lines: Result<Vec<Value>, _> = match self.stage {
+            Stage::Admit | Stage::Eval => Ok(Vec::new()),
+            Stage::Typecheck => {
                 let schemas = load()?;
                 let line = |doc| typecheck::line(doc, &schemas, Profile::Upstream);
                 policies()?
@@ -141,7 +141,7 @@ impl Share {
                     .map(|doc| serde_json::to_value(line(doc)))
                     .collect()
             }
-            What::Compile => documents::load_any_policies(&self.paths)?
+            Stage::Compile => documents::load_any_policies(&self.paths)?
                 .iter()
                 .map(|doc| serde_json::to_value(compile::line(doc, CompileMode::New)))
                 .collect(),
@@ -168,12 +168,12 @@ type Facet = (&'static str, String, Value);
 
 /// Compares the output line by line. Also returns the differences as text.
 #[must_use]
-pub fn compare(what: What, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
-    let facets = match what {
-        What::Typecheck => typecheck_facets,
-        What::Compile => compile_facets,
-        What::Admit => admit_facets,
-        What::Eval => eval_facets,
+pub fn compare(stage: Stage, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
+    let facets = match stage {
+        Stage::Typecheck => typecheck_facets,
+        Stage::Compile => compile_facets,
+        Stage::Admit => admit_facets,
+        Stage::Eval => eval_facets,
     };
     let mut shares = Shares::default();
     let mut differences = Vec::new();
@@ -417,7 +417,7 @@ fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-fn report(what: What, shares: &Shares, out: &mut dyn Write) -> Result<()> {
+fn report(stage: Stage, shares: &Shares, out: &mut dyn Write) -> Result<()> {
     let mut row = |name: &str, count: Count| {
         let Count { same, of } = count;
         writeln!(
@@ -435,7 +435,7 @@ fn report(what: What, shares: &Shares, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "{}: verdict {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
-        what.name(),
+        stage.name(),
         shares.verdict.percent(),
         shares.identical.percent(),
         shares.upstream_panics,

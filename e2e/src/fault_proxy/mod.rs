@@ -189,7 +189,7 @@ impl Inner {
         let schedule = schedule.as_ref()?;
         let mut state = self.state();
         let n = state.occurrences.entry(key.to_owned()).or_default();
-        let mut random = Random::of(schedule.seed, key, *n);
+        let mut random = Random::for_event(schedule.seed, key, *n);
         *n += 1;
         if !random.permille(permille(schedule)) {
             return None;

@@ -80,7 +80,7 @@ pub struct Hostile {
 pub fn hostile(seed: u64, n: usize) -> Hostile {
     let order = ORDER.iter().cycle().nth(n % ROUND).copied();
     let family = order.unwrap_or(Family::Growth);
-    let mut random = Random::of(seed, "hostile", n.try_into().unwrap_or_default());
+    let mut random = Random::for_event(seed, "hostile", n.try_into().unwrap_or_default());
     let name = format!("hostile-{n}");
     let mut objects = members(&mut random, family, &name);
     for object in &mut objects {

@@ -114,7 +114,7 @@ async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Ve
         let is_owned = uids
             .get(&name)
             .is_some_and(|uid| owners.iter().any(|owner| owner.uid == *uid));
-        let Some(status) = actual.get_mut(&(true, name.clone())).filter(|_| is_owned) else {
+        let Some(policy) = actual.get_mut(&(true, name.clone())).filter(|_| is_owned) else {
             left_over.push(format!("{name}: there are conditions, and no policy"));
             continue;
         };
@@ -126,11 +126,11 @@ async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Ve
             policy_generation.filter(|_| observed.is_some() && observed == own)
         };
         let observed = status.get("observedGeneration").and_then(Value::as_i64);
-        status.observed_generation = of_the_policy(observed);
+        policy.observed_generation = of_the_policy(observed);
         let conditions = status.get("conditions").cloned().unwrap_or_default();
         let conditions: Option<Vec<Condition>> = serde_json::from_value(conditions)?;
-        status.conditions = conditions.unwrap_or_default();
-        for condition in &mut status.conditions {
+        policy.conditions = conditions.unwrap_or_default();
+        for condition in &mut policy.conditions {
             condition.observed_generation = of_the_policy(condition.observed_generation);
         }
     }

@@ -277,7 +277,7 @@ fn box_of(seed: u64, n: u64, name: &str) -> Value {
 
 /// Returns a request for a Deployment.
 pub(crate) fn deployment(seed: u64, n: u64) -> Trial {
-    let mut random = Random::of(seed, "mutated Deployment", n);
+    let mut random = Random::for_event(seed, "mutated Deployment", n);
     let name = format!("m{n}");
     let object = deployment_of(&mut random, &name);
     let count = random.below(2) + 1;
@@ -375,7 +375,7 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     } else {
         deployment(seed, n)
     };
-    let mut random = Random::of(seed, "params of mutations", n);
+    let mut random = Random::for_event(seed, "params of mutations", n);
     let count = random.below(2) + 1;
     let mut mutations: Vec<Value> = (0..count)
         .map(|_| mutation(&mut random, &APPLIED_OF_PARAMS, &PATCHED_OF_PARAMS))
@@ -432,7 +432,7 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
 
 /// Returns a request that updates an object.
 pub(crate) fn updating(seed: u64, n: u64) -> Trial {
-    let mut random = Random::of(seed, "mutated update", n);
+    let mut random = Random::for_event(seed, "mutated update", n);
     let name = format!("m{n}");
     let is_box = random.permille(500);
     let (old, object) = if is_box {

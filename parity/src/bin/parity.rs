@@ -85,7 +85,7 @@ enum Command {
     },
     /// Measure our engine.
     Bench {
-        what: WhatArg,
+        stage: StageArg,
         #[command(flatten)]
         schemas: SchemaArgs,
         #[command(flatten)]
@@ -95,7 +95,7 @@ enum Command {
     },
     /// Measure the oracle and our engine alternately.
     BenchPair {
-        what: WhatArg,
+        stage: StageArg,
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
@@ -266,8 +266,8 @@ enum Command {
     /// Compare the output of the oracle with that of our engine.
     Share {
         /// Subject of the comparison.
-        #[arg(long, value_enum, default_value_t = WhatArg::Typecheck)]
-        kind: WhatArg,
+        #[arg(long, value_enum, default_value_t = StageArg::Typecheck)]
+        kind: StageArg,
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
@@ -334,20 +334,20 @@ enum ModeArg {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum WhatArg {
+enum StageArg {
     Typecheck,
     Compile,
     Admit,
     Eval,
 }
 
-impl From<WhatArg> for bench::What {
-    fn from(what: WhatArg) -> Self {
-        match what {
-            WhatArg::Typecheck => Self::Typecheck,
-            WhatArg::Compile => Self::Compile,
-            WhatArg::Admit => Self::Admit,
-            WhatArg::Eval => Self::Eval,
+impl From<StageArg> for bench::Stage {
+    fn from(stage: StageArg) -> Self {
+        match stage {
+            StageArg::Typecheck => Self::Typecheck,
+            StageArg::Compile => Self::Compile,
+            StageArg::Admit => Self::Admit,
+            StageArg::Eval => Self::Eval,
         }
     }
 }
@@ -512,19 +512,19 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             true
         }
         Command::Bench {
-            what,
+            stage,
             schemas,
             time,
             policies,
         } => {
             let loaded = schemas.load()?;
             let TimeArgs { seconds, warmup } = time;
-            let line = bench::run(what.into(), &loaded, &policies.paths, seconds, warmup)?;
+            let line = bench::run(stage.into(), &loaded, &policies.paths, seconds, warmup)?;
             write_line(out, &line)?;
             true
         }
         Command::BenchPair {
-            what,
+            stage,
             oracle,
             schemas,
             time,
@@ -533,7 +533,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             policies,
         } => {
             let pair = pair::Pair {
-                what: what.into(),
+                stage: stage.into(),
                 oracle,
                 openapi: schemas.openapi,
                 crds: schemas.crds,
@@ -560,7 +560,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             policies,
             crds,
         } => {
-            let coverage = Coverage::of(&Inputs {
+            let coverage = Coverage::measure(&Inputs {
                 eval,
                 admit,
                 policies,
@@ -624,7 +624,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             policies,
         } => {
             let share = share::Share {
-                what: kind.into(),
+                stage: kind.into(),
                 oracle,
                 openapi: schemas.openapi,
                 crds: schemas.crds,

@@ -14,22 +14,22 @@ use super::{choices, mistakes, mutate, schemas};
 /// # Errors
 /// Returns an error if a schema has no type.
 pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
-    let world = World::new(seed)?;
+    let scope = Scope::new(seed)?;
     let mut cases = Vec::new();
     for expression in mistakes::EXPRESSIONS {
         cases.push(json!({"expr": expression, "vars": {"object": object()},
             "declare": ["missing"], "authorizer": authorizer()}));
     }
-    for (at, overload) in world.material.overloads.iter().enumerate() {
+    for (at, overload) in scope.material.overloads.iter().enumerate() {
         let id = overload.row.id;
         // Arguments: literals, calls, dynamically typed values, and extreme values.
         for depth in 0..3 {
             let mut choices = choices(seed, id, depth);
             let seeded = Choices::Seeded(choices.below(1 << 30) as u64);
             let depth = u32::try_from(depth)?;
-            let mut generator = Generator::new(&world.material, seeded, depth == 2);
+            let mut generator = Generator::new(&scope.material, seeded, depth == 2);
             let expression = generator.call_of(at, depth);
-            cases.push(world.case(&mut choices, &expression));
+            cases.push(scope.case(&mut choices, &expression));
         }
         for round in 3..6 {
             let mut choices = choices(seed, id, round);
@@ -39,7 +39,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
                 .map(|type_| bound(&mut choices, type_))
                 .collect();
             if let Some(arguments) = arguments {
-                cases.push(world.case(&mut choices, &write_call(overload, &arguments)));
+                cases.push(scope.case(&mut choices, &write_call(overload, &arguments)));
             }
         }
     }
@@ -48,20 +48,20 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
         let mut choices = choices(seed, "eval", at);
         at += 1;
         cases.push(match at % 8 {
-            0 | 1 => of_schema(&mut choices)?,
+            0 | 1 => schema_expression(&mut choices)?,
             2 => {
                 let depth = 1 + u32::try_from(choices.below(2))?;
-                let expression = make(&world.material, &mut choices, None, depth);
+                let expression = make(&scope.material, &mut choices, None, depth);
                 let expression = mutate::change(&mut choices, &expression);
-                world.case(&mut choices, &expression)
+                scope.case(&mut choices, &expression)
             }
             3 => {
-                let mut case = world.any(&mut choices)?;
+                let mut case = scope.any(&mut choices)?;
                 let limits = [0, 1, 2, 3, 5, 8, 13, 21, 50, 200];
                 case["costLimit"] = json!(limits[choices.below(limits.len())]);
                 case
             }
-            _ => world.any(&mut choices)?,
+            _ => scope.any(&mut choices)?,
         });
     }
     cases.retain(|case| case["expr"].as_str().is_some_and(is_steady));
@@ -86,13 +86,13 @@ fn authorizer() -> Value {
 }
 
 /// Variables and the material for expressions about them.
-struct World {
+struct Scope {
     material: Material,
     vars: Value,
     schema: Value,
 }
 
-impl World {
+impl Scope {
     fn new(seed: u64) -> Result<Self> {
         let mut choices = choices(seed, "world", 0);
         let of_self = schemas::object(&mut choices, 4);
@@ -234,7 +234,7 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
 }
 
 /// Generates an expression about one variable with a schema.
-fn of_schema(choices: &mut Choices<'static>) -> Result<Value> {
+fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
     let made = schemas::object(choices, 3);
     let of_self = declared(&made.schema)?.cel_type("Self");
     let material = material(&[("self", of_self)]);

@@ -44,7 +44,7 @@ pub enum Purpose {
 
 /// Generates values.
 #[derive(Debug)]
-pub struct Maker<'a> {
+pub struct ValueGenerator<'a> {
     /// The random numbers.
     pub random: Random,
     /// The schemas by the names that references use.
@@ -55,7 +55,7 @@ pub struct Maker<'a> {
     pub density: u64,
 }
 
-impl Maker<'_> {
+impl ValueGenerator<'_> {
     /// Generates a value for a schema. Returns `None` if the purpose allows no value.
     pub fn value(&mut self, schema: &Value, depth: u32) -> Option<Value> {
         if let Some(name) = reference(schema) {

@@ -83,7 +83,7 @@ impl Default for Counts {
 
 /// Returns the choices for the `n`th item named `key`, independently of other items.
 fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
-    Choices::Seeded(Random::of(seed, key, n).number())
+    Choices::Seeded(Random::for_event(seed, key, n).number())
 }
 
 /// Returns `expression` with a typical mistake, deterministic for a seed.

@@ -83,14 +83,14 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
     for at in 0..n {
         let mut choices = choices(seed, "mutating", at);
         let subject = pick(&mut choices, &subjects)?;
-        let mut policy = made(&mut choices, subject);
+        let mut policy = generated(&mut choices, subject);
         policy["metadata"] = json!({"name": format!("mutating-{seed}-{at}.example.com")});
         policies.push(policy);
     }
     Ok(policies)
 }
 
-fn made(choices: &mut Choices<'static>, subject: &Subject) -> Value {
+fn generated(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     let mut spec = json!({
         "matchConstraints": {"resourceRules": [rule_of(choices, &subject.resource)]},
         "reinvocationPolicy": "Never",

@@ -64,11 +64,11 @@ pub fn written_by_hand() -> Vec<PathBuf> {
 pub fn crds_written_by_hand() -> Result<Vec<Value>> {
     let paths =
         ["../config/samples", "oracle/testdata/crds"].map(|path| crate_directory().join(path));
-    of_kind(&paths, "CustomResourceDefinition")
+    objects_of_kind(&paths, "CustomResourceDefinition")
 }
 
 /// Returns the objects of a kind in files, in order.
-fn of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
+fn objects_of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for document in load_documents(paths)? {
         let value = document.value.with_context(|| document.file.clone())?;
@@ -84,14 +84,14 @@ fn of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
 /// # Errors
 /// Returns an error if a file or a schema cannot be read.
 pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
-    let mut policies = of_kind(&written_by_hand(), "ValidatingAdmissionPolicy")?;
+    let mut policies = objects_of_kind(&written_by_hand(), "ValidatingAdmissionPolicy")?;
     let n_by_hand = policies.len();
     let subjects = subjects(crds)?;
     for at in 0..n {
         let mut choices = choices(seed, "policy", at);
         let mut policy = if at % 3 == 0 {
             let subject = pick(&mut choices, &subjects)?;
-            made(&mut choices, subject)
+            generated(&mut choices, subject)
         } else {
             // 60 % of the mutations use hand-written policies; the others may also use earlier generated ones.
             let of = if choices.chance(60) {
@@ -192,7 +192,7 @@ pub(super) fn rule_of(choices: &mut Choices<'_>, resource: &ApiResource) -> Valu
 }
 
 /// Generates a policy about the fields of a kind.
-fn made(choices: &mut Choices<'static>, subject: &Subject) -> Value {
+fn generated(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     let with_params = choices.chance(25);
     let mut spec = json!({
         "matchConstraints": {"resourceRules": [rule_of(choices, &subject.resource)]},

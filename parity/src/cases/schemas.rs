@@ -49,17 +49,17 @@ const FORMATS: [&str; 14] = [
 
 /// A schema and a valid value.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct GeneratedSchema {
     pub(crate) schema: Value,
     pub(crate) value: Value,
 }
 
-fn made(schema: Value, value: Value) -> Made {
-    Made { schema, value }
+fn generated(schema: Value, value: Value) -> GeneratedSchema {
+    GeneratedSchema { schema, value }
 }
 
 /// Generates an object schema with at most `depth` levels of properties.
-pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> Made {
+pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     let mut properties = Map::new();
     let mut value = Map::new();
     let mut required = Vec::new();
@@ -89,15 +89,15 @@ pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> Made {
             json!(choices.pick(&["granular", "atomic"])),
         );
     }
-    made(schema, value.into())
+    generated(schema, value.into())
 }
 
 /// Generates a schema of any type.
-pub(crate) fn any(choices: &mut Choices<'_>, depth: u32) -> Made {
+pub(crate) fn any(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     let mut made = match choices.below(if depth == 0 { 8 } else { 14 }) {
         0 | 1 => string(choices),
         2 => number(choices),
-        3 => made(json!({"type": "boolean"}), json!(choices.chance(50))),
+        3 => generated(json!({"type": "boolean"}), json!(choices.chance(50))),
         4 => formatted(choices),
         5 => int_or_string(choices),
         6 => enumeration(choices),
@@ -126,7 +126,7 @@ fn set(schema: &mut Value, keyword: &str, value: Value) {
     }
 }
 
-fn string(choices: &mut Choices<'_>) -> Made {
+fn string(choices: &mut Choices<'_>) -> GeneratedSchema {
     let mut schema = json!({"type": "string"});
     if choices.chance(50) {
         let most = [0, 1, 8, 63, 253, 1 << 20, 1_i64 << 40];
@@ -136,16 +136,16 @@ fn string(choices: &mut Choices<'_>) -> Made {
     if choices.chance(20) {
         set(&mut schema, "pattern", json!("^[a-z]*$"));
     }
-    made(
+    generated(
         schema,
         json!(choices.pick(&["", "a", "web", "é", "10%", "a,b"])),
     )
 }
 
-fn number(choices: &mut Choices<'_>) -> Made {
+fn number(choices: &mut Choices<'_>) -> GeneratedSchema {
     if choices.chance(30) {
         let value = [json!(1), json!(0.5), json!(-2.25), json!(1e300)];
-        return made(json!({"type": "number"}), value[choices.below(4)].clone());
+        return generated(json!({"type": "number"}), value[choices.below(4)].clone());
     }
     let mut schema = json!({"type": "integer"});
     if choices.chance(40) {
@@ -159,10 +159,10 @@ fn number(choices: &mut Choices<'_>) -> Made {
         set(&mut schema, "minimum", json!(0));
     }
     let value = [0, 1, 3, -7, i64::MAX];
-    made(schema, json!(value[choices.below(5)]))
+    generated(schema, json!(value[choices.below(5)]))
 }
 
-fn formatted(choices: &mut Choices<'_>) -> Made {
+fn formatted(choices: &mut Choices<'_>) -> GeneratedSchema {
     let format = choices.pick(&FORMATS);
     let value = match format {
         "date" => "2024-02-29",
@@ -177,10 +177,10 @@ fn formatted(choices: &mut Choices<'_>) -> Made {
     if choices.chance(30) {
         set(&mut schema, "maxLength", json!(40));
     }
-    made(schema, json!(value))
+    generated(schema, json!(value))
 }
 
-fn int_or_string(choices: &mut Choices<'_>) -> Made {
+fn int_or_string(choices: &mut Choices<'_>) -> GeneratedSchema {
     let mut schema = json!({"x-kubernetes-int-or-string": true});
     if choices.chance(40) {
         set(
@@ -193,20 +193,20 @@ fn int_or_string(choices: &mut Choices<'_>) -> Made {
         set(&mut schema, "maxLength", json!(8));
     }
     let value = [json!(1), json!("50%"), json!(0), json!("http")];
-    made(schema, value[choices.below(4)].clone())
+    generated(schema, value[choices.below(4)].clone())
 }
 
-fn enumeration(choices: &mut Choices<'_>) -> Made {
+fn enumeration(choices: &mut Choices<'_>) -> GeneratedSchema {
     if choices.chance(25) {
-        return made(json!({"type": "integer", "enum": [1, 2, 30]}), json!(2));
+        return generated(json!({"type": "integer", "enum": [1, 2, 30]}), json!(2));
     }
     let mut words = vec!["Always", "Never", "IfNotPresent", ""];
     words.truncate(1 + choices.below(4));
     let value = words.first().copied();
-    made(json!({"type": "string", "enum": words}), json!(value))
+    generated(json!({"type": "string", "enum": words}), json!(value))
 }
 
-fn preserving(choices: &mut Choices<'_>) -> Made {
+fn preserving(choices: &mut Choices<'_>) -> GeneratedSchema {
     let mut schema = json!({"x-kubernetes-preserve-unknown-fields": true});
     if choices.chance(60) {
         set(&mut schema, "type", json!("object"));
@@ -218,12 +218,12 @@ fn preserving(choices: &mut Choices<'_>) -> Made {
             "properties",
             json!({"known": {"type": "string"}}),
         );
-        return made(schema, json!({"known": "a"}));
+        return generated(schema, json!({"known": "a"}));
     }
-    made(schema, json!({"one": 1}))
+    generated(schema, json!({"one": 1}))
 }
 
-fn embedded(choices: &mut Choices<'_>) -> Made {
+fn embedded(choices: &mut Choices<'_>) -> GeneratedSchema {
     let mut schema = json!({"type": "object", "x-kubernetes-embedded-resource": true});
     let mut value = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "t"}});
     if choices.chance(50) {
@@ -237,10 +237,10 @@ fn embedded(choices: &mut Choices<'_>) -> Made {
         set(&mut schema, "properties", json!({"count": inner.schema}));
         set(&mut value, "count", inner.value);
     }
-    made(schema, value)
+    generated(schema, value)
 }
 
-fn list(choices: &mut Choices<'_>, depth: u32) -> Made {
+fn list(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     let keyed = choices.chance(25);
     let inner = if keyed {
         let mut inner = object(choices, depth.saturating_sub(1));
@@ -275,11 +275,11 @@ fn list(choices: &mut Choices<'_>, depth: u32) -> Made {
     }
     let n = if keyed || !is_scalar { 2 } else { 4 };
     let n = choices.below(n);
-    made(schema, vec![inner.value; n].into())
+    generated(schema, vec![inner.value; n].into())
 }
 
 /// Generates a map with at most one entry, since Go iterates over maps in random order.
-fn map(choices: &mut Choices<'_>, depth: u32) -> Made {
+fn map(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     let inner = any(choices, depth.saturating_sub(1));
     let mut schema = json!({"type": "object", "additionalProperties": inner.schema});
     if choices.chance(40) {
@@ -288,12 +288,12 @@ fn map(choices: &mut Choices<'_>, depth: u32) -> Made {
     }
     if choices.chance(10) {
         set(&mut schema, "additionalProperties", json!(true));
-        return made(schema, json!({}));
+        return generated(schema, json!({}));
     }
     let value = if choices.chance(80) {
         json!({choices.pick(&["k", "with-dash", "example.com/x"]): inner.value})
     } else {
         json!({})
     };
-    made(schema, value)
+    generated(schema, value)
 }

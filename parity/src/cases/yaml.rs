@@ -35,7 +35,7 @@ impl Source {
         if let Some(text) = as_it_is {
             return text.clone();
         }
-        let mut random = Random::of(seed, "yaml", n);
+        let mut random = Random::for_event(seed, "yaml", n);
         let mut text = match random.below(10) {
             0..=3 => self.part(&mut random),
             4 => format!("{}---\n{}", built(&mut random), self.part(&mut random)),
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_texts() {
+    fn texts_same_seed_are_equal() {
         let source = Source::new(&["a: 1\n=====\nb: 2\n".to_owned()]);
         assert_eq!(source.text(1, 0), "a: 1\n");
         assert_eq!(source.text(7, 1), "b: 2\n");

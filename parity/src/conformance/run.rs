@@ -63,7 +63,7 @@ impl fmt::Display for Failure {
 
 /// The completed steps of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct CompletedSteps {
     /// The expression was type-checked.
     pub checked: bool,
     /// The deduced type equals the type in the test.
@@ -79,7 +79,7 @@ pub struct Passed {
 ///
 /// # Errors
 /// Returns the reason if the test fails.
-pub fn run(test: &Test) -> Result<Passed, Failure> {
+pub fn run(test: &Test) -> Result<CompletedSteps, Failure> {
     if test.disable_macros {
         return Err(Failure::NotSupported("parsing without macros"));
     }
@@ -89,9 +89,9 @@ pub fn run(test: &Test) -> Result<Passed, Failure> {
     if !test.disable_check && !found.is_empty() {
         return Err(Failure::Check(messages(&found)));
     }
-    let mut passed = Passed {
+    let mut passed = CompletedSteps {
         checked: !test.disable_check,
-        ..Passed::default()
+        ..CompletedSteps::default()
     };
     if !test.disable_check {
         compare_type(test, &checked.output_type())?;

@@ -4,11 +4,11 @@
 //! the rejections that the check predicts. `e2e/tests/rejections.rs` creates the objects on a real API server.
 
 mod bases;
+pub mod corpus;
+mod hand_written;
 pub mod mutate;
-pub mod of_corpus;
 mod tree;
 mod values;
-mod written;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,14 +18,14 @@ use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::{Input, KindFilter};
 
 pub use bases::bases;
-pub use mutate::{Mutant, Sort, mutants};
-pub use written::written;
+pub use hand_written::hand_written;
+pub use mutate::{Mutant, MutantKind, mutants};
 
 /// Returns the policies, bindings and webhook configurations in the files below `folder`, unchanged.
 ///
 /// # Errors
 /// Returns an error if there are none.
-pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
+pub fn load_files(folder: &Path) -> Result<Vec<Mutant>> {
     let paths = [folder.to_owned()];
     let input = Input::load(&paths, KindFilter::Policies, &mut std::io::empty());
     let policies = input.policies.iter().map(|it| &it.document);
@@ -40,7 +40,7 @@ pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
     let documents = documents.chain(webhooks).chain(invalid);
     let found: Vec<_> = documents
         .filter_map(|document| {
-            let sort = Sort::of_kind(document.node.get("kind")?.as_str()?)?;
+            let sort = MutantKind::from_kind(document.node.get("kind")?.as_str()?)?;
             let mut object = document.node.to_json();
             let version = object.get_mut("apiVersion")?;
             *version = "admissionregistration.k8s.io/v1".into();

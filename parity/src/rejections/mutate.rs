@@ -10,7 +10,7 @@ use crate::random::Random;
 
 /// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum MutantKind {
     /// A policy.
     Policy,
     /// A binding.
@@ -25,10 +25,10 @@ pub enum Sort {
     MutatingWebhooks,
 }
 
-impl Sort {
+impl MutantKind {
     /// Returns the variant for a `kind`.
     #[must_use]
-    pub fn of_kind(kind: &str) -> Option<Self> {
+    pub fn from_kind(kind: &str) -> Option<Self> {
         match kind {
             "ValidatingAdmissionPolicy" => Some(Self::Policy),
             "ValidatingAdmissionPolicyBinding" => Some(Self::Binding),
@@ -58,7 +58,7 @@ impl Sort {
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.
-    pub sort: Sort,
+    pub sort: MutantKind,
     /// The source of the object.
     pub text: String,
 }
@@ -225,10 +225,10 @@ pub(super) fn mutants_of(
 ) -> Result<Vec<Mutant>> {
     (0..n)
         .map(|n| {
-            let mut random = Random::of(seed, key, n);
+            let mut random = Random::for_event(seed, key, n);
             let mut base = random.choose(bases).context("no bases")?.clone();
             let kind = base.get("kind").and_then(Value::as_str);
-            let sort = kind.and_then(Sort::of_kind);
+            let sort = kind.and_then(MutantKind::from_kind);
             let sort = sort.context("a base of no kind")?;
             // One in ten stays valid, and some have two mistakes.
             let mut n_changes = match random.below(20) {

@@ -9,7 +9,7 @@ pub(super) fn value(field: &str, random: &mut Random) -> Value {
     if random.permille(350) {
         return choose(&any(), random);
     }
-    choose(&of(field), random)
+    choose(&specific(field), random)
 }
 
 fn choose(values: &[Value], random: &mut Random) -> Value {
@@ -114,7 +114,7 @@ const EXPRESSIONS: [&str; 38] = [
 
 /// Returns values for a specific field.
 #[expect(clippy::too_many_lines, reason = "a table of values by field")]
-fn of(field: &str) -> Vec<Value> {
+fn specific(field: &str) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().copied().map(Value::from).collect::<Vec<_>>();
     let lists = |lists: &[&[&str]]| lists.iter().map(|list| json!(list)).collect::<Vec<_>>();
     match field {

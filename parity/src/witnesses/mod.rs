@@ -170,10 +170,10 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         if finding.get("rule") == Some(&json!(Rule::FailingMutation)) {
             let policy = policies.mutating.get(&key).with_context(missing)?;
             let case = mutating::case(policy, witness, &definitions)?;
-            cases.add(Asked::Mutate, expected.len(), &case);
+            cases.add(OracleCommand::Mutate, expected.len(), &case);
         } else {
             let case = case(expected.len(), policy, witness);
-            cases.add(Asked::Admit, expected.len(), &case);
+            cases.add(OracleCommand::Admit, expected.len(), &case);
         }
         let error = witness
             .get("error")
@@ -201,7 +201,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let mut confirmed = HashSet::new();
     for (n, (place, error)) in expected.iter().enumerate() {
         let answer = answers.get(&n).context("the oracle has left out a case")?;
-        if says(answer, error) {
+        if contains_error(answer, error) {
             confirmed.insert(n);
         } else {
             line.different += 1;
@@ -220,7 +220,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
 
 /// The oracle's subcommand for a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum OracleCommand {
     Admit,
     Mutate,
 }
@@ -233,10 +233,10 @@ struct Cases {
 }
 
 impl Cases {
-    fn add(&mut self, asked: Asked, n: usize, case: &Value) {
-        let (numbers, text) = match asked {
-            Asked::Admit => &mut self.admit,
-            Asked::Mutate => &mut self.mutate,
+    fn add(&mut self, subcommand: OracleCommand, n: usize, case: &Value) {
+        let (numbers, text) = match subcommand {
+            OracleCommand::Admit => &mut self.admit,
+            OracleCommand::Mutate => &mut self.mutate,
         };
         numbers.push(n);
         text.push_str(&case.to_string());
@@ -248,19 +248,23 @@ impl Cases {
         fs::create_dir_all(&witnesses.folder)?;
         let mut all = HashMap::new();
         let parts = [
-            (Asked::Admit, "witnesses.jsonl", &self.admit),
-            (Asked::Mutate, "mutating-witnesses.jsonl", &self.mutate),
+            (OracleCommand::Admit, "witnesses.jsonl", &self.admit),
+            (
+                OracleCommand::Mutate,
+                "mutating-witnesses.jsonl",
+                &self.mutate,
+            ),
         ];
-        for (asked, name, (numbers, cases)) in parts {
+        for (subcommand, name, (numbers, cases)) in parts {
             let file = witnesses.folder.join(name);
             fs::write(&file, cases)?;
             let mut command = Command::new(&witnesses.oracle);
-            match asked {
-                Asked::Admit => command.arg("admit"),
-                Asked::Mutate => command.args(["mutate", "admit"]),
+            match subcommand {
+                OracleCommand::Admit => command.arg("admit"),
+                OracleCommand::Mutate => command.args(["mutate", "admit"]),
             };
             let crds = witnesses.crds.as_deref();
-            let crds = crds.filter(|_| asked == Asked::Admit);
+            let crds = crds.filter(|_| subcommand == OracleCommand::Admit);
             pair::schema_arguments(&mut command, witnesses.openapi.as_deref(), crds);
             let stdout = String::from_utf8(pair::output(command.arg(&file))?)?;
             let lines: Vec<&str> = stdout.lines().collect();
@@ -272,9 +276,9 @@ impl Cases {
                 let answer = serde_json::from_str(line)?;
                 all.insert(
                     *n,
-                    match asked {
-                        Asked::Admit => answer,
-                        Asked::Mutate => mutating::answer(answer),
+                    match subcommand {
+                        OracleCommand::Admit => answer,
+                        OracleCommand::Mutate => mutating::answer(answer),
                     },
                 );
             }
@@ -381,11 +385,11 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
 }
 
 /// Returns true if a string in `answer` contains `error`.
-fn says(answer: &Value, error: &str) -> bool {
+fn contains_error(answer: &Value, error: &str) -> bool {
     match answer {
         Value::String(text) => text.contains(error),
-        Value::Array(items) => items.iter().any(|item| says(item, error)),
-        Value::Object(fields) => fields.values().any(|field| says(field, error)),
+        Value::Array(items) => items.iter().any(|item| contains_error(item, error)),
+        Value::Object(fields) => fields.values().any(|field| contains_error(field, error)),
         _ => false,
     }
 }

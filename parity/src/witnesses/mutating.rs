@@ -15,39 +15,41 @@ impl Definitions {
     pub(super) fn load(paths: &[PathBuf]) -> Result<Self> {
         let documents = documents::load_documents(paths)?.into_iter();
         let values = documents.filter_map(|document| document.value.ok());
-        let is_definition = |value: &Value| at(value, "/kind") == "CustomResourceDefinition";
+        let is_definition = |value: &Value| value_at(value, "/kind") == "CustomResourceDefinition";
         Ok(Self(values.filter(is_definition).collect()))
     }
 
-    fn of(&self, group: &Value, kind: &Value) -> Option<&Value> {
+    fn find(&self, group: &Value, kind: &Value) -> Option<&Value> {
         let mut all = self.0.iter();
-        all.find(|it| at(it, "/spec/group") == group && at(it, "/spec/names/kind") == kind)
+        all.find(|it| {
+            value_at(it, "/spec/group") == group && value_at(it, "/spec/names/kind") == kind
+        })
     }
 }
 
 /// Returns the value at a JSON pointer, or null if there is none.
-fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// Converts the witness for `policy`, a MutatingAdmissionPolicy, to a case: the policy is bound with the params of the
 /// witness, and errors are expected.
 pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -> Result<Value> {
-    let of = |name: &str| at(witness, &format!("/request/{name}"));
-    let params = at(witness, "/params");
-    let mut bound = given([("policyName", at(policy, "/metadata/name"))]);
+    let of = |name: &str| value_at(witness, &format!("/request/{name}"));
+    let params = value_at(witness, "/params");
+    let mut bound = non_null([("policyName", value_at(policy, "/metadata/name"))]);
     let mut all = Vec::new();
     if !params.is_null() {
-        let mut reference = given([
-            ("name", at(params, "/metadata/name")),
-            ("namespace", at(params, "/metadata/namespace")),
+        let mut reference = non_null([
+            ("name", value_at(params, "/metadata/name")),
+            ("namespace", value_at(params, "/metadata/namespace")),
         ]);
         reference.insert("parameterNotFoundAction".to_owned(), json!("Deny"));
         bound.insert("paramRef".to_owned(), reference.into());
         all.push(params);
     }
     let binding = json!({"metadata": {"name": "witness"}, "spec": bound});
-    let mut case = given([
+    let mut case = non_null([
         ("group", of("resource/group")),
         ("version", of("resource/version")),
         ("resource", of("resource/resource")),
@@ -56,18 +58,18 @@ pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -
         ("object", of("object")),
         ("old", of("oldObject")),
         ("userInfo", of("userInfo")),
-        ("namespace", at(witness, "/namespaceObject")),
+        ("namespace", value_at(witness, "/namespaceObject")),
     ]);
     let policies = json!([{"policy": defaulted(policy)?, "bindings": [binding], "params": all}]);
     case.insert("policies".to_owned(), policies);
-    if let Some(definition) = definitions.of(of("kind/group"), of("kind/kind")) {
+    if let Some(definition) = definitions.find(of("kind/group"), of("kind/kind")) {
         case.insert("crd".to_owned(), definition.clone());
     }
     Ok(case.into())
 }
 
 /// Returns the fields that are not null.
-fn given<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map<String, Value> {
+fn non_null<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map<String, Value> {
     let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
     fields
         .map(|(name, value)| (name.to_owned(), value.clone()))

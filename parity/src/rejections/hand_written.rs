@@ -1,6 +1,6 @@
 //! Hand-written texts that mutation does not produce: other versions, features of YAML, and sizes.
 
-use super::mutate::{Mutant, Sort};
+use super::mutate::{Mutant, MutantKind};
 
 const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -23,9 +23,9 @@ spec:
 
 /// Returns the texts.
 #[must_use]
-pub fn written() -> Vec<Mutant> {
+pub fn hand_written() -> Vec<Mutant> {
     let mut texts = Vec::new();
-    let mut policy = |text: String| texts.push((Sort::Policy, text));
+    let mut policy = |text: String| texts.push((MutantKind::Policy, text));
     // Older versions are excluded: a cluster may not serve them, and they have their own endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
@@ -107,7 +107,7 @@ pub fn written() -> Vec<Mutant> {
         let groups = vec![group; n].join(", ");
         policy(POLICY.replace("[apps]", &format!("[{groups}]")));
     }
-    let mut binding = |text: String| texts.push((Sort::Binding, text));
+    let mut binding = |text: String| texts.push((MutantKind::Binding, text));
     binding(BINDING.to_owned());
     binding(BINDING.replace("k8s.io/v1", "k8s.io/v2"));
     binding(BINDING.to_owned() + "  paramRef: {name: a}\n");

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::load_files;
 use super::mutate::{Mutant, mutants_of};
-use super::of_files;
 use crate::random::Random;
 
 /// Returns the configurations in the files below `folder`, unchanged and completed so that they are valid, and `n`
@@ -15,7 +15,7 @@ use crate::random::Random;
 /// # Errors
 /// Returns an error if there are none.
 pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
-    let mut found = of_files(folder)?;
+    let mut found = load_files(folder)?;
     let mut whole = Vec::new();
     for written in &found {
         let mut configuration: Value = serde_json::from_str(&written.text)?;
