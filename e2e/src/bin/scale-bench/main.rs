@@ -356,7 +356,7 @@ async fn change_params(
     size: Size,
     row: &mut Row,
 ) -> Result<()> {
-    let numbers = (0..size.policies).filter(|n| Role::of(*n, size) == Role::WithParams);
+    let numbers = (0..size.policies).filter(|n| Role::new(*n, size) == Role::WithParams);
     let numbers: Vec<usize> = numbers.take(N_PARAM_EVENTS).collect();
     let n_events = numbers.len().max(1);
     let params: Api<ConfigMap> = Api::namespaced(client.clone(), "default");

@@ -37,7 +37,7 @@ impl Usage {
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
     ) -> Result<f64> {
-        let now = Self::of(control_plane, controller)?;
+        let now = Self::measure(control_plane, controller)?;
         let used = [
             now.api_server - self.api_server,
             now.etcd - self.etcd,
