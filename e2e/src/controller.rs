@@ -354,7 +354,7 @@ impl Controller {
     }
 
     /// Skips the check, because the test has already failed, and prints the end of the log.
-    #[expect(clippy::print_stderr, reason = "a test that fails says why")]
+    #[expect(clippy::print_stderr, reason = "a failing test prints the reason")]
     pub fn give_up(mut self) {
         self.is_checked = true;
         match self.process.log() {
@@ -478,7 +478,7 @@ impl Drop for Controller {
     #[expect(
         clippy::panic,
         clippy::print_stderr,
-        reason = "a test that forgets the check must fail, and one that fails says why"
+        reason = "a test without the check must fail, and a failing test prints the reason"
     )]
     fn drop(&mut self) {
         if self.is_checked {
@@ -490,7 +490,7 @@ impl Drop for Controller {
             eprintln!("unexpected failures in the controller's log: {failures:#?}");
         } else {
             panic!(
-                "a controller was dropped whose log and metrics nobody has checked: finish() or kill() it"
+                "a controller was dropped without a check of its log and metrics: call finish() or kill()"
             );
         }
     }

@@ -170,7 +170,7 @@ func main() {
 	}
 	flags := flag.NewFlagSet("prepare", flag.ExitOnError)
 	only := flags.String("only", "", "part of the name of the kinds")
-	seed := flags.Uint64("seed", 42, "what random objects are made from")
+	seed := flags.Uint64("seed", 42, "seed of the random objects")
 	count := flags.Int("count", 100, "how many objects of each kind")
 	_ = flags.Parse(os.Args[2:])
 	out := json.NewEncoder(os.Stdout)

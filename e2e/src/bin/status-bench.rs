@@ -91,7 +91,7 @@ async fn main() -> Result<()> {
         seconds(bare)
     );
     println!(
-        "bare status patches, in turn         {:.2} s",
+        "bare status patches, sequential      {:.2} s",
         seconds(in_turn)
     );
     println!(
@@ -107,7 +107,7 @@ async fn main() -> Result<()> {
         seconds(after_last)
     );
     println!(
-        "ratio, in all, to patches in turn    {:.2}",
+        "ratio, in all, to sequential patches {:.2}",
         seconds(all) / seconds(in_turn)
     );
     println!(

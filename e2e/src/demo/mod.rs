@@ -93,7 +93,7 @@ impl Demo {
         let policies = Api::all(client);
         let n_policies = demo.await_all(&policies, Moment::First).await?;
         println!(
-            "all {n_policies} statuses are what the samples say, {} after its start",
+            "all {n_policies} statuses are as the samples expect, {} after its start",
             time(start)
         );
         demo.await_in_sync().await?;
@@ -127,7 +127,7 @@ impl Demo {
 
         heading("Done");
         println!(
-            "{n_policies} of {n_policies} statuses are what the samples say, before and after the change"
+            "{n_policies} of {n_policies} statuses are as the samples expect, before and after the change"
         );
         Ok(demo)
     }
@@ -184,7 +184,7 @@ impl Demo {
             if Instant::now() > deadline {
                 let _ = self.plugin(&["status"]);
                 bail!(
-                    "not as the samples say after {} s:\n  {}\nthe controller's last words:\n{}",
+                    "not as the samples expect after {} s:\n  {}\nthe end of the controller's log:\n{}",
                     PATIENCE.as_secs(),
                     differences.join("\n  "),
                     last_lines(&self.controller)
@@ -210,7 +210,7 @@ impl Demo {
             self.check_controller()?;
             ensure!(
                 Instant::now() < deadline,
-                "the controller does not say that it is in step: {report}"
+                "the controller does not report that its caches are in sync: {report}"
             );
             tokio::time::sleep(PAUSE).await;
         }
@@ -230,7 +230,7 @@ impl Demo {
         }
         ensure!(
             !names.is_empty(),
-            "no sample says that it turns by the live change"
+            "no sample expects a change of its status by the live change"
         );
         Ok(names)
     }

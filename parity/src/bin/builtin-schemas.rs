@@ -30,7 +30,7 @@ fn main() -> Result<()> {
         let file = fs::read(&cli.file).with_context(|| cli.file.display().to_string())?;
         ensure!(
             builtin::unpack(&file)? == builtin::unpack(&made)?,
-            "{} is not what the OpenAPI documents say: run `./dev schemas`",
+            "{} differs from the OpenAPI documents: run `./dev schemas`",
             cli.file.display()
         );
         return Ok(());

@@ -396,7 +396,7 @@ async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
     let judged = metric(&controller, "vap_policies", "").await?;
     row.seconds("restart: ready after", ready);
     row.add("  statuses written", format!("{writes}"));
-    row.add("  policies judged", format!("{judged}"));
+    row.add("  policies reconciled", format!("{judged}"));
     row.add(
         "  processor time",
         format!("{:.2} s", controller.processor_seconds()?),

@@ -58,7 +58,7 @@ pub(crate) async fn await_condition(
     while !lacking.is_empty() {
         ensure!(
             started.elapsed() < TIMEOUT,
-            "{} policies do not come to {expected:?}",
+            "{} policies do not get {expected:?}",
             lacking.len()
         );
         let is_few = lacking.len() <= FEW;
@@ -88,7 +88,7 @@ pub(crate) async fn await_samples(
         while !expected.is_met_by(&api.get(name).await?) {
             ensure!(
                 started.elapsed() < TIMEOUT,
-                "{name} does not come to {expected:?}"
+                "{name} does not get {expected:?}"
             );
             tokio::time::sleep(PAUSE).await;
         }
@@ -180,7 +180,10 @@ pub(crate) async fn await_rest(controller: &Controller) -> Result<()> {
     let started = Instant::now();
     let mut last = (-1.0, Instant::now());
     while last.1.elapsed() < QUIET {
-        ensure!(started.elapsed() < TIMEOUT, "it does not come to rest");
+        ensure!(
+            started.elapsed() < TIMEOUT,
+            "the controller does not become idle"
+        );
         let done = metric(controller, "vap_reconciles_total", "").await?;
         if (done - last.0).abs() > 0.5 {
             last = (done, Instant::now());
