@@ -1,4 +1,4 @@
-// Kubernetes' own end-to-end tests of policies' type checking. Nothing here is linked into the controller.
+// Kubernetes' own end-to-end tests of policies' type checking. Not linked into the controller.
 module vap-status-controller.local/kubernetes
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// What the API server does to an object before it asks a policy, as data. Nothing here is linked into the controller.
+// Determines how the API server changes an object before it calls a policy. Not linked into the controller.
 module vap-status-controller.local/defaults
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// Builds the control plane of the end-to-end tests. Nothing here is linked into the controller.
+// Builds the control plane of the end-to-end tests. Not linked into the controller.
 module vap-status-controller.local/controlplane/kubernetes
 
 go 1.26.0

@@ -174,21 +174,21 @@ pub struct ClusterState {
 /// A change of one object. `None` deletes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// Of a policy.
+    /// A policy.
     Policy(Slot, Option<Edition>),
-    /// Of a binding.
+    /// A binding.
     Binding(Slot, Option<Reference>),
-    /// Of a probe.
+    /// A probe.
     Probe(Slot, Option<Expectation>),
-    /// Of the CRD of widgets.
+    /// The CRD of widgets.
     Widgets(Option<Variant>),
-    /// Of the CRD of limits.
+    /// The CRD of limits.
     Limits(Option<Variant>),
-    /// Of a config map that is a param, with its content.
+    /// A config map that is a param, with its content.
     ConfigMapParam(usize, Option<u64>),
-    /// Of a limit that is a param.
+    /// A limit that is a param.
     LimitParam(usize, Option<u64>),
-    /// Of a namespace, with its label. Namespaces are never deleted: no controller here would finalize them.
+    /// A namespace, with its label. Namespaces are never deleted: no controller here would finalize them.
     Namespace(usize, u64),
 }
 
