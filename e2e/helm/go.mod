@@ -1,4 +1,4 @@
-// The helm command that renders, lints and packs the chart, and the test that compares it with kustomize.
+// The helm command that renders, lints and packages the chart, and the test that compares it with kustomize.
 module vap-status-controller.local/helm
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// promtool, which checks and tests the alert rules, and the program that gives it the dashboard's queries.
+// promtool, which checks and tests the alert rules, and the program that extracts the dashboard's queries for it.
 module vap-status-controller.local/promtool
 
 go 1.26.0

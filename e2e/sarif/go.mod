@@ -1,5 +1,5 @@
-// The official JSON Schema of SARIF 2.1.0, which gosec has among its test data: its licence is not one of this project's,
-// so that it is read from there.
+// The official JSON Schema of SARIF 2.1.0, from the test data of gosec. It is not copied, since its license is not among
+// those of this project.
 module vap-status-controller.local/sarif
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// Holds the health checks of wait-tools to the statuses that the controller writes.
+// Tests the health checks of waiting tools with the statuses that the controller writes.
 module vap-status-controller.local/waiters
 
 go 1.26.0
