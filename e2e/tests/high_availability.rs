@@ -276,7 +276,7 @@ struct Write {
     by: String,
     received: Timestamp,
     answered: Timestamp,
-    what: WriteTarget,
+    target: WriteTarget,
 }
 
 #[derive(Debug)]
@@ -297,7 +297,7 @@ fn writes(directory: &Path) -> Vec<Write> {
             let time = |field: &str| event[field].as_str().unwrap().parse().unwrap();
             let agent = event["userAgent"].as_str().unwrap();
             let object = &event["requestObject"];
-            let what = match event["objectRef"]["resource"].as_str().unwrap() {
+            let target = match event["objectRef"]["resource"].as_str().unwrap() {
                 "leases" => {
                     let holder = object["spec"]["holderIdentity"].as_str().unwrap();
                     WriteTarget::Lease(holder.to_owned())
@@ -316,7 +316,7 @@ fn writes(directory: &Path) -> Vec<Write> {
                     .to_owned(),
                 received: time("requestReceivedTimestamp"),
                 answered: time("stageTimestamp"),
-                what,
+                target,
             }
         })
         .collect();
