@@ -396,7 +396,7 @@ async fn controller_with_kcm_settles() {
     controller.finish().await.unwrap();
 }
 
-/// The value that the alert on a controller that is not in step looks at, at rest.
+/// Returns the metric of the alert about a controller that is not in sync, once it is idle.
 async fn in_sync(controller: &Controller) -> u64 {
     controller.total("vap_in_sync").await.unwrap()
 }

@@ -125,7 +125,10 @@ async fn rules_get_the_errors_of_the_api_server() {
             .filter(is_deterministic)
             .collect();
         let verdict = validate_definition(definition);
-        let ours = verdict.errors.iter().map(|found| Cause::of(&found.error));
+        let ours = verdict
+            .errors
+            .iter()
+            .map(|found| Cause::from_error(&found.error));
         let mut ours: Vec<Cause> = ours
             .map(|cause| Cause {
                 message: without_time(&cause.message),

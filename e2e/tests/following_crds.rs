@@ -417,7 +417,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
         .wait(plain, "Compiled", "True/AllExpressionsCompile")
         .await;
     assert!(text.ends_with(": the definition has no rules"), "{text}");
-    // A change of the definition decides the probe anew.
+    // A change of the definition evaluates the probe again.
     let path =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas/maximum";
     let mut changed = definition("plain", "Plain", [&[], &[]]);

@@ -177,12 +177,13 @@ async fn revoked_permission_is_in_the_status() {
         .delete(PARAMS_ROLE, &DeleteParams::default())
         .await
         .unwrap();
-    controller.announce(outage());
-    controller.announce([
-        Trouble::error("cannot watch validatingadmissionpolicybindings").certain(),
-        Trouble::error("listing configmaps is not allowed: grant get, list and watch").certain(),
-        Trouble::sync("bindings", "forbidden").certain(),
-        Trouble::sync("params", "forbidden").certain(),
+    controller.allow(outage());
+    controller.allow([
+        AllowedFailure::error("cannot watch validatingadmissionpolicybindings").required(),
+        AllowedFailure::error("listing configmaps is not allowed: grant get, list and watch")
+            .required(),
+        AllowedFailure::sync("bindings", "forbidden").required(),
+        AllowedFailure::sync("params", "forbidden").required(),
     ]);
     // An established watch is not authorized again; a restart ends it immediately.
     control_plane.kill_api_server();

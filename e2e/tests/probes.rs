@@ -280,10 +280,12 @@ async fn probes_of_deleted_param_kind_are_pending() {
     )
     .await
     .unwrap();
-    controller.announce([
-        Trouble::error("listing limits.e2e.example.com is not allowed: grant get, list and watch")
-            .certain(),
-        Trouble::sync("params", "forbidden").certain(),
+    controller.allow([
+        AllowedFailure::error(
+            "listing limits.e2e.example.com is not allowed: grant get, list and watch",
+        )
+        .required(),
+        AllowedFailure::sync("params", "forbidden").required(),
     ]);
     let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": we may \
                   not list limits.e2e.example.com: grant get, list and watch on limits.e2e.example.com";

@@ -271,7 +271,7 @@ fn compare(
     };
     let ours = match (&theirs.unread, ours) {
         (Some(theirs), Err(Error::Undecodable(ours))) => {
-            // The object before is read first.
+            // The old object is decoded first.
             let is_same = theirs == &ours || theirs.strip_prefix("old: ") == Some(&*ours);
             return (!is_same && !theirs.contains("parsing time "))
                 .then(|| json!({"unread": ours}));

@@ -26,9 +26,9 @@ pub enum LeaseState {
 /// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseFacts {
-    /// When the controller last said that it was in step.
+    /// The time when the controller last reported that it was in sync.
     pub in_sync_at: Option<Timestamp>,
-    /// When a controller last renewed it, or gave it up.
+    /// The time when a controller last renewed or released the Lease.
     pub renewed_at: Option<Timestamp>,
     /// True if a controller holds it.
     pub is_held: bool,
@@ -68,23 +68,23 @@ impl LeaseFacts {
         }
     }
 
-    /// Why statuses may not be current, where they may not.
-    fn trouble(&self, now: Timestamp) -> Option<String> {
-        let in_sync = match self.in_sync_at {
-            None => Some("the controller has not been in step yet".to_owned()),
+    /// Returns the reason why statuses may be outdated, or `None` if they are current.
+    fn staleness(&self, now: Timestamp) -> Option<String> {
+        let sync_problem = match self.in_sync_at {
+            None => Some("the controller has never been in sync".to_owned()),
             Some(then) if seconds_since(then, now) > MAX_AGE => Some(format!(
                 "the controller was last in sync {} ago",
                 age::since(then, now)
             )),
             Some(_) => None,
         };
-        match (self.no_leader(now), in_sync) {
-            (Some(why), Some(in_sync)) => {
-                Some(format!("{in_sync}; no controller leads now: {why}"))
+        match (self.no_leader(now), sync_problem) {
+            (Some(why), Some(sync_problem)) => {
+                Some(format!("{sync_problem}; there is no leader: {why}"))
             }
-            (Some(why), None) => Some(format!("no controller leads now: {why}")),
-            (None, Some(in_sync)) => Some(format!(
-                "{in_sync}; it is running, and its log says what it waits for"
+            (Some(why), None) => Some(format!("there is no leader: {why}")),
+            (None, Some(sync_problem)) => Some(format!(
+                "{sync_problem}; it is running, see its log for the reason"
             )),
             (None, None) => None,
         }
@@ -101,9 +101,9 @@ fn seconds_since(then: Timestamp, now: Timestamp) -> i64 {
 pub struct ControllerReport {
     /// The Lease, `<namespace>/<name>`.
     pub lease: String,
-    /// When it was last in step with the cluster; null where that is not known.
+    /// The time when it was last in sync with the cluster; null if unknown.
     pub last_in_sync: Option<Timestamp>,
-    /// When it last renewed its Lease; null where that is not known.
+    /// The time when it last renewed the Lease; null if unknown.
     pub last_renewed: Option<Timestamp>,
     /// True if statuses are kept current. False if no controller leads, or if it has not been in sync for a minute.
     /// Null if there is no Lease or it cannot be read.
@@ -182,8 +182,8 @@ mod tests {
         }
     }
 
-    fn lease(in_sync: Option<i64>, renewed: Option<i64>) -> Seen {
-        Seen::Lease(facts(in_sync, renewed))
+    fn lease(in_sync: Option<i64>, renewed: Option<i64>) -> LeaseState {
+        LeaseState::Lease(facts(in_sync, renewed))
     }
 
     #[test]

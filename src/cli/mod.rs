@@ -121,9 +121,9 @@ fn run_check(
     for note in notes {
         let _ = writeln!(err, "{note}");
     }
-    let is_told = |found: &Finding| found.rule != Rule::SkippedObject;
-    let n_checked = report.summary.policies + report.summary.webhooks + report.summary.crds;
-    if n_checked == 0 && !report.findings.iter().any(is_told) {
+    let is_reported = |found: &Finding| found.rule != Rule::SkippedObject;
+    let n_subjects = report.summary.policies + report.summary.webhooks + report.summary.crds;
+    if n_subjects == 0 && !report.findings.iter().any(is_reported) {
         let place = if subjects.selection.is_some() {
             "in the cluster matches the arguments"
         } else {

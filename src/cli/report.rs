@@ -83,7 +83,7 @@ pub struct Summary {
     pub no_status: usize,
     /// Policies in [`State::Excluded`].
     pub excluded: usize,
-    /// Those that were judged by the plugin.
+    /// Policies that the plugin evaluated.
     pub checked_by_plugin: usize,
 }
 
@@ -108,9 +108,9 @@ pub struct PolicyReport {
     pub name: String,
     /// The state according to the current status, or to the plugin's evaluation.
     pub state: State,
-    /// Who has found the state; null where nobody has.
-    pub checked_by: Option<Judge>,
-    /// State by what the controller has written.
+    /// The source of the state; null if there is none.
+    pub checked_by: Option<StatusSource>,
+    /// The state according to the controller's conditions.
     pub written_state: State,
     /// `metadata.generation`.
     pub generation: i64,
@@ -266,7 +266,8 @@ impl StatusReport {
             ..Summary::default()
         };
         for policy in &policies {
-            summary.checked_by_plugin += usize::from(policy.checked_by == Some(Judge::Plugin));
+            summary.checked_by_plugin +=
+                usize::from(policy.checked_by == Some(StatusSource::Plugin));
             *match policy.state {
                 State::Ready => &mut summary.ready,
                 State::NotReady => &mut summary.not_ready,
@@ -349,7 +350,7 @@ impl PolicyReport {
             kind: VALIDATING,
             name: metadata.name.clone().unwrap_or_default(),
             state,
-            checked_by: is_judged.then_some(Judge::Controller),
+            checked_by: is_current.then_some(StatusSource::Controller),
             written_state: state,
             generation,
             observed_generation,
@@ -397,8 +398,8 @@ impl PolicyReport {
         self.conditions
             .sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
         self.observed_generation = Some(self.generation);
-        self.checked_by = Some(Judge::Plugin);
-        self.state = self.ready().map_or(State::Unknown, State::of);
+        self.checked_by = Some(StatusSource::Plugin);
+        self.state = self.ready().map_or(State::Unknown, State::from_ready);
         self.type_checking_completed = true;
         let warnings = status.expression_warnings.iter();
         let warnings = warnings.map(|warning| WarningReport {

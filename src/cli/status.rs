@@ -228,9 +228,9 @@ async fn report_on(
         .cloned()
         .map(decoded)
         .collect::<Result<_, _>>()?;
-    let mut report = StatusReport::beside(&decoded, exclusion);
-    let unjudged: Vec<String> = report.unjudged().map(str::to_owned).collect();
-    if args.no_check || unjudged.is_empty() {
+    let mut report = StatusReport::with_exclusion(&decoded, exclusion);
+    let without_status: Vec<String> = report.without_current_status().map(str::to_owned).collect();
+    if args.no_check || without_status.is_empty() {
         return Ok(report);
     }
     let mut policies = policies;
@@ -375,7 +375,7 @@ async fn lease(connected: &Connected, args: &StatusArgs) -> LeaseState {
             let annotations = lease.metadata.annotations.unwrap_or_default();
             let in_sync_at = annotations.get(lease::IN_SYNC_AT);
             let spec = lease.spec.unwrap_or_default();
-            Seen::Lease(LeaseFacts {
+            LeaseState::Lease(LeaseFacts {
                 in_sync_at: in_sync_at.and_then(|text| text.parse().ok()),
                 renewed_at: spec.renew_time.map(|time| time.0),
                 is_held: spec

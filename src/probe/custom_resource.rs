@@ -158,7 +158,9 @@ fn run_case(
             (result.rules, result.n_more_rules) = recorder.take(version, &verdict);
             result
         }
-        Err(Error::Undecodable(why)) => case_result(case, &[ObjectError::unreadable(why)], 0, 400, None),
+        Err(Error::Undecodable(why)) => {
+            case_result(case, &[ObjectError::unreadable(why)], 0, 400, None)
+        }
         Err(error) => pending(case, &error.to_string()),
     }
 }

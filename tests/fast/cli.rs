@@ -421,7 +421,7 @@ fn untrusted_text_is_escaped_for_terminals() {
 
 #[test]
 fn stale_and_missing_statuses_are_labeled() {
-    let text = render::details(&PolicyReport::of(&stale()), now(), terminal(80));
+    let text = render::details(&PolicyReport::new(&stale()), now(), terminal(80));
     assert!(text.contains("\nReady:          Stale, Ready\n"), "{text}");
     assert!(
         text.contains("\nGeneration:     3 (status is of 1)\n"),
@@ -539,9 +539,12 @@ fn excluded_policies_do_not_fail_the_status() {
 
 #[test]
 fn plugin_checks_policies_without_status() {
-    let report = StatusReport::of(&[sound(), stale(), untouched()]);
-    let unjudged: Vec<_> = report.unjudged().map(str::to_owned).collect();
-    assert_eq!(unjudged, ["stale.example.com", "untouched.example.com"]);
+    let report = StatusReport::from_policies(&[sound(), stale(), untouched()]);
+    let without_status: Vec<_> = report.without_current_status().map(str::to_owned).collect();
+    assert_eq!(
+        without_status,
+        ["stale.example.com", "untouched.example.com"]
+    );
     let conditions = misspelt().status.unwrap().conditions.unwrap();
     let status = DesiredStatus {
         observed_generation: 3,
@@ -550,7 +553,7 @@ fn plugin_checks_policies_without_status() {
         conditions,
         has_retained: false,
     };
-    let report = report.judged(&[("stale.example.com".to_owned(), status)].into());
+    let report = report.with_plugin_statuses(&[("stale.example.com".to_owned(), status)].into());
     assert_eq!(report.summary.checked_by_plugin, 1);
     assert_eq!((report.summary.ready, report.summary.not_ready), (1, 1));
     let judged = &report.policies[1];
@@ -576,7 +579,8 @@ fn plugin_checks_policies_without_status() {
 /// The structure of `-o json`, which is a promise: see `StatusReport`.
 #[test]
 fn json_has_stable_structure() {
-    let report = serde_json::to_value(StatusReport::of(&[misspelt(), untouched()])).unwrap();
+    let report =
+        serde_json::to_value(StatusReport::from_policies(&[misspelt(), untouched()])).unwrap();
     let message = "1 expression has warnings: spec.validations[0].expression";
     let condition = |type_: &str| {
         json!({

@@ -200,7 +200,10 @@ fn conditions_and_calls() {
         ("true", &[]),
         ("false", &[]),
         // Strings with numbers.
-        ("object.metadata.name < '10'", &["warning string-order at <"]),
+        (
+            "object.metadata.name < '10'",
+            &["warning string-order at <"],
+        ),
         (
             "'512Mi' >= object.metadata.name",
             &["warning string-order at >="],

@@ -123,7 +123,7 @@ fn empty_input_is_reported() {
     let other = run_with(&["-"], b"{apiVersion: v1, kind: Pod, metadata: {name: a}}");
     assert_eq!(code(&other), 2);
     assert!(stdout(&other).contains("skipped: 1 v1 Pod"));
-    assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
+    assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));
     let other = run(&["tests/support"]);
     assert_eq!(code(&other), 0);
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));

@@ -406,7 +406,7 @@ fn init_generates_probes() {
         generated.exit(),
         Exit::Clean,
         "{:?}",
-        generated.complaints()
+        generated.diagnostics()
     );
     let yaml = generated.yaml().unwrap();
     compare("init.yaml", &yaml);

@@ -46,7 +46,7 @@ fn recorded_reports_are_valid() {
 
 #[test]
 fn all_report_kinds_are_valid() {
-    let schema = report_schema::of_check();
+    let schema = report_schema::check_schema();
     let checks: [&[&str]; 4] = [
         &["check", "tests/cli_check", "-o", "json"],
         &["check", "tests/cli_check", "-o", "json", "--allow", "all"],
@@ -96,7 +96,7 @@ fn all_report_kinds_are_valid() {
 /// A check that cannot fail would prove nothing.
 #[test]
 fn schema_violations_are_found() {
-    let schema = report_schema::of_test();
+    let schema = report_schema::test_schema();
     let sound: Value =
         serde_json::from_str(&std::fs::read_to_string("tests/cli_test/files.json").unwrap())
             .unwrap();

@@ -194,8 +194,8 @@ impl Demo {
         }
     }
 
-    /// Waits until the controller has told by its Lease that it is in step, so that the plugin's table is free of the
-    /// warning that statuses may be old.
+    /// Waits until the controller's Lease says that its caches are in sync, so that the plugin's table has no warning
+    /// about stale statuses.
     async fn await_in_sync(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -387,12 +387,12 @@ fn growth(samples: &[u64]) -> Option<(u64, u64)> {
 
 /// Returns the failures that faults explain: failed watches, lists and writes, and the log messages about them. No
 /// fault explains a panic, or an object that is still unreadable when all are readable.
-fn trouble_of(faults: &[Fault]) -> Vec<Trouble> {
-    let mut troubles = vec![
-        Trouble::metric("vap_sync_errors_total", &[]),
-        Trouble::metric("vap_reconcile_errors_total", &[]),
-        Trouble::warning("cannot "),
-        Trouble::warning("does not respond"),
+fn explained_failures(faults: &[Fault]) -> Vec<AllowedFailure> {
+    let mut failures = vec![
+        AllowedFailure::metric("vap_sync_errors_total", &[]),
+        AllowedFailure::metric("vap_reconcile_errors_total", &[]),
+        AllowedFailure::warning("cannot "),
+        AllowedFailure::warning("does not respond"),
     ];
     if faults.contains(&Fault::Forbidden) || faults.contains(&Fault::Unauthorized) {
         failures.extend(["grant ", "cannot "].map(AllowedFailure::error));

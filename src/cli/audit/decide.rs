@@ -135,7 +135,7 @@ pub(in crate::cli) struct ObjectResult {
 /// An object as the API server passes it to policies.
 struct Complete<'a> {
     value: Cow<'a, Value>,
-    /// Where its defaults are not known: which policies can be decided all the same.
+    /// Set if the defaults of the object are unknown. It determines the policies that can be evaluated nevertheless.
     undefaulted: Option<UnknownDefaults>,
 }
 
@@ -420,7 +420,7 @@ impl<'a> Auditor<'a> {
         (request, value): (&AdmissionRequest, &Value),
         context: &ReviewContext<'_>,
     ) -> Result<(ReviewOutcome, Option<ObjectMutation>), String> {
-        let Some(mutating) = policy.mutating(self.world) else {
+        let Some(mutating) = policy.mutating(self.policy_set) else {
             return Err("it is no mutating policy".to_owned());
         };
         let object = if request.object.is_some() {

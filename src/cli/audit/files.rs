@@ -35,9 +35,9 @@ pub(in crate::cli) fn read(
     each: &mut dyn FnMut(Item),
 ) -> usize {
     let mut copies = Copies::default();
-    let mut n_passed_over = 0;
+    let mut n_skipped = 0;
     read_all(paths, stdin, &ReadOptions::default(), &mut |file| {
-        n_passed_over += of_file(file, &mut copies, each);
+        n_skipped += read_file(file, &mut copies, each);
     });
     n_skipped
 }

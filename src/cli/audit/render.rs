@@ -38,7 +38,7 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
         out.push('\n');
     }
     for policy in &report.policies {
-        of_policy(policy, &mut |text, indent| {
+        render_policy(policy, &mut |text, indent| {
             write_wrapped(&mut out, text, indent, terminal);
         });
         render_changes(&mut out, policy, terminal);

@@ -108,8 +108,7 @@ pub(super) fn check_bindings(
     findings: &mut Vec<Finding>,
 ) {
     for binding in bindings_of(policy, bindings).take(MAX_BINDINGS) {
-        let suspicions =
-            lint::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
+        let suspicions = lint::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
         for suspicion in suspicions {
             let node = binding.document.node.nearest(&suspicion.field_ref);
             let place = binding.place_of(node);

@@ -64,7 +64,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     out
 }
 
-fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
+fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     write_wrapped(out, &cause(&group.cause), "  ", terminal);
     let counts = [
         (group.denied, "denied now, allowed before"),

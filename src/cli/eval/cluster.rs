@@ -240,7 +240,7 @@ pub(in crate::cli) async fn read(
     input: &mut Input,
     crds: &Input,
     kinds: &BTreeSet<Gvk>,
-) -> Result<(ClusterData, Served, Around, Vec<Crd>), CliError> {
+) -> Result<(ClusterData, Served, ClusterInputs, Vec<Crd>), CliError> {
     let n_own_policies = input.policies.len();
     let n_own_mutating = input.mutating_policies.len();
     let asked = live::read(connected, selection, (input, crds), ListScope::Policies);
@@ -283,7 +283,7 @@ pub(in crate::cli) async fn read(
             Ok(listed) => cluster_inputs.namespaces = listed,
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the namespaces cannot be read: {}", live::one_line(&error)),
-                help: "ask for `list` on namespaces; of each only its name is known".to_owned(),
+                help: "ask for `list` on namespaces; only their names are known".to_owned(),
                 is_fatal: true,
             }),
         }
@@ -315,7 +315,7 @@ pub(in crate::cli) async fn read(
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::one_line(&error)),
-                help: "ask for `get` on customresourcedefinitions.apiextensions.k8s.io; its defaults are not set"
+                help: "ask for `get` on customresourcedefinitions.apiextensions.k8s.io; its defaults are not applied"
                     .to_owned(),
                 is_fatal: false,
             }),

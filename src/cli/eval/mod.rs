@@ -170,12 +170,14 @@ fn hints<'a>(
             let place = binding.place_of_field("spec.policyName");
             let message = format!("the policy `{name}` is not in the input");
             let rule = Rule::UnknownPolicy;
-            let mut of_binding = object_finding(binding, Severity::Warning, rule, &message, place);
-            let meant = nearest(name, policies.iter().copied());
-            of_binding.help = Some(match meant {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "a binding alone decides nothing: name the file of its policy as well"
-                    .to_owned(),
+            let mut unknown_policy =
+                object_finding(binding, Severity::Warning, rule, &message, place);
+            let suggestion = nearest(name, policies.iter().copied());
+            unknown_policy.help = Some(match suggestion {
+                Some(suggestion) => format!("did you mean `{suggestion}`?"),
+                None => {
+                    "a binding has no effect without its policy; add the policy's file".to_owned()
+                }
             });
             unknown_policy.field_ref = Some("spec.policyName".to_owned());
             found.push(unknown_policy);

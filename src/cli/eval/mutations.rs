@@ -48,7 +48,7 @@ pub(super) fn mutated_object(
         .iter()
         .zip(evals)
         .filter(|(_, eval)| !matches!(eval.verdict, Verdict::NotBound | Verdict::NotMatched));
-    let bound: Vec<BoundPolicy<'_>> = asks
+    let bound: Vec<BoundPolicy<'_>> = applicable
         .filter_map(|(policy, _)| {
             Some(BoundPolicy {
                 policy: policy.mutating.as_ref()?,

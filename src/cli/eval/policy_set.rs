@@ -222,7 +222,7 @@ impl<'a> PreparedPolicy<'a> {
     /// Returns the mutations of a mutating policy.
     pub(in crate::cli) fn mutating<'b>(
         &'b self,
-        world: &'b World<'_>,
+        policy_set: &'b PolicySet<'_>,
     ) -> Option<MutationInputs<'b>> {
         self.mutating.as_ref().map(|policy| MutationInputs {
             policy,

@@ -85,9 +85,9 @@ impl Setup {
         let (known, cluster_inputs, server) = match asked {
             Some((asked, served, cluster_inputs, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
-                findings.extend(asked.gaps.into_iter().map(|gap| of_gap(gap, &server)));
+                findings.extend(asked.gaps.into_iter().map(|gap| gap_finding(gap, &server)));
                 let known = Known::with_cluster(all_crds.chain(live_crds), served)?;
-                (known, Some(around), Some(server))
+                (known, Some(cluster_inputs), Some(server))
             }
             None => (Known::new(all_crds, input.all_policies())?, None, None),
         };

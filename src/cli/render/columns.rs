@@ -114,8 +114,8 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
 /// Returns the name of the component that evaluated the policy.
 fn judge(policy: &PolicyReport) -> &'static str {
     match policy.checked_by {
-        Some(Judge::Controller) => "controller",
-        Some(Judge::Plugin) => "kubectl-vap",
+        Some(StatusSource::Controller) => "controller",
+        Some(StatusSource::Plugin) => "kubectl-vap",
         None => "-",
     }
 }

@@ -28,8 +28,8 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
         .as_deref()
         .map_or_else(|| "-".to_owned(), clean);
     let checked_by = match policy.checked_by {
-        Some(Judge::Plugin) => "kubectl vap, with the schemas of the cluster".to_owned(),
-        Some(Judge::Controller) | None => String::new(),
+        Some(StatusSource::Plugin) => "kubectl vap, with the schemas of the cluster".to_owned(),
+        Some(StatusSource::Controller) | None => String::new(),
     };
     let fields = [
         ("Name", clean(&policy.shown_name())),

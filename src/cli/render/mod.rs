@@ -144,8 +144,8 @@ fn judged_note(summary: &Summary) -> Option<String> {
 #[must_use]
 pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
     let controller = report.controller.as_ref();
-    // If the plugin has evaluated all policies, no status is outdated.
-    let by_plugin = |policy: &PolicyReport| policy.checked_by == Some(Judge::Plugin);
+    // Where the plugin has judged all, no status is old.
+    let by_plugin = |policy: &PolicyReport| policy.checked_by == Some(StatusSource::Plugin);
     let needs_lease = report.policies.is_empty() || !report.policies.iter().all(by_plugin);
     let shown = controller.filter(|controller| {
         controller.current == Some(false) || !controller.is_lease_there && needs_lease || is_wide

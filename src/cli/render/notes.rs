@@ -37,7 +37,7 @@ fn condition_note(condition: &ConditionReport) -> String {
 
 /// Returns the reason for which the conditions are absent or outdated.
 pub(super) fn state_note(policy: &PolicyReport) -> Option<String> {
-    if policy.checked_by == Some(Judge::Plugin) {
+    if policy.checked_by == Some(StatusSource::Plugin) {
         return None;
     }
     match policy.state {

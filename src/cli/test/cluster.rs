@@ -239,9 +239,9 @@ impl<'a> FileCluster<'a> {
     }
 
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
-        let (_, ready) = policy.compiled();
-        let mutating = match ready {
-            Ready::Mutating(policy) => Some(MutationInputs {
+        let (_, prepared) = policy.compiled();
+        let mutating = match prepared {
+            PreparedAdmission::Mutating(policy) => Some(MutationInputs {
                 policy,
                 kinds: &self.kinds,
                 schemas: self.known,

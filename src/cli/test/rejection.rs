@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::known::Known;
-use crate::cli::check::policy::{self, finding};
+use crate::cli::check::policy;
 use crate::cli::check::{self, shape, validation, webhook};
 use crate::cli::input::{Input, Object};
 use crate::library::version::LATEST;
@@ -221,7 +221,7 @@ pub(in crate::cli) fn check_objects(
 fn object_finding<T>(object: &Object<T>, field: &str, message: &str) -> Finding {
     let place = object.place_of_field(field);
     let message = format!("{field}: {message}");
-    let mut error = finding(
+    let mut error = policy::object_finding(
         object,
         Severity::Error,
         Rule::InvalidObject,

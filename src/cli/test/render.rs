@@ -108,7 +108,7 @@ fn render(
             lines.extend(difference.flat_map(|it| it.lines()).map(str::to_owned));
         } else {
             let fields = case.invalid.iter().map(|invalid| &*invalid.field);
-            said.push(invalid_message(fields).to_owned());
+            lines.push(invalid_message(fields).to_owned());
         }
     }
     if is_verbose {

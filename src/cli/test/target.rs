@@ -32,7 +32,7 @@ pub(super) fn parse(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violatio
         }]
     })?;
     let spec = probe.get("spec");
-    let found = target::violations(&target, |field| {
+    let violations = target::violations(&target, |field| {
         spec.is_some_and(|spec| spec.get(field).is_some())
     });
     if !violations.is_empty() {

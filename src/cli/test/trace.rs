@@ -410,12 +410,12 @@ fn ast_trace(
     let whole = recording.get(&(index, ast.root().index()));
     let changes = whole.filter(|whole| whole.is_true != whole.is_false);
     let changes = changes.map(|whole| {
-        let wanted = !whole.is_true;
-        let found = subexpressions::counterfactuals(ast, index, recording, variables, wanted);
+        let other_value = !whole.is_true;
+        let ways = subexpressions::counterfactuals(ast, index, recording, variables, other_value);
         Changes {
-            value: wanted,
-            ways: found.shown,
-            more: found.n_more,
+            value: other_value,
+            ways: ways.shown,
+            more: ways.n_more,
         }
     });
     let shown = ShownParts { parts, n_more };

@@ -430,7 +430,7 @@ async fn standby_outlasts_an_outage_of_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_says_when_the_leader_was_in_sync() {
+async fn lease_has_time_of_last_sync() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     context.now = || Timestamp::from_second(1_790_000_000).unwrap();

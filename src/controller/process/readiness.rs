@@ -75,7 +75,7 @@ fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
 }
 
 impl State {
-    /// Reports whether it was read and has not failed since.
+    /// Returns true if the source was read and has not failed since.
     const fn is_in_sync(&self) -> bool {
         self.is_synced && self.refusal.is_none() && self.failure.is_none()
     }

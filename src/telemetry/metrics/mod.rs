@@ -228,8 +228,8 @@ impl Metrics {
         );
         registry.register(
             "kind_watched",
-            "1 for each kind besides ValidatingAdmissionPolicy that is to be followed and is, 0 where the cluster does \
-             not serve it or has not the CRD of its conditions",
+            "1 if the controller watches a kind of --follow, 0 if the cluster does not serve the kind or lacks the CRD for \
+             its conditions",
             metrics.followed.clone(),
         );
         // A counter that starts with its first error has no increase to alert on.
@@ -298,7 +298,7 @@ impl Metrics {
         self.scraped.set_leading(is_leading);
     }
 
-    /// Sets whether all that is needed is in step with the cluster, and where it is, that it was so now.
+    /// Sets whether all needed sources are in sync with the cluster. If they are, records the time.
     pub fn set_in_sync(&self, is_in_sync: bool) {
         self.scraped.set_in_sync(is_in_sync);
     }

@@ -20,7 +20,7 @@ pub(super) struct Scraped {
     pub(super) policies: PolicySamples,
     is_leading: AtomicBool,
     is_in_sync: AtomicBool,
-    /// The bits of seconds since the epoch; 0 before the first time.
+    /// The bits of the time in seconds since the epoch. 0 before the first sync.
     last_in_sync: AtomicU64,
     queue: Mutex<Option<QueueProbe>>,
 }
@@ -96,16 +96,16 @@ impl Collector for Scraped {
         gauge(
             &mut encoder,
             "in_sync",
-            "1 where all that is needed is in step with the cluster",
+            "1 if all needed sources are in sync with the cluster",
             i64::from(self.is_in_sync.load(Ordering::Relaxed)),
         )?;
         let last_in_sync = f64::from_bits(self.last_in_sync.load(Ordering::Relaxed));
-        // A series that begins at 0 would say that we have been behind since 1970.
+        // A series with the value 0 would mean out of sync since 1970.
         if last_in_sync > 0.0 {
             seconds(
                 &mut encoder,
                 "last_in_sync_timestamp_seconds",
-                "When all that is needed was last known to be in step with the cluster",
+                "Time at which all needed sources were last in sync, in seconds since the epoch",
                 last_in_sync,
             )?;
         }

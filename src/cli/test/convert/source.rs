@@ -100,8 +100,8 @@ impl SuiteObject {
     }
 }
 
-/// The objects of files that are neither policies nor bindings, in their order, and what could not be read.
-pub(super) fn objects(paths: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
+/// Returns the objects of files that are neither policies nor bindings, in order, and the errors.
+pub(super) fn objects(paths: &[PathBuf]) -> (Vec<SuiteObject>, Vec<String>) {
     let input = Input::load(paths, KindFilter::All, &mut std::io::empty());
     let problems = input.problems.iter();
     let problems = problems.map(|problem| format!("{}: {}", problem.file, problem.message));

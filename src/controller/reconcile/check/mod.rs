@@ -39,7 +39,7 @@ use crate::telemetry::metrics::Skipped;
 struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
-    /// The name and the place of a webhook, with what of its matches API servers ask webhooks about.
+    /// The index and the name of a webhook, and its matches without exempt resources.
     webhook: Option<(usize, String, MatchSummary)>,
 }
 
@@ -163,7 +163,7 @@ impl Check<'_> {
 
     /// Matches and compiles the policy, and checks its types if its schemas are loaded.
     ///
-    /// The second value is the matches of its rules, which are known even if the rest takes too long or panics.
+    /// The second value is the matches of its rules, which are available even if the rest exceeds its limit or panics.
     async fn examine(&self) -> Result<(Guarded<Examined>, Option<MatchSummary>), Interrupted> {
         let context = self.context;
         let id = &self.entry.id;

@@ -75,7 +75,12 @@ impl fmt::Display for Misplaced {
 }
 
 /// Adds the mismatches in `object`, which is at a path of type `expected`.
-fn misplaced_below(object: &ObjectValue, expected: &str, misplaced: &mut Vec<Misplaced>, depth: u32) {
+fn misplaced_below(
+    object: &ObjectValue,
+    expected: &str,
+    misplaced: &mut Vec<Misplaced>,
+    depth: u32,
+) {
     if *expected != *object.name {
         misplaced.push(Misplaced {
             found: Arc::clone(&object.name),
