@@ -63,7 +63,7 @@ fn check_builds_no_engine(policy: &str) -> u64 {
     let n_before = n_engines_built();
     let allocated = allocation_counter::measure(|| {
         let report = check::run(&options(), &mut policy.as_bytes()).unwrap();
-        assert!(report.findings.iter().all(|finding| !finding.refused));
+        assert!(report.findings.iter().all(|finding| !finding.rejected));
     });
     assert_eq!(n_engines_built(), n_before);
     allocated.bytes_max

@@ -370,13 +370,13 @@ impl Controller {
     /// Returns the failures in the log and in these metrics.
     fn failures(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
-        let (metrics, refusal) = match metrics {
+        let (metrics, rejection) = match metrics {
             Ok((200, text)) => (text, None),
             Ok((status, text)) => (String::new(), Some(format!("{status}: {text}"))),
             Err(error) => (String::new(), Some(format!("{error:#}"))),
         };
         let mut failures = unexpected_failures(&log, &metrics, &self.allowed());
-        failures.extend(refusal.map(|why| format!("no metrics: {why}")));
+        failures.extend(rejection.map(|why| format!("no metrics: {why}")));
         Ok(failures)
     }
 

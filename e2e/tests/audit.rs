@@ -238,7 +238,7 @@ async fn audit_lists_pages_and_reports_forbidden_lists() {
         .find(|it| it["name"] == "users")
         .unwrap();
     assert_eq!(users["violating"], 0);
-    assert_eq!(users["assumed"][0]["what"], "request.userInfo");
+    assert_eq!(users["assumed"][0]["input"], "request.userInfo");
     let unbound = all["policies"]
         .as_array()
         .unwrap()

@@ -263,8 +263,8 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
                 &object,
             )
             .await;
-        let refusal = answer.err().map(|error| error.to_string());
-        if refusal.is_some_and(|refusal| refusal.contains("rule compile error")) {
+        let rejection = answer.err().map(|error| error.to_string());
+        if rejection.is_some_and(|rejection| rejection.contains("rule compile error")) {
             break;
         }
         assert!(Instant::now() < deadline, "the API server takes the object");

@@ -348,15 +348,15 @@ impl MutationParity {
             line.refused_requests += usize::from(!theirs.errors.is_empty());
             let ours = guard(|| mutate_requests::own(&case));
             let is_same = match &ours {
-                Ok(Ok(Err(refusal))) if theirs.panic.is_some() => {
-                    refusal.contains("caused apiserver to panic")
+                Ok(Ok(Err(rejection))) if theirs.panic.is_some() => {
+                    rejection.contains("caused apiserver to panic")
                 }
                 Ok(Ok(Ok(object))) => {
                     theirs.panic.is_none() && theirs.errors.is_empty() && *object == theirs.result
                 }
-                Ok(Ok(Err(refusal))) => theirs.errors.iter().any(|their| {
+                Ok(Ok(Err(rejection))) => theirs.errors.iter().any(|their| {
                     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
-                    read(their) == read(refusal)
+                    read(their) == read(rejection)
                 }),
                 _ => false,
             };

@@ -72,7 +72,7 @@ impl Reply {
         self
     }
 
-    /// An API server's refusal.
+    /// An API server's rejection.
     pub(crate) fn failure(status: u16, message: &str) -> Self {
         let body = serde_json::json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure",

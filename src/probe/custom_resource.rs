@@ -33,7 +33,7 @@ pub struct Definition {
     /// The definition as it is written.
     pub value: Value,
     /// The reason why the API server rejects the definition, if it does. No case can pass then.
-    pub refusal: Option<String>,
+    pub rejection: Option<String>,
 }
 
 /// Runs all cases of a probe, in order.
@@ -90,7 +90,7 @@ fn run_case(
     schemas: &SchemaSet,
     versions: &mut Vec<Version>,
 ) -> CaseResult {
-    if let Some(why) = &definition.refusal {
+    if let Some(why) = &definition.rejection {
         return failed(
             case,
             &format!("the API server rejects the CustomResourceDefinition: {why}"),

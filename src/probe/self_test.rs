@@ -75,7 +75,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         mapper: &mapper,
         // The objects contain only fields that the policy reads, so that they are not validated.
         schemas: &SchemaSet::default(),
-        refusal: None,
+        rejection: None,
         kind: SubjectKind::ValidatingAdmissionPolicy,
         mutating: None,
         records: false,

@@ -57,14 +57,14 @@ fn compare(file: &str, found: &str) {
 fn schema_errors_have_locations() {
     check("crd_schemas", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/crd_schemas.yaml", Profile::Truthful);
-    assert!(report.findings.iter().all(|found| found.refused));
+    assert!(report.findings.iter().all(|found| found.rejected));
 }
 
 #[test]
 fn crd_rule_errors_have_locations() {
     check("crd", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/crd.yaml", Profile::Truthful);
-    assert!(report.findings.iter().all(|finding| finding.refused));
+    assert!(report.findings.iter().all(|finding| finding.rejected));
 }
 
 #[test]

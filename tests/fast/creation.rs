@@ -28,7 +28,7 @@ fn told(text: &str) -> Vec<(String, bool)> {
     let reported = findings.map(|finding| {
         (
             format!("{} {}", finding.rule.id(), finding.message),
-            finding.refused,
+            finding.rejected,
         )
     });
     reported.collect()
@@ -66,7 +66,7 @@ fn check_panic(value: &str, type_: Option<&str>) {
                 "{}",
                 findings.message
             );
-            assert!(findings.severity == Severity::Error && !findings.refused);
+            assert!(findings.severity == Severity::Error && !findings.rejected);
         }
         (findings, _) => panic!("{value}: {findings:?}"),
     }
@@ -312,7 +312,7 @@ fn unserved_versions_are_reported() {
         let findings = of(kind, &format!("{group}/{version}"));
         let reported: Vec<_> = findings
             .iter()
-            .map(|it| (it.severity, it.refused))
+            .map(|it| (it.severity, it.rejected))
             .collect();
         assert_eq!(reported, [(Severity::Warning, false)], "{kind} {version}");
         let is_told = findings
@@ -324,7 +324,7 @@ fn unserved_versions_are_reported() {
     let findings = of("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1");
     let reported: Vec<_> = findings
         .iter()
-        .map(|it| (it.severity, it.refused))
+        .map(|it| (it.severity, it.rejected))
         .collect();
     assert_eq!(reported, [(Severity::Error, true)]);
     assert!(of("CustomResourceDefinition", "apiextensions.k8s.io/v1").is_empty());
@@ -344,7 +344,7 @@ fn unknown_keys_below_items_are_dropped() {
         let findings = findings(&definition.to_string()).into_iter();
         let unknown = findings.filter(|finding| finding.rule == Rule::UnknownField);
         unknown
-            .map(|finding| (finding.severity, finding.refused))
+            .map(|finding| (finding.severity, finding.rejected))
             .collect::<Vec<_>>()
     };
     let number = json!({"type": "integer", "foo": 1});
@@ -381,7 +381,7 @@ fn yaml_merge_key_duplicates_are_reported() {
     let doubled = twice(&policy(&format!("{base}    message: b\n")));
     assert_eq!(doubled.len(), 1);
     assert!(doubled.iter().all(|it| {
-        it.refused
+        it.rejected
             && it
                 .help
                 .as_deref()

@@ -54,7 +54,7 @@ fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
             let marked = marked.take(number(finding, "endColumn") - number(finding, "column"));
             (
                 text(finding, "rule"),
-                finding["refused"] == true,
+                finding["rejected"] == true,
                 text(finding, "fieldRef"),
                 marked.collect(),
             )
@@ -223,7 +223,9 @@ fn mistyped_fields_are_rejected() {
         );
         let report = report(&manifest);
         let findings = report["findings"].as_array().unwrap();
-        let mut refused = findings.iter().filter(|finding| finding["refused"] == true);
+        let mut refused = findings
+            .iter()
+            .filter(|finding| finding["rejected"] == true);
         assert!(
             refused.any(|finding| finding["rule"] == rule),
             "{webhooks}: {findings:#?}"

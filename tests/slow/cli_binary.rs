@@ -347,11 +347,11 @@ fn possibly_stale_statuses_are_labeled() {
 
 #[test]
 fn missing_lease_permission_is_no_alarm() {
-    let refusal = || failure(403, "Forbidden", "User \"ann\" cannot get it", None);
-    let (above, controller) = told_of("lease-403", (403, refusal()), &["status"]);
+    let rejection = || failure(403, "Forbidden", "User \"ann\" cannot get it", None);
+    let (above, controller) = told_of("lease-403", (403, rejection()), &["status"]);
     assert_eq!(above, "");
     assert_eq!(controller["current"], Value::Null);
-    let (above, _) = told_of("lease-403", (403, refusal()), &["status", "-o", "wide"]);
+    let (above, _) = told_of("lease-403", (403, rejection()), &["status", "-o", "wide"]);
     assert_eq!(
         above,
         "cannot determine whether the statuses are current: Lease \

@@ -103,14 +103,14 @@ fn failing_custom_resources_show_the_rules_that_decided() {
     assert_eq!(decides(0), [(26, "spec")]);
     assert_eq!(decides(1), [(47, "spec.labels[a]"), (37, "spec.mounts[1]")]);
     let parts: Vec<String> = trace(0)[0]
-        .parts
+        .subexpressions
         .iter()
         .map(|part| part.text.clone())
         .collect();
     assert_eq!(parts, ["self.min <= self.max", "self.min", "self.max"]);
     let changes = trace(0)[0].changes.as_ref().unwrap();
     assert_eq!(
-        changes.ways,
+        changes.alternatives,
         [["self.min <= self.max (self.min is 7, self.max is 3)"]]
     );
     assert_eq!(decides(2).len(), 4);
@@ -311,8 +311,8 @@ fn coverage_and_mutants_are_reported() {
     let coverage = report.coverage.as_deref().unwrap();
     compare("measured.lcov", &test::coverage::lcov(coverage));
     let mutants = report.mutants.as_ref().unwrap();
-    assert_eq!(mutants.total, mutants.caught + mutants.missed.len());
-    assert!(mutants.caught > 0 && mutants.skipped.is_empty());
+    assert_eq!(mutants.total, mutants.killed + mutants.survived.len());
+    assert!(mutants.killed > 0 && mutants.skipped.is_empty());
     assert!(
         coverage
             .iter()
@@ -419,7 +419,7 @@ fn init_generates_probes() {
     let text = test::render::text(&report, PLAIN, true);
     assert_eq!(report.exit(), Exit::Clean, "{text}");
     let mutants = report.mutants.unwrap();
-    assert!(mutants.caught * 2 > mutants.total, "{mutants:?}");
+    assert!(mutants.killed * 2 > mutants.total, "{mutants:?}");
 }
 
 /// The API server sends the denied requests of `init` to policies.

@@ -42,7 +42,7 @@ fn trace_shows_element_of_each_level() {
     let report = report();
     let trace = &case(&report, "elements of each level").trace[0];
     let elements: Vec<&str> = trace
-        .parts
+        .subexpressions
         .iter()
         .filter_map(|part| part.element.as_deref())
         .collect();
@@ -57,18 +57,18 @@ fn omitted_alternatives_and_subexpressions_are_counted() {
     let report = report();
     let trace = &case(&report, "more ways than are told").trace[0];
     let changes = trace.changes.as_ref().unwrap();
-    assert_eq!((changes.ways.len(), changes.more), (3, 2));
+    assert_eq!((changes.alternatives.len(), changes.more), (3, 2));
     let trace = &case(&report, "more parts than are shown").trace[0];
-    assert_eq!(trace.parts.len(), 24);
-    assert!(trace.more_parts > 0);
-    let last = trace.parts.last().unwrap();
+    assert_eq!(trace.subexpressions.len(), 24);
+    assert!(trace.more_subexpressions > 0);
+    let last = trace.subexpressions.last().unwrap();
     assert_eq!(
         (last.text.as_str(), last.values[0].as_str()),
         ("object.spec.replicas", "6")
     );
     let trace = &case(&report, "an object that is there").trace[0];
     assert_eq!(
-        trace.changes.as_ref().unwrap().ways,
+        trace.changes.as_ref().unwrap().alternatives,
         [["object.spec.replicas <= 7 (object.spec.replicas is 8)"]]
     );
 }
@@ -105,7 +105,7 @@ fn failing_audit_annotations_are_shown() {
             .map(|trace| trace.field_ref.as_str())
             .collect();
         assert_eq!(fields, [field], "{name}");
-        assert!(traces[0].decides && !traces[0].parts.is_empty());
+        assert!(traces[0].decides && !traces[0].subexpressions.is_empty());
     }
 }
 

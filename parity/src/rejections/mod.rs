@@ -80,7 +80,7 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     };
     let report = check::run(&options, &mut std::io::empty())?;
     let mut rejections = vec![Vec::new(); texts.len()];
-    for finding in report.findings.iter().filter(|finding| finding.refused) {
+    for finding in report.findings.iter().filter(|finding| finding.rejected) {
         let n = by_file.get(&finding.location.file).copied();
         let of_file = n.and_then(|n| rejections.get_mut(n));
         of_file.context("a file that is not ours")?.push(Rejection {

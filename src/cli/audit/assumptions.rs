@@ -12,7 +12,7 @@ use crate::policy::matching;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Assumption {
     /// The data that the policy reads or matches, such as `request.userInfo`.
-    pub what: String,
+    pub input: String,
     /// The assumed value.
     pub assumed: String,
 }
@@ -37,7 +37,7 @@ pub(in crate::cli) fn for_policy(
     let mut assumptions = Vec::new();
     let mut add = |what: &str, assumed: String| {
         assumptions.push(Assumption {
-            what: what.to_owned(),
+            input: what.to_owned(),
             assumed,
         });
     };

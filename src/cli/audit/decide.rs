@@ -226,7 +226,7 @@ impl<'a> Auditor<'a> {
             let Some(policy) = self.policy_set.policies.get(*index) else {
                 continue;
             };
-            if policy.refusal.is_some() {
+            if policy.rejection.is_some() {
                 continue;
             }
             let operations = match self.operation {

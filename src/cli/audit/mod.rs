@@ -137,7 +137,7 @@ fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<P
         file: policy.object.source.name.clone(),
         line: policy.object.place().line,
         is_binding_implied: policy.is_unbound,
-        refused: policy.refusal.clone(),
+        rejected: policy.rejection.clone(),
         assumed: assumptions::for_policy(policy, policy_set, context),
         matched: 0,
         excluded: 0,
@@ -190,7 +190,7 @@ fn accepted<'a>(
     policy_set: &'a PolicySet<'_>,
 ) -> impl Iterator<Item = (usize, &'a ValidatingAdmissionPolicy)> {
     let policies = policy_set.policies.iter().enumerate();
-    let policies = policies.filter(|(_, policy)| policy.refusal.is_none());
+    let policies = policies.filter(|(_, policy)| policy.rejection.is_none());
     policies.map(|(n, policy)| (n, &policy.object.value))
 }
 

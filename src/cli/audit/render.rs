@@ -62,9 +62,9 @@ fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
         ),
         "",
     );
-    if let Some(refused) = &policy.refused {
+    if let Some(rejected) = &policy.rejected {
         say(
-            &format!("not evaluated: the API server rejects the policy: {refused}"),
+            &format!("not evaluated: the API server rejects the policy: {rejected}"),
             "  ",
         );
         return;
@@ -106,7 +106,7 @@ fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     if policy.matched > 0 {
         for assumption in &policy.assumed {
             say(
-                &format!("assumed: {}: {}", assumption.what, assumption.assumed),
+                &format!("assumed: {}: {}", assumption.input, assumption.assumed),
                 "  ",
             );
         }

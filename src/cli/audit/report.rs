@@ -105,7 +105,7 @@ pub struct PolicyAudit {
     pub is_binding_implied: bool,
     /// The reason why the API server rejects the policy, which is then not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
+    pub rejected: Option<String>,
     /// The assumed values of request data that stored objects lack.
     pub assumed: Vec<Assumption>,
     /// Objects that the policy matches.
@@ -335,7 +335,7 @@ impl AuditReport {
     /// Returns the exit status. An incomplete audit is a failure, even if there are violations.
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
-        let is_refused = self.policies.iter().any(|policy| policy.refused.is_some());
+        let is_refused = self.policies.iter().any(|policy| policy.rejected.is_some());
         let summary = &self.summary;
         if summary.errors > 0 || summary.unread > 0 || is_refused || self.policies.is_empty() {
             Exit::WrongUse

@@ -69,7 +69,7 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
     finding.help = Some(format!(
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"
     ));
-    finding.refused = true;
+    finding.rejected = true;
     finding.owner = Owner::crd(object.name());
     Some(finding)
 }

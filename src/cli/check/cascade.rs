@@ -23,7 +23,7 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
 pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // A malformed or missing field causes other findings about the same field.
     let is_cause = |finding: &Finding| {
-        finding.refused && matches!(finding.rule, Rule::Required | Rule::InvalidObject)
+        finding.rejected && matches!(finding.rule, Rule::Required | Rule::InvalidObject)
     };
     let field = |finding: &Finding| finding.field_ref.clone().unwrap_or_default();
     let mut causes = BTreeSet::new();
@@ -34,7 +34,7 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // Resource rules with a missing or invalid field select the wrong resources.
     let rules: Vec<String> = findings
         .iter()
-        .filter(|finding| finding.refused)
+        .filter(|finding| finding.rejected)
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();

@@ -129,7 +129,7 @@ fn fix_message(fix: &FixReport, is_dry: bool) -> String {
         1 => "1 fix".to_owned(),
         n => format!("{n} fixes"),
     };
-    match (fix.fixed, fix.left.as_deref().map(clean)) {
+    match (fix.fixed, fix.not_fixed.as_deref().map(clean)) {
         (_, None) => format!("{file}: {fixes} {verb}"),
         (0, Some(reason)) => format!("{file}: unchanged: {reason}"),
         (_, Some(reason)) => format!("{file}: {fixes} {verb}, others skipped: {reason}"),

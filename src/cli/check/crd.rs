@@ -50,8 +50,8 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     let mut findings = check(crds);
     for finding in &mut findings {
-        if finding.refused {
-            finding.refused = false;
+        if finding.rejected {
+            finding.rejected = false;
             finding.severity = Severity::Warning;
             finding.help = Some(
                 "the cluster has accepted it, but the API server rejects it in a new definition"
@@ -147,7 +147,7 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let mut finding = object_finding(crd, Severity::Error, rule_of(error), &message, place);
     finding.location.length = length;
     finding.field_ref = Some(error.error.field.clone());
-    finding.refused = true;
+    finding.rejected = true;
     let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
     finding.help =
         Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
@@ -185,7 +185,7 @@ fn is_dropped(place: &[PathStep]) -> bool {
 pub(super) fn dropped(finding: &mut Finding, meant: Option<&str>) {
     const HELP: &str =
         "the API server silently drops unknown fields below `items` and `additionalProperties`";
-    finding.refused = false;
+    finding.rejected = false;
     finding.severity = Severity::Warning;
     finding.help = Some(match meant {
         Some(meant) => format!("did you mean `{meant}`? {HELP}"),
@@ -203,7 +203,7 @@ fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let mut finding = object_finding(crd, Severity::Error, rule_of(error), &message, place);
     finding.location.length = crd.length_of(node);
     finding.field_ref = Some(field.clone());
-    finding.refused = true;
+    finding.rejected = true;
     finding.help = Some(help(None));
     finding
 }
@@ -218,7 +218,7 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         finding
     };
     let refused = |finding: Finding| Finding {
-        refused: true,
+        rejected: true,
         help: Some(help(None)),
         ..finding
     };
@@ -372,10 +372,10 @@ mod tests {
         assert!(!new.is_empty() && new.len() == stored.len());
         assert!(
             new.iter()
-                .all(|finding| finding.refused && finding.severity == Severity::Error)
+                .all(|finding| finding.rejected && finding.severity == Severity::Error)
         );
         for finding in stored {
-            assert!(!finding.refused && finding.severity == Severity::Warning);
+            assert!(!finding.rejected && finding.severity == Severity::Warning);
             assert!(
                 finding
                     .help

@@ -79,7 +79,7 @@ pub(super) fn errors(
                 mark(&mut finding, text, issue.location, &places);
             }
             finding.field_ref = Some(field_ref.clone());
-            finding.refused = is_refused;
+            finding.rejected = is_refused;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             // The unknown name and its only likely correction.
@@ -170,7 +170,7 @@ pub(super) fn warnings(
     // The expressions with an undeclared name.
     let undeclared = findings
         .iter()
-        .filter(|finding| finding.rule == Rule::UndeclaredReference && finding.refused);
+        .filter(|finding| finding.rule == Rule::UndeclaredReference && finding.rejected);
     let undeclared: HashSet<_> = undeclared
         .filter_map(|finding| finding.field_ref.clone())
         .collect();

@@ -59,7 +59,7 @@ pub struct Finding {
     pub location: Location,
     /// True if the problem makes the API server reject the object when it is created.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub refused: bool,
+    pub rejected: bool,
     /// The object that has the problem.
     #[serde(flatten)]
     pub owner: Owner,
@@ -101,7 +101,7 @@ impl Finding {
             help: None,
             consequence: None,
             location,
-            refused: false,
+            rejected: false,
             owner: Owner::None,
             field_ref: None,
             kinds: Vec::new(),

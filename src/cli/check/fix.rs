@@ -39,7 +39,7 @@ pub struct FixReport {
     pub fixed: usize,
     /// The reason for which other fixes were not applied.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<String>,
+    pub not_fixed: Option<String>,
     /// The fixes as a unified diff, if they are only shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -50,7 +50,7 @@ pub struct FixReport {
 struct Candidate {
     source: Arc<SourceText>,
     edits: Vec<Edit>,
-    left: Option<String>,
+    not_fixed: Option<String>,
 }
 
 impl Candidate {
@@ -101,7 +101,7 @@ pub(in crate::cli) fn fix(
             && let Err(reason) = save(&candidate)
         {
             candidate.edits.clear();
-            candidate.left = Some(format!("cannot write the file: {reason}"));
+            candidate.not_fixed = Some(format!("cannot write the file: {reason}"));
             has_failed = true;
         }
         is_written |= !is_dry && !candidate.edits.is_empty();
@@ -112,7 +112,7 @@ pub(in crate::cli) fn fix(
         };
         fixes.push(FixReport {
             fixed: candidate.edits.len(),
-            left: candidate.left.clone(),
+            not_fixed: candidate.not_fixed.clone(),
             diff: (is_dry && is_wanted).then(diff),
             file: name,
         });
@@ -140,7 +140,7 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
         let candidate = by_file.entry(path).or_insert_with(|| Candidate {
             source: Arc::clone(&edit.source),
             edits: Vec::new(),
-            left: None,
+            not_fixed: None,
         });
         // The same file may be passed twice.
         let is_of_source = candidate.source.name == edit.source.name;
@@ -149,11 +149,11 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
             continue;
         }
         if candidate.edits.len() >= MAX_EDITS {
-            candidate.left = Some(format!("more than {MAX_EDITS} fixes; run --fix again"));
+            candidate.not_fixed = Some(format!("more than {MAX_EDITS} fixes; run --fix again"));
         } else if edit.changes_one_value() {
             candidate.edits.push(edit.clone());
         } else {
-            candidate.left = Some("a fix would change more than one value".to_owned());
+            candidate.not_fixed = Some("a fix would change more than one value".to_owned());
         }
     }
     for candidate in by_file.values_mut() {
@@ -170,7 +170,7 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
             is_disjoint
         });
         if candidate.edits.len() < n {
-            candidate.left = Some("two fixes overlap".to_owned());
+            candidate.not_fixed = Some("two fixes overlap".to_owned());
         }
     }
     by_file.into_values().collect()
@@ -232,7 +232,7 @@ impl Fixer<'_> {
                 if let Some(objection) = objections.iter().find(of_file)
                     && !file.edits.is_empty()
                 {
-                    file.left = Some(objection.reason.clone());
+                    file.not_fixed = Some(objection.reason.clone());
                     set_aside.push((n, std::mem::take(&mut file.edits)));
                     is_less = true;
                 }
@@ -241,7 +241,7 @@ impl Fixer<'_> {
                 // The fixes of several files conflict.
                 for file in &mut files {
                     file.edits.clear();
-                    file.left = objections.first().map(|objection| objection.reason.clone());
+                    file.not_fixed = objections.first().map(|objection| objection.reason.clone());
                 }
                 return Ok((files, None));
             }
@@ -268,7 +268,7 @@ impl Fixer<'_> {
                     Err(objections) => {
                         file.edits.pop();
                         let first = objections.into_iter().next();
-                        file.left = first.map(|objection| objection.reason);
+                        file.not_fixed = first.map(|objection| objection.reason);
                     }
                 }
             }

@@ -122,7 +122,7 @@ pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
 /// Returns true if a finding cannot be suppressed or lowered: the API server rejects the object, or the check is
 /// incomplete.
 pub(super) fn is_fixed(finding: &Finding) -> bool {
-    finding.refused
+    finding.rejected
         || matches!(
             finding.rule,
             Rule::Unreadable | Rule::EmptyInput | Rule::CheckFailed | Rule::ClusterReadFailed
@@ -156,9 +156,9 @@ mod tests {
     use super::*;
     use crate::cli::check::finding::Location;
 
-    fn sample(rule: Rule, refused: bool) -> Finding {
+    fn sample(rule: Rule, rejected: bool) -> Finding {
         Finding {
-            refused,
+            rejected,
             ..Finding::new(Severity::Warning, rule, "m", Location::from_file("f"))
         }
     }

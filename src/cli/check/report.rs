@@ -498,7 +498,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     Finding {
         help: problem.help.clone(),
         fix: problem.fix.as_deref().cloned(),
-        refused: is_refused(problem.kind),
+        rejected: is_refused(problem.kind),
         ..Finding::new(severity, rule, problem.message.as_str(), location)
     }
 }

@@ -55,7 +55,7 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
         return vec![finding];
     }
     let findings = check(object);
-    if findings.iter().any(|finding| finding.refused) {
+    if findings.iter().any(|finding| finding.rejected) {
         return findings;
     }
     let message = &object.value;
@@ -305,7 +305,7 @@ impl<T> Walk<'_, T> {
             let mut finding = object_finding(self.object, Severity::Error, rule, message, place);
             finding.field_ref = Some(path.to_owned());
             finding.location.length = length;
-            finding.refused = true;
+            finding.rejected = true;
             finding.help = Some(validation::help(None));
             self.findings.push(finding);
         }

@@ -58,7 +58,7 @@ pub fn check(
                     "the API server rejects the policy; Kubernetes {} accepts it",
                     usable_since(call.introduced)
                 ));
-                finding.refused = true;
+                finding.rejected = true;
                 finding.field_ref = Some(field_ref);
                 finding
             },

@@ -39,7 +39,7 @@ pub(in crate::cli) fn check(
     is_of_file: bool,
 ) -> Vec<Finding> {
     let mut findings = shape::check(configuration);
-    let has_shape = !findings.iter().any(|finding| finding.refused);
+    let has_shape = !findings.iter().any(|finding| finding.rejected);
     if !is_of_file {
         // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
         findings.clear();

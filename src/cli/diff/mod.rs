@@ -260,7 +260,7 @@ fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
             sides,
             refusals: [(before, of_old), (after, of_new)].map(|(policy_set, n)| {
                 let policy = n.and_then(|n| policy_set.policies.get(n));
-                policy.and_then(|policy| policy.refusal.clone())
+                policy.and_then(|policy| policy.rejection.clone())
             }),
             pairs: ValidationPairs::new(
                 policy_object(before, of_old),
@@ -296,7 +296,7 @@ fn compare_probe(
             let Some(policy) = n.and_then(|n| policy_set.policies.get(n)) else {
                 return Ok(None);
             };
-            if policy.refusal.is_some() {
+            if policy.rejection.is_some() {
                 return Ok(None);
             }
             let result = run_case(policy, &probe.spec, case, policy_set);
@@ -329,10 +329,10 @@ fn compare_probe(
 
 fn side<'a>(
     index: Option<usize>,
-    refusal: Option<&'a str>,
+    rejection: Option<&'a str>,
     result: Option<&'a PolicyResult>,
 ) -> Side<'a> {
-    match (index, refusal, result) {
+    match (index, rejection, result) {
         (None, ..) => Side::Absent,
         (_, Some(why), _) => Side::Refused(why),
         (_, _, None) => Side::NotAsked,

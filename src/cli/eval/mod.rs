@@ -73,7 +73,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .as_ref()
         .is_some_and(|cluster_inputs| cluster_inputs.has_bindings);
     let policy_eval = |policy: &PreparedPolicy<'_>, request: &Request| {
-        if let Some(why) = &policy.refusal {
+        if let Some(why) = &policy.rejection {
             return PolicyEval::without(policy, Verdict::Refused, why.clone());
         }
         if policy.is_live && policy.is_unbound && has_bindings {
@@ -238,7 +238,7 @@ pub(super) fn run_case(
         authorizer: Err("authorization checks are not available without a cluster".to_owned()),
         mapper: &policy_set.known.mapper,
         schemas: policy_set.known,
-        refusal: policy.refusal.as_deref(),
+        rejection: policy.rejection.as_deref(),
         kind: policy.kind(),
         mutating: policy.mutating(policy_set),
         records: true,

@@ -76,7 +76,7 @@ pub(in crate::cli) struct PreparedPolicy<'a> {
     /// The number of params.
     pub(in crate::cli) n_params: usize,
     /// The reason why the API server rejects the policy, if it does.
-    pub(in crate::cli) refusal: Option<String>,
+    pub(in crate::cli) rejection: Option<String>,
     /// The request data that its expressions read.
     pub(in crate::cli) reads: BTreeSet<RequestFact>,
     /// The fields of the validations, such as `spec.validations[0].expression`.
@@ -140,7 +140,7 @@ impl<'a> PolicySet<'a> {
             policies.push(prepared);
         }
         for prepared in policies.iter_mut().filter(|prepared| !prepared.is_live) {
-            prepared.refusal = rejections.get(&prepared.key()).cloned();
+            prepared.rejection = rejections.get(&prepared.key()).cloned();
         }
         let mut namespaces = BTreeMap::new();
         let cluster_namespaces = cluster_inputs
@@ -197,7 +197,7 @@ impl<'a> PreparedPolicy<'a> {
             is_unbound,
             params,
             n_params,
-            refusal: None,
+            rejection: None,
             mutating: None,
             is_live: false,
         }

@@ -64,7 +64,7 @@ struct Policy<'a> {
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
     /// The reason why the API server rejects the policy, if it does.
-    refusal: Option<String>,
+    rejection: Option<String>,
     kind: SubjectKind,
     /// The policy, if it is a mutating one.
     mutating: Option<&'a MutatingPolicy>,
@@ -107,7 +107,7 @@ impl<'a> FileCluster<'a> {
                 bindings: bindings(&input.bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                refusal: rejections.get(name).cloned(),
+                rejection: rejections.get(name).cloned(),
                 kind: SubjectKind::ValidatingAdmissionPolicy,
                 mutating: None,
                 compiled: OnceLock::new(),
@@ -123,7 +123,7 @@ impl<'a> FileCluster<'a> {
                 bindings: bindings(&input.mutating_bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                refusal: rejections.get(&key).cloned(),
+                rejection: rejections.get(&key).cloned(),
                 kind: SubjectKind::MutatingAdmissionPolicy,
                 mutating: Some(policy),
                 compiled: OnceLock::new(),
@@ -136,7 +136,7 @@ impl<'a> FileCluster<'a> {
                 bindings: Ok(Vec::new()),
                 params: Ok(ParamList::default()),
                 param_kind: None,
-                refusal: rejections.get(name).cloned(),
+                rejection: rejections.get(name).cloned(),
                 kind: webhook.kind,
                 mutating: None,
                 compiled: OnceLock::new(),
@@ -195,13 +195,13 @@ impl<'a> FileCluster<'a> {
     }
 
     /// Returns the reason why the API server rejects the target of a probe, if it does.
-    pub(super) fn refusal(&self, name: &str) -> Option<&str> {
+    pub(super) fn rejection(&self, name: &str) -> Option<&str> {
         match self.definitions.get(name) {
-            Some(definition) => definition.definition.refusal.as_deref(),
+            Some(definition) => definition.definition.rejection.as_deref(),
             None => self
                 .policies
                 .get(name)
-                .and_then(|policy| policy.refusal.as_deref()),
+                .and_then(|policy| policy.rejection.as_deref()),
         }
     }
 
@@ -281,7 +281,7 @@ impl<'a> FileCluster<'a> {
             ),
             mapper: &self.known.mapper,
             schemas: self.known,
-            refusal: policy.refusal.as_deref(),
+            rejection: policy.rejection.as_deref(),
             kind: policy.kind,
             mutating,
             records,

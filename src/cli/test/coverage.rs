@@ -42,7 +42,7 @@ pub struct Item {
     /// The line.
     pub line: usize,
     /// The condition in words.
-    pub what: String,
+    pub description: String,
     /// The number of hits.
     pub hits: u64,
 }
@@ -124,7 +124,7 @@ pub(super) fn policy_coverage(
                     kind: if is_whole { kind } else { "branch" },
                     field_ref: expression.field_ref.clone(),
                     line: places.of(offset).line,
-                    what: format!("`{}` is {expected}", part.text),
+                    description: format!("`{}` is {expected}", part.text),
                     hits: if is_hit {
                         seen.map_or(0, |seen| seen.n)
                     } else {
@@ -139,7 +139,7 @@ pub(super) fn policy_coverage(
             kind: "action",
             field_ref: "spec.validationActions".to_owned(),
             line: policy.place().line,
-            what: format!("the action {action} of a binding is taken"),
+            description: format!("the action {action} of a binding is taken"),
             hits: hits.actions.get(action).copied().unwrap_or(0),
         });
     }
@@ -172,7 +172,7 @@ fn add_rule_items(
                 kind: "operation",
                 line: line(&field),
                 field_ref: field,
-                what: format!("a request has the operation {operation}"),
+                description: format!("a request has the operation {operation}"),
                 hits: u64::from(is_hit),
             });
         }
@@ -187,7 +187,7 @@ fn add_rule_items(
                 kind: "resource",
                 line: line(&field),
                 field_ref: field,
-                what: format!("a request is for {resource}"),
+                description: format!("a request is for {resource}"),
                 hits: u64::from(is_hit),
             });
         }
@@ -224,7 +224,7 @@ pub fn text(coverage: &[Coverage]) -> String {
             let _ = writeln!(
                 out,
                 "  not covered: {} ({}, {}:{})",
-                clean(&item.what),
+                clean(&item.description),
                 item.field_ref,
                 clean(&policy_coverage.file),
                 item.line

@@ -85,7 +85,7 @@ fn case_annotation<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<
     }
     for trace in case.trace.iter().filter(|trace| trace.decides) {
         let _ = write!(text, "\n{}", trace.head());
-        for part in &trace.parts {
+        for part in &trace.subexpressions {
             let indent = "  ".repeat(part.depth + 1);
             let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
         }

@@ -313,7 +313,7 @@ impl CaseRunner<'_> {
             authorizer: Err("authorization checks are not available without a cluster".to_owned()),
             mapper: &self.known.mapper,
             schemas: self.known,
-            refusal: None,
+            rejection: None,
             kind: SubjectKind::ValidatingAdmissionPolicy,
             mutating: None,
             records: false,

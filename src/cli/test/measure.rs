@@ -116,7 +116,7 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) ->
             let (is_detected, n_evaluated) = match result {
                 MutantOutcome::Invalid => continue,
                 MutantOutcome::Equivalent => {
-                    report.alike += 1;
+                    report.equivalent += 1;
                     continue;
                 }
                 MutantOutcome::Mutant(evaluated) => evaluated,
@@ -124,11 +124,11 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) ->
             report.total += 1;
             report.evaluations += n_evaluated;
             if is_detected {
-                report.caught += 1;
+                report.killed += 1;
                 continue;
             }
             let place = policy.places_in_field(&change.field_ref).of(change.offset);
-            report.missed.push(SurvivingMutant {
+            report.survived.push(SurvivingMutant {
                 policy: name.to_owned(),
                 file: policy.source.name.clone(),
                 line: place.line,

@@ -125,7 +125,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
             policy: cluster.policy(name),
             webhook: webhooks.get(name).map(|webhook| webhook.n),
             definition: cluster.definition(name),
-            refusal: cluster.refusal(name),
+            rejection: cluster.rejection(name),
         };
         report.add(probe, &run.results, subject);
     }

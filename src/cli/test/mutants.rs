@@ -80,16 +80,16 @@ pub struct MutantReport {
     /// The number of mutants, without equivalent changes.
     pub total: usize,
     /// The number of equivalent changes, which are excluded.
-    pub alike: usize,
+    pub equivalent: usize,
     /// The number of mutants that a case detects.
-    pub caught: usize,
+    pub killed: usize,
     /// The number of evaluated cases.
     pub evaluations: usize,
     /// The number of changes that were not tested because the policies have too many or are too long.
     #[serde(skip_serializing_if = "is_zero")]
     pub untried: usize,
     /// The mutants that no case detects.
-    pub missed: Vec<SurvivingMutant>,
+    pub survived: Vec<SurvivingMutant>,
     /// The policies that were skipped because one of their cases does not pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
@@ -341,15 +341,15 @@ fn changes(expr: &Expr) -> Vec<(String, String)> {
 #[must_use]
 pub fn text(report: &MutantReport) -> String {
     let mut out = String::new();
-    for missed in &report.missed {
+    for survived in &report.survived {
         let _ = writeln!(
             out,
             "not detected: {} ({}, {}:{}:{})",
-            clean(&missed.change),
-            missed.field_ref,
-            clean(&missed.file),
-            missed.line,
-            missed.column
+            clean(&survived.change),
+            survived.field_ref,
+            clean(&survived.file),
+            survived.line,
+            survived.column
         );
     }
     for name in &report.skipped {
@@ -359,7 +359,7 @@ pub fn text(report: &MutantReport) -> String {
             "skipped: {name}, because one of its cases does not pass"
         );
     }
-    let left_out = match report.alike {
+    let left_out = match report.equivalent {
         0 => String::new(),
         n => format!(", {n} equivalent changes excluded"),
     };
@@ -370,7 +370,7 @@ pub fn text(report: &MutantReport) -> String {
     let _ = writeln!(
         out,
         "mutants: {} of {} detected{left_out}{untried}",
-        report.caught, report.total
+        report.killed, report.total
     );
     out
 }

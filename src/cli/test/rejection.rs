@@ -167,7 +167,7 @@ pub(super) fn check_definitions(
         retain_rejections(&mut errors);
         let definition = Definition {
             value: crd.document.node.to_json(),
-            refusal: errors.first().map(with_place),
+            rejection: errors.first().map(with_place),
         };
         findings.extend(errors);
         definitions.insert(
@@ -194,7 +194,7 @@ fn retain_rejections(errors: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
     errors.retain(|error| {
         error.severity == Severity::Error
-            && error.refused
+            && error.rejected
             && seen.insert((error.field_ref.clone(), error.message.clone()))
     });
 }
@@ -229,7 +229,7 @@ fn object_finding<T>(object: &Object<T>, field: &str, message: &str) -> Finding 
         place,
     );
     error.field_ref = Some(field.to_owned());
-    error.refused = true;
+    error.rejected = true;
     let advice = object.advice_on_key(field);
     error.help = Some(advice.unwrap_or_else(|| "the API server rejects it".to_owned()));
     error

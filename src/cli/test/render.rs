@@ -49,7 +49,7 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
         out.push_str(&coverage::text(coverage));
         out.push('\n');
     }
-    let n_changed = |it: &mutants::MutantReport| it.total + it.alike + it.skipped.len();
+    let n_changed = |it: &mutants::MutantReport| it.total + it.equivalent + it.skipped.len();
     let mutants = report.mutants.as_ref();
     if let Some(mutants) = mutants.filter(|it| has_policies(n_changed(it))) {
         out.push_str(&mutants::text(mutants));
@@ -67,7 +67,7 @@ fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
         Some(target) => clean(&target.to_string()),
     };
     let _ = writeln!(out, "{name} ({subject}, {file}:{})", probe.line);
-    if let Some(why) = &probe.refusal {
+    if let Some(why) = &probe.rejection {
         let kind = probe
             .target
             .as_ref()
@@ -101,7 +101,7 @@ fn render(
     let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
     let mut lines: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
-        if probe.refusal.is_some() {
+        if probe.rejection.is_some() {
             // The reason has been printed for the whole probe.
         } else if case.invalid.is_empty() {
             let difference = case.difference.iter();
@@ -188,7 +188,7 @@ pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str
     for line in wrap(&clean(&trace.head()), room, usize::MAX, "  ") {
         let _ = writeln!(out, "{margin}{line}");
     }
-    for part in &trace.parts {
+    for part in &trace.subexpressions {
         let indent = "  ".repeat(part.depth.min(8) + 1);
         let text = format!(
             "{} = {} (cost {})",

@@ -92,7 +92,7 @@ pub struct ProbeReport {
     pub line: usize,
     /// The reason why the API server rejects the policy or target. All cases fail then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
+    pub rejection: Option<String>,
     /// The cases, in the order of the spec.
     pub cases: Vec<CaseReport>,
 }
@@ -170,7 +170,7 @@ pub(super) struct ProbeSubject<'a> {
     /// The CustomResourceDefinition.
     pub(super) definition: Option<&'a Object<Crd>>,
     /// The reason why the API server rejects the subject, if it does.
-    pub(super) refusal: Option<&'a str>,
+    pub(super) rejection: Option<&'a str>,
 }
 
 /// A violation of a sample object.
@@ -305,7 +305,7 @@ impl TestReport {
             target: probe.target.clone(),
             file: probe.object.source.name.clone(),
             line: probe.object.place().line,
-            refusal: subject.refusal.map(str::to_owned),
+            rejection: subject.rejection.map(str::to_owned),
             cases: cases.collect(),
         });
     }

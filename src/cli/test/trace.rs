@@ -55,10 +55,10 @@ pub struct Trace {
     pub decides: bool,
     /// The evaluated subexpressions, beginning with the whole expression. If there are many, those closest to the cause
     /// of the decision.
-    pub parts: Vec<TracePart>,
+    pub subexpressions: Vec<TracePart>,
     /// The number of evaluated subexpressions that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
-    pub more_parts: usize,
+    pub more_subexpressions: usize,
     /// The changes that would flip the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
@@ -88,7 +88,7 @@ pub struct Changes {
     /// The result after one of the changes.
     pub value: bool,
     /// The alternatives. All terms of an alternative must hold together.
-    pub ways: Vec<Vec<String>>,
+    pub alternatives: Vec<Vec<String>>,
     /// The number of alternatives that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
@@ -105,7 +105,7 @@ pub struct TracePart {
     /// The first values. Within a macro, there is one for each element.
     pub values: Vec<String>,
     /// The number of evaluations.
-    pub times: u64,
+    pub evaluations: u64,
     /// The cost including its subexpressions, in cost units.
     pub cost: u64,
     /// The element that makes `all` false or `exists` true.
@@ -177,8 +177,8 @@ pub(in crate::cli) fn rule_traces(result: &CaseResult, definition: &Object<Crd>)
                 path => path,
             }),
             decides,
-            parts: shown.parts,
-            more_parts: shown.n_more,
+            subexpressions: shown.parts,
+            more_subexpressions: shown.n_more,
             changes,
         })
     });
@@ -364,8 +364,8 @@ pub(in crate::cli) fn expression_trace(
         column: place.column,
         value_at: None,
         decides: false,
-        parts: shown.parts,
-        more_parts: shown.n_more,
+        subexpressions: shown.parts,
+        more_subexpressions: shown.n_more,
         changes,
     })
 }
@@ -397,7 +397,7 @@ fn ast_trace(
             text: part.text,
             depth: part.depth,
             values: seen.values.clone(),
-            times: seen.n,
+            evaluations: seen.n,
             cost: seen.cost,
             element: subexpressions::deciding_element(ast, index, recording, part.id),
         })
@@ -414,18 +414,21 @@ fn ast_trace(
         let ways = subexpressions::counterfactuals(ast, index, recording, variables, other_value);
         Changes {
             value: other_value,
-            ways: ways.shown,
+            alternatives: ways.shown,
             more: ways.n_more,
         }
     });
     let shown = ShownParts { parts, n_more };
-    Some((shown, changes.filter(|changes| !changes.ways.is_empty())))
+    Some((
+        shown,
+        changes.filter(|changes| !changes.alternatives.is_empty()),
+    ))
 }
 
 impl Trace {
     /// Returns a line with the number of subexpressions that are not listed, or `None` if all are.
     pub(in crate::cli) fn more(&self) -> Option<String> {
-        match self.more_parts {
+        match self.more_subexpressions {
             0 => None,
             1 => Some("and 1 more subexpression".to_owned()),
             n => Some(format!("and {n} more subexpressions")),
@@ -471,8 +474,12 @@ pub(in crate::cli) fn not_shown_line(left_out: &[String]) -> Option<String> {
 impl Changes {
     /// Returns the changes as one line.
     pub(in crate::cli) fn shown(&self) -> String {
-        let ways: Vec<String> = self.ways.iter().map(|way| way.join(" and ")).collect();
-        let ways = ways.join(", or with ");
+        let alternatives: Vec<String> = self
+            .alternatives
+            .iter()
+            .map(|way| way.join(" and "))
+            .collect();
+        let ways = alternatives.join(", or with ");
         match self.more {
             0 => format!("would be {} with {ways}", self.value),
             1 => format!("would be {} with {ways}, or in 1 other way", self.value),
@@ -486,8 +493,8 @@ impl TracePart {
     pub(in crate::cli) fn shown(&self) -> String {
         let values = self.values.join(", ");
         let n_known = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        let shown = if self.times > n_known {
-            format!("{values}, … ({} times)", self.times)
+        let shown = if self.evaluations > n_known {
+            format!("{values}, … ({} times)", self.evaluations)
         } else {
             values
         };

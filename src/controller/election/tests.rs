@@ -34,7 +34,7 @@ struct Server {
     /// Requests of these instances have an effect, but get no response.
     mute: BTreeSet<&'static str>,
     /// Requests of this instance get this status and have no effect.
-    refused: Option<(&'static str, u16)>,
+    rejected: Option<(&'static str, u16)>,
     /// All holders of the Lease, in order.
     holders: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl Server {
         if self.cut.contains(who) {
             return None;
         }
-        if let Some((refused, status)) = self.refused
+        if let Some((refused, status)) = self.rejected
             && refused == who
         {
             return Some(Reply::failure(status, "leases is forbidden"));
@@ -370,7 +370,7 @@ async fn lost_lease_ends_leader_at_once() {
 #[tokio::test(start_paused = true)]
 async fn missing_permission_is_reported_as_problem() {
     let server = Shared::default();
-    server.lock().unwrap().refused = Some(("a", 403));
+    server.lock().unwrap().rejected = Some(("a", 403));
     let first = start(&server, "a");
     seconds(3).await;
     assert!(!first.may_write());
@@ -382,7 +382,7 @@ async fn missing_permission_is_reported_as_problem() {
         ),
         "{problem}"
     );
-    server.lock().unwrap().refused = None;
+    server.lock().unwrap().rejected = None;
     first.leads().await;
     assert_eq!(first.context.leadership.problem(), None);
 }
@@ -394,17 +394,17 @@ async fn standby_with_rejected_credentials_turns_unready_and_ends() {
     first.leads().await;
     let second = start(&server, "b");
     seconds(5).await;
-    server.lock().unwrap().refused = Some(("b", 401));
+    server.lock().unwrap().rejected = Some(("b", 401));
     seconds(8).await;
     assert_eq!(second.context.leadership.problem(), None);
     seconds(4).await;
     let problem = second.context.leadership.problem().unwrap();
     assert!(problem.contains("could not be read for 1"), "{problem}");
     // When it is accepted again, it continues.
-    server.lock().unwrap().refused = None;
+    server.lock().unwrap().rejected = None;
     seconds(2).await;
     assert_eq!(second.context.leadership.problem(), None);
-    server.lock().unwrap().refused = Some(("b", 401));
+    server.lock().unwrap().rejected = Some(("b", 401));
     seconds(115).await;
     assert!(!second.task.is_finished());
     seconds(10).await;
@@ -423,7 +423,7 @@ async fn standby_outlasts_an_outage_of_the_api_server() {
     first.leads().await;
     let second = start(&server, "b");
     seconds(5).await;
-    server.lock().unwrap().refused = Some(("b", 503));
+    server.lock().unwrap().rejected = Some(("b", 503));
     seconds(600).await;
     assert!(!second.task.is_finished());
     assert_eq!(second.context.leadership.problem(), None);
@@ -539,11 +539,11 @@ async fn random_failures_never_allow_two_writers() {
             match below(&mut random, 24) {
                 0 => drop(server.cut.insert(name)),
                 1 => drop(server.mute.insert(name)),
-                2 => server.refused = Some((name, 500)),
+                2 => server.rejected = Some((name, 500)),
                 3..=4 => {
                     server.cut.clear();
                     server.mute.clear();
-                    server.refused = None;
+                    server.rejected = None;
                 }
                 5 => {
                     drop(server);

@@ -327,7 +327,7 @@ impl Job {
             authorizer: Ok(authorizer),
             mapper: &subject.mapper,
             schemas: &schemas,
-            refusal: None,
+            rejection: None,
             kind: subject.entry.kind(),
             mutating,
             records: false,

@@ -58,7 +58,7 @@ pub(crate) fn has_probes(context: &Context, policy: &SubjectId) -> Option<bool> 
 
 /// The probes of a policy, or why they are not known.
 fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, ProbesState> {
-    match context.readiness.refusal(Source::Probes) {
+    match context.readiness.rejection(Source::Probes) {
         Some(text) => Err(ProbesState::NotPermitted(text)),
         None => context.probes.of(policy).ok_or(ProbesState::Unread),
     }

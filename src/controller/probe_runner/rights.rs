@@ -249,10 +249,10 @@ mod tests {
             let bindings: Vec<_> = bindings.into_iter().cloned().collect();
             let spec = probe(spec);
             assert!(refers_to_params(&spec, &bindings), "{spec:?}");
-            let refusal = params_refusal(&spec, &bindings);
+            let rejection = params_refusal(&spec, &bindings);
             match expected {
-                Some(expected) => assert!(refusal.unwrap().contains(expected), "{spec:?}"),
-                None => assert_eq!(refusal, None),
+                Some(expected) => assert!(rejection.unwrap().contains(expected), "{spec:?}"),
+                None => assert_eq!(rejection, None),
             }
         }
         for spec in [
@@ -269,17 +269,18 @@ mod tests {
     fn namespaces_refusal_needs_all_bindings_to_allow() {
         let open = binding("open", &Value::Null, true);
         let closed = binding("closed", &Value::Null, false);
-        let refusal = |spec: Value, bindings: &[Arc<_>]| namespaces_refusal(&probe(spec), bindings);
-        assert_eq!(refusal(json!({}), &[Arc::clone(&open)]), None);
-        assert!(refusal(json!({}), &[]).is_some());
+        let rejection =
+            |spec: Value, bindings: &[Arc<_>]| namespaces_refusal(&probe(spec), bindings);
+        assert_eq!(rejection(json!({}), &[Arc::clone(&open)]), None);
+        assert!(rejection(json!({}), &[]).is_some());
         let both = [Arc::clone(&open), closed];
         assert!(
-            refusal(json!({}), &both)
+            rejection(json!({}), &both)
                 .unwrap()
                 .contains("the binding closed")
         );
-        assert!(refusal(json!({"bindings": "Implied"}), &[Arc::clone(&open)]).is_some());
-        assert!(refusal(json!({"bindings": "Inline"}), &[open]).is_some());
+        assert!(rejection(json!({"bindings": "Implied"}), &[Arc::clone(&open)]).is_some());
+        assert!(rejection(json!({"bindings": "Inline"}), &[open]).is_some());
     }
 
     #[test]

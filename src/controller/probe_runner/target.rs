@@ -259,7 +259,7 @@ pub(super) async fn definition(
     match serde_json::from_str::<Value>(&text) {
         Ok(value) if definition::is_of(&value, &entry.policy.metadata) => Ok(Some(Definition {
             value,
-            refusal: None,
+            rejection: None,
         })),
         _ => Err(changing(name)),
     }

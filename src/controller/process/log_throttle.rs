@@ -50,14 +50,14 @@ impl LogThrottle {
 
     /// Logs that `source` cannot be watched without a permission, unless it was logged recently.
     pub(crate) fn watch_forbidden(&self, source: Source, text: &str) {
-        if self.is_due(&refusal(source)) {
+        if self.is_due(&rejection(source)) {
             tracing::error!("{text}; retrying until it is granted");
         }
     }
 
     /// Logs that `source` is watched again, if its failure was logged.
     pub(crate) fn watch_recovered(&self, source: Source) {
-        let of_source = [self.end(source.as_str()), self.end(&refusal(source))];
+        let of_source = [self.end(source.as_str()), self.end(&rejection(source))];
         if of_source.contains(&true) {
             tracing::info!(source = source.as_str(), "watch recovered");
         }
@@ -79,7 +79,7 @@ fn is_connection_failure(reason: ErrorReason) -> bool {
     matches!(reason, ErrorReason::Connection | ErrorReason::Timeout)
 }
 
-fn refusal(source: Source) -> String {
+fn rejection(source: Source) -> String {
     format!("{} refused", source.as_str())
 }
 

@@ -51,7 +51,7 @@ pub struct Readiness {
 struct State {
     is_synced: bool,
     /// A missing permission, which only a cluster administrator can fix.
-    refusal: Option<Refusal>,
+    rejection: Option<Rejection>,
     /// The message of the last failure.
     failure: Option<String>,
     /// The time of the first failure since the last success.
@@ -61,7 +61,7 @@ struct State {
 }
 
 #[derive(Clone, Debug)]
-struct Refusal {
+struct Rejection {
     text: String,
     since: Instant,
     /// True if the missing permission was logged.
@@ -77,14 +77,14 @@ fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
 impl State {
     /// Returns true if the source was read and has not failed since.
     const fn is_in_sync(&self) -> bool {
-        self.is_synced && self.refusal.is_none() && self.failure.is_none()
+        self.is_synced && self.rejection.is_none() && self.failure.is_none()
     }
 
     /// Returns the missing permission, once that is certain.
-    fn lacking(&self) -> Option<&Refusal> {
-        let refusal = self.refusal.as_ref()?;
-        let is_certain = refusal.since.elapsed() >= certain_after(self.is_synced);
-        (refusal.is_logged || is_certain).then_some(refusal)
+    fn lacking(&self) -> Option<&Rejection> {
+        let rejection = self.rejection.as_ref()?;
+        let is_certain = rejection.since.elapsed() >= certain_after(self.is_synced);
+        (rejection.is_logged || is_certain).then_some(rejection)
     }
 }
 
@@ -99,7 +99,7 @@ impl Readiness {
         watched(&states)
             .map(|source| {
                 let state = states.get(&source).cloned().unwrap_or_default();
-                let lacking = state.lacking().map(|refusal| refusal.text.clone());
+                let lacking = state.lacking().map(|rejection| rejection.text.clone());
                 let problem = lacking.or_else(|| {
                     let text = state.failure.unwrap_or_else(|| "not read yet".to_owned());
                     (!state.is_synced).then_some(text)
@@ -117,7 +117,7 @@ impl Readiness {
         };
         let before = self.lock().insert(source, state);
         let is_back =
-            before.is_some_and(|before| before.refusal.is_some() || before.failure.is_some());
+            before.is_some_and(|before| before.rejection.is_some() || before.failure.is_some());
         if is_back {
             self.recoveries.send_modify(|n| *n = n.wrapping_add(1));
         }
@@ -159,7 +159,7 @@ impl Readiness {
     }
 
     /// Returns the missing permission of `source`, once that is certain.
-    pub(crate) fn refusal(&self, source: Source) -> Option<String> {
+    pub(crate) fn rejection(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())
     }
@@ -169,21 +169,21 @@ impl Readiness {
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
-        let (since, is_logged) = match &state.refusal {
-            Some(refusal) => (refusal.since, refusal.is_logged),
+        let (since, is_logged) = match &state.rejection {
+            Some(rejection) => (rejection.since, rejection.is_logged),
             None => (Instant::now(), false),
         };
         if !state.is_synced {
             state.failure = Some(text.clone());
         }
-        state.refusal = Some(Refusal {
+        state.rejection = Some(Rejection {
             text,
             since,
             is_logged,
         });
         let is_news = !is_logged && state.lacking().is_some();
-        if let Some(refusal) = state.refusal.as_mut() {
-            refusal.is_logged |= is_news;
+        if let Some(rejection) = state.rejection.as_mut() {
+            rejection.is_logged |= is_news;
         }
         is_news
     }
@@ -193,7 +193,7 @@ impl Readiness {
     pub(crate) fn failed(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
-        state.refusal.take_if(|refusal| !refusal.is_logged);
+        state.rejection.take_if(|rejection| !rejection.is_logged);
         state.failure = Some(text);
         let since = *state.failing_since.get_or_insert_with(Instant::now);
         !state.is_synced && since.elapsed() >= GIVEN_UP_AFTER
@@ -236,11 +236,11 @@ mod tests {
         let readiness = Readiness::default();
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
-        assert_eq!(readiness.refusal(Source::Crds), None);
+        assert_eq!(readiness.rejection(Source::Crds), None);
         tokio::time::advance(MISSING_AFTER).await;
         assert!(readiness.refused(Source::Crds, "grant list".into()));
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
-        assert!(readiness.refusal(Source::Crds).is_some());
+        assert!(readiness.rejection(Source::Crds).is_some());
         assert!(readiness.synced(Source::Crds));
         assert!(!readiness.synced(Source::Crds));
         assert_eq!(problem(&readiness), None);

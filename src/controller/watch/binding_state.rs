@@ -33,7 +33,7 @@ pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings,
         | SubjectKind::CustomResourceDefinition => return Ok(Bindings::new()),
     };
     // Once we may not read them any more, what was listed before says nothing of today.
-    match context.readiness.refusal(source) {
+    match context.readiness.rejection(source) {
         // The whole of it is said once, by the log and `/readyz`.
         Some(_) => Err(BindingsState::NotPermitted),
         None => bindings.of(id).ok_or(BindingsState::Unread),

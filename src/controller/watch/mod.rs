@@ -347,7 +347,7 @@ where
 }
 
 fn in_sync(context: &Context, source: Source) {
-    let was_refused = context.readiness.refusal(source).is_some();
+    let was_refused = context.readiness.rejection(source).is_some();
     let is_back = context.readiness.synced(source);
     context.metrics.synced(source);
     if was_refused
@@ -394,7 +394,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
         role(source)
     );
     let is_news = context.readiness.refused(source, text.clone());
-    if context.readiness.refusal(source).is_none() {
+    if context.readiness.rejection(source).is_none() {
         tracing::debug!("{text}; retrying, since a starting API server rejects all requests");
         return;
     }

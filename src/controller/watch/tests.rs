@@ -314,7 +314,7 @@ async fn revoked_permission_is_noticed_until_granted() {
 
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
-    let text = context.readiness.refusal(Source::Bindings).unwrap();
+    let text = context.readiness.rejection(Source::Bindings).unwrap();
     assert!(text.contains("grant `list` and `watch` on it"), "{text}");
     // It is logged once, however often it recurs.
     assert_eq!(queued(&context).await, ["a"]);

@@ -62,7 +62,7 @@ pub struct Setting<'a> {
     /// The schemas of kinds, for the sample objects.
     pub schemas: &'a dyn SchemaResolver,
     /// The reason why the API server rejects the policy, if it does. No case can pass then.
-    pub refusal: Option<&'a str>,
+    pub rejection: Option<&'a str>,
     /// The kind of the subject that `admission` was compiled from.
     pub kind: SubjectKind,
     /// The mutations, if the kind is `MutatingAdmissionPolicy`.
@@ -156,7 +156,7 @@ impl<'a> Runner<'a> {
     /// Runs one of the probe's cases.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
-        if let Some(why) = self.setting.refusal {
+        if let Some(why) = self.setting.rejection {
             return self.rejected(case, why);
         }
         match &self.prepared {
@@ -202,7 +202,7 @@ impl<'a> Runner<'a> {
         request: &CaseRequest,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        if let Some(why) = self.setting.refusal {
+        if let Some(why) = self.setting.rejection {
             return self.rejected(case, why);
         }
         match &self.prepared {

@@ -139,7 +139,7 @@ fn violation_finding<T>(object: &Object<T>, violation: Violation) -> Finding {
     let meant = violation.meant.as_deref();
     finding.fix = meant.and_then(|meant| object.document.edit_value(&object.source, node, meant));
     finding.field_ref = Some(violation.field_ref);
-    finding.refused = true;
+    finding.rejected = true;
     finding.help = Some(help(violation.advice.as_deref()));
     finding
 }

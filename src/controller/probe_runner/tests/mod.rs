@@ -159,16 +159,16 @@ fn reconciled<'a>(
     }
 }
 
-/// An API server that stores the probe with its last status, and rejects writes of the status with `refusal`.
+/// An API server that stores the probe with its last status, and rejects writes of the status with `rejection`.
 fn server(
-    refusal: impl Fn() -> Option<u16> + Send + Sync + 'static,
+    rejection: impl Fn() -> Option<u16> + Send + Sync + 'static,
 ) -> impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static {
     let version = Mutex::new(100_u64);
     move |request| {
         if request.method != Method::PATCH || !request.path.contains("/policyprobes/p/status") {
             return answer(request);
         }
-        if let Some(status) = refusal() {
+        if let Some(status) = rejection() {
             return Some(Reply::failure(status, "refused"));
         }
         let mut version = version.lock().unwrap();

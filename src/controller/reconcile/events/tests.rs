@@ -91,9 +91,9 @@ fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &Desi
 }
 
 /// Returns a context whose API server accepts Events, or rejects each with this status.
-fn taking(refusal: Option<u16>) -> (Arc<Context>, Log) {
+fn taking(rejection: Option<u16>) -> (Arc<Context>, Log) {
     context("true", move |request: &Seen| {
-        Some(match refusal {
+        Some(match rejection {
             Some(status) => Reply::failure(status, "no"),
             None => Reply::json(&request.body),
         })

@@ -425,7 +425,7 @@ impl Refresher {
             let text =
                 format!("{text}; bind the ClusterRole system:discovery to the service account");
             readiness.refused(source, text.clone());
-            if readiness.refusal(source).is_some() {
+            if readiness.rejection(source).is_some() {
                 log_throttle.watch_forbidden(source, &text);
             }
         } else {

@@ -164,7 +164,7 @@ spec:
                 .skip(place.column - 1)
                 .take(finding.location.length)
                 .collect();
-            assert!(finding.refused && finding.help.is_some(), "{finding:?}");
+            assert!(finding.rejected && finding.help.is_some(), "{finding:?}");
             marked
         })
         .collect();
@@ -197,7 +197,7 @@ fn binding_with_uid_and_resource_version_has_note() {
         let findings = super::binding(&input.bindings[0]);
         let findings: Vec<_> = findings
             .iter()
-            .map(|it| (it.severity, it.refused))
+            .map(|it| (it.severity, it.rejected))
             .collect();
         assert_eq!(findings, [(severity, true)], "{text}");
     }
