@@ -339,7 +339,7 @@ fn operand_types_and_pattern_syntax_are_shown() {
         (
             "object.spec.replicas + 'a' == 'b'",
             overload,
-            "`+` takes values of one type",
+            "`+` requires operands of the same type",
         ),
         (
             "'a' in object.metadata.name",
@@ -359,7 +359,7 @@ fn operand_types_and_pattern_syntax_are_shown() {
         (
             "object.metadata.name",
             "result-type",
-            "a condition is a bool",
+            "a condition must be a bool",
         ),
     ] {
         advises(DEPLOYMENT, expression, (rule, advice));

@@ -46,7 +46,10 @@ fn check(test: &str, wrong: &str, right: &str) {
     );
     let (out, err, exit) = vap(&[path, "--fix"]);
     assert_eq!(with(&root, "p.yaml"), right, "{out}{err}");
-    assert!(err.contains(" made\n") && exit == Exit::Clean, "{out}{err}");
+    assert!(
+        err.contains(" applied\n") && exit == Exit::Clean,
+        "{out}{err}"
+    );
     // Each line of the diff is a line of one of the two texts.
     let lines = |sign: char| {
         diff.lines()

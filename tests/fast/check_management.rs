@@ -559,7 +559,7 @@ fn baseline_does_not_suppress_rejection() {
         ("{", "EOF while parsing"),
         (
             "{\"apiVersion\": \"v1\", \"kind\": \"CheckBaseline\", \"findings\": []}",
-            "it is no",
+            "not a CheckBaseline",
         ),
         (
             "{\"apiVersion\": \"\", \"kind\": \"\", \"findings\": [], \"x\": 1}",

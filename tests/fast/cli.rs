@@ -168,8 +168,8 @@ misspelt-field.example.com      False  ExpressionWarnings  9m     60m
   TypeChecked=False ExpressionWarnings: 1 expression has warnings:
     spec.validations[0].expression
 only-upstream.example.com       -      NoStatus            -      60m
-  no status from vap-status-controller; kube-controller-manager alone has
-    checked types: 1 warning
+  no status from vap-status-controller; only kube-controller-manager has checked
+    types: 1 warning
 param-kind-missing.example.com  False  ParamKindNotFound   90s    60m
   ParamsResolved=False ParamKindNotFound: paramKind rules.example.com/v1
     ReplicaLimit is not served; with failurePolicy Fail every matching request
@@ -434,7 +434,7 @@ fn stale_and_missing_statuses_are_labeled() {
 
     let text = render::details(&PolicyReport::new(&only_upstream()), now(), terminal(80));
     assert!(
-        text.contains("\nno status from vap-status-controller; kube-controller-manager"),
+        text.contains("\nno status from vap-status-controller; only kube-controller-manager"),
         "{text}"
     );
     assert!(
@@ -522,7 +522,7 @@ fn excluded_policies_do_not_fail_the_status() {
         "{text}"
     );
     assert!(
-        text.contains("left alone by vap-status-controller"),
+        text.contains("excluded from vap-status-controller"),
         "{text}"
     );
     assert!(
@@ -567,7 +567,7 @@ fn plugin_checks_policies_without_status() {
     assert!(text.contains("ExpressionWarnings  kubectl-vap  "), "{text}");
     assert!(text.contains("Ready               controller   "), "{text}");
     assert!(
-        text.contains("\n1 policy was judged by kubectl vap, "),
+        text.contains("\n1 policy was evaluated by kubectl vap, "),
         "{text}"
     );
     // A failed read is not a finding, but an error.

@@ -76,12 +76,12 @@ fn unknown_rule_is_usage_error() {
     assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
     assert_eq!(
         err,
-        "error: no rule `undefined-feild`; did you mean `undefined-field`? `kubectl vap explain` lists all\n"
+        "error: no rule `undefined-feild`; did you mean `undefined-field`? `kubectl vap explain` lists all rules\n"
     );
     let (_, err, _) = vap(&["zzz"]);
     assert_eq!(
         err,
-        "error: no rule `zzz`; `kubectl vap explain` lists all\n"
+        "error: no rule `zzz`; `kubectl vap explain` lists all rules\n"
     );
 }
 

@@ -93,7 +93,7 @@ pub fn parts(
     }
     if *parts == Parts::All {
         let _ = write!(out, "\n{}\n", summary(&report.summary));
-        if let Some(text) = judged_note(&report.summary) {
+        if let Some(text) = plugin_note(&report.summary) {
             let max = terminal.width.unwrap_or(usize::MAX);
             out.push_str(&wrap(&text, max, usize::MAX, "").join("\n"));
             out.push('\n');
@@ -126,15 +126,14 @@ impl Parts<'_> {
 }
 
 /// Returns a note if the plugin has evaluated policies.
-fn judged_note(summary: &Summary) -> Option<String> {
+fn plugin_note(summary: &Summary) -> Option<String> {
     let n = summary.checked_by_plugin;
     (n > 0).then(|| {
         format!(
-            "{} evaluated by kubectl vap, with the schemas of the cluster: vap-status-controller has written no status \
-             of {} as {}",
+            "{} evaluated by kubectl vap, with the schemas of the cluster: vap-status-controller has not written a \
+             current status for {}",
             count(n, "policy was", "policies were"),
             if n == 1 { "it" } else { "them" },
-            if n == 1 { "it is" } else { "they are" },
         )
     })
 }
@@ -144,7 +143,7 @@ fn judged_note(summary: &Summary) -> Option<String> {
 #[must_use]
 pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
     let controller = report.controller.as_ref();
-    // Where the plugin has judged all, no status is old.
+    // If the plugin has evaluated all policies, no status is outdated.
     let by_plugin = |policy: &PolicyReport| policy.checked_by == Some(StatusSource::Plugin);
     let needs_lease = report.policies.is_empty() || !report.policies.iter().all(by_plugin);
     let shown = controller.filter(|controller| {

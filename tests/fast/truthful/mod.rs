@@ -472,7 +472,7 @@ fn wildcard_means_any_kind() {
     check_on(
         &wild,
         "object.metadata.nmae != ''",
-        &["Kind=Pod: ERROR", "none of the 2 kinds"],
+        &["Kind=Pod: ERROR", "fails for all 2 kinds"],
     );
     let (_, outcome) = outcomes(wild, &json!({"validations": [{"expression": "true"}]}));
     assert_eq!(outcome.checked, []);
