@@ -116,7 +116,7 @@ fn eval_shows_the_deciding_expression() {
     assert_eq!(deciding.len(), 1, "{traces:?}");
     assert_eq!(deciding[0]["fieldRef"], "spec.validations[0].expression");
     assert_eq!(deciding[0]["line"], 16);
-    let parts = deciding[0]["parts"].as_array().unwrap();
+    let parts = deciding[0]["subexpressions"].as_array().unwrap();
     assert!(
         parts
             .iter()
@@ -134,7 +134,9 @@ fn eval_sets_defaults() {
     object["spec"].as_object_mut().unwrap().remove("replicas");
     let allowed = eval(&["--object", "-"], &object.to_string(), 0);
     let traces = allowed["trace"].as_array().unwrap();
-    let values = traces.iter().flat_map(|it| it["parts"].as_array().unwrap());
+    let values = traces
+        .iter()
+        .flat_map(|it| it["subexpressions"].as_array().unwrap());
     let mut of_replicas = values.filter(|part| part["text"] == "object.spec.replicas");
     assert_eq!(of_replicas.next().unwrap()["values"], json!(["1"]));
     let mut object = deployment("web", 1);
@@ -273,7 +275,7 @@ fn audit_counts_and_lists_objects() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["what"].as_str().unwrap())
+        .map(|it| it["input"].as_str().unwrap())
         .collect();
     assert_eq!(assumed, ["request.userInfo"]);
     let fields: Vec<_> = policy["validations"]
@@ -610,7 +612,7 @@ fn diff_without_requests_is_usage_error() {
     let ran = vap(&["diff", POLICY, POLICY], "");
     assert_eq!(ran.status, 2);
     assert!(
-        ran.out.contains("nothing to compare them by"),
+        ran.out.contains("nothing to evaluate the policies for"),
         "{}",
         ran.out
     );
@@ -647,7 +649,7 @@ fn failed_cases_keep_to_the_limits_of_github() {
         .collect();
     assert_eq!(commands.len(), 10, "{}", ran.out);
     assert!(
-        commands[9].contains("6 more errors than GitHub shows"),
+        commands[9].contains("6 more errors, which GitHub does not show"),
         "{}",
         commands[9]
     );

@@ -122,7 +122,7 @@ fn probe_of_missing_policy_is_reported() {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     says(
         &["eval", &file("policy.yaml"), "--object", &file("web.json")],
-        &["nothing serves", "did you mean `deployments`?"],
+        &["no served resource matches", "did you mean `deployments`?"],
     );
     says(
         &["eval", &file("binding.yaml"), "--object", &file("web.json")],

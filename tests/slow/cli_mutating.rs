@@ -302,9 +302,9 @@ fn resource_names_match_kubectl() {
         assert!(ran.out.contains("apps/v1 deployments"), "{}", ran.out);
     }
     for (resource, why) in [
-        ("deployment", "nothing serves `deployment`"),
-        ("deployments.v2.apps", "nothing serves"),
-        ("events", "name the group"),
+        ("deployment", "no resource `deployment` is served"),
+        ("deployments.v2.apps", "is served"),
+        ("events", "add the group"),
     ] {
         let ran = run(resource);
         assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);

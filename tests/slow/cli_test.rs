@@ -252,7 +252,7 @@ fn events_of_the_other_group_are_pending() {
         .collect();
     assert!(
         why.iter()
-            .all(|why| why.starts_with("how the API server converts")),
+            .all(|why| why.starts_with("cannot determine how the API server converts")),
         "{why:?}"
     );
 }
