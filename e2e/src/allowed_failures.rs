@@ -445,9 +445,9 @@ mod tests {
     fn unexpected_failures_required_and_limited_are_checked() {
         let required = [AllowedFailure::sync("crds", "server").required()];
         check(&[], COUNTED, &required, &[]);
-        check(&[], WELL, &required, &["did not come"]);
+        check(&[], WELL, &required, &["did not occur"]);
         let limited = [AllowedFailure::sync("crds", "server").at_most(1)];
-        check(&[], COUNTED, &limited, &["2 times, and 1 are the limit"]);
+        check(&[], COUNTED, &limited, &["2 times, more than the limit of 1"]);
         let limited = [AllowedFailure::warning("crds").at_most(1)];
         check(&[WARNED], WELL, &limited, &[]);
         check(&[WARNED, WARNED], WELL, &limited, &["2 times"]);

@@ -37,13 +37,13 @@ pub async fn wait_for<F: Future<Output = Result<Value>>>(
     let deadline = Instant::now() + timeout;
     loop {
         let status = status().await?;
-        let found = condition(&status, type_);
-        if found.starts_with(wanted) {
-            return Ok(found);
+        let condition = condition(&status, type_);
+        if condition.starts_with(wanted) {
+            return Ok(condition);
         }
         ensure!(
             Instant::now() < deadline,
-            "{what}: {type_} is not {wanted}, but {found}\n{status:#}"
+            "{what}: {type_} is not {wanted}, but {condition}\n{status:#}"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

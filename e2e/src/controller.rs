@@ -183,10 +183,10 @@ pub fn repository() -> PathBuf {
 pub fn binary(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folders = own.ancestors().skip(1).take(2);
-    let found = folders
+    let directory = folders
         .map(|folder| folder.join(name))
         .find(|path| path.is_file());
-    found.with_context(|| {
+    directory.with_context(|| {
         format!("{name} is not built; build it first: cargo build --bins -p vap-status-controller")
     })
 }

@@ -66,12 +66,12 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
 async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<String> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        let found = conditions(&policies(client).get(name).await.unwrap());
-        let is = |wanted: &str| found.iter().any(|found| found.starts_with(wanted));
+        let observed = conditions(&policies(client).get(name).await.unwrap());
+        let is = |wanted: &str| observed.iter().any(|observed| observed.starts_with(wanted));
         if is(has) && !is(lacks) {
-            return found;
+            return observed;
         }
-        assert!(Instant::now() < deadline, "{name}: {found:?}");
+        assert!(Instant::now() < deadline, "{name}: {observed:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -133,8 +133,8 @@ async fn clear_removes_only_own_conditions() {
 
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     wait_for(&client, "sound", "ProbesPassed=True", "Stalled").await;
-    let found = wait_for(&client, "warned", "Stalled=True/ExpressionWarnings", "-").await;
-    assert!(found.contains(&"Ready=False/ExpressionWarnings".to_owned()));
+    let observed = wait_for(&client, "warned", "Stalled=True/ExpressionWarnings", "-").await;
+    assert!(observed.contains(&"Ready=False/ExpressionWarnings".to_owned()));
     // Once the policy is fixed, the condition is removed, not set to False.
     let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
     let params = PatchParams::default();
@@ -403,8 +403,8 @@ async fn policies_are_not_called_for_exempt_resources() {
     bind("another", "asked").await.unwrap();
 
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
-    let found = wait_for(&client, "exempt", "Stalled=True/ExemptResources", "-").await;
-    assert!(found.contains(&"ResourcesMatched=False/ExemptResources".to_owned()));
+    let observed = wait_for(&client, "exempt", "Stalled=True/ExemptResources", "-").await;
+    assert!(observed.contains(&"ResourcesMatched=False/ExemptResources".to_owned()));
     wait_for(&client, "asked", "Ready=True", "Stalled").await;
     controller.finish().await.unwrap();
 }

@@ -75,7 +75,7 @@ async fn wait_for(
     }
 }
 
-/// Waits until exactly the messages of these conditions end in `note`.
+/// Waits until the messages of the conditions in `expect`, and no others, end in `note`.
 async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, expect: &[&str]) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
     // A backoff may take a minute.

@@ -567,8 +567,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// Without the flag there are no requests about status objects, and only the usual watch of definitions; with the flag
-/// there is no second watch.
+/// Definitions are watched only once, with and without the flag; without it, no status objects are requested.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;
@@ -580,7 +579,7 @@ async fn definitions_are_watched_once() {
         asked.retain(|asked| asked == "watch customresourcedefinitions");
         asked.len()
     };
-    // A watch is recorded when it ends.
+    // A watch is recorded when it ends; with this timeout, it ends only when the controller stops.
     let args = ["--watch-timeout=3600s"];
     let controller = Controller::start(&cluster.control_plane, &args)
         .await

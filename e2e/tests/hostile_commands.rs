@@ -192,21 +192,21 @@ struct Found {
 }
 
 /// Runs all commands on the `n`th group.
-fn run_group(seed: u64, n: usize, limit_kib: u64, found: &Mutex<Found>) {
+fn run_group(seed: u64, n: usize, limit_kib: u64, problems: &Mutex<Found>) {
     let directory = tempfile::tempdir().unwrap();
     let group = hostile(seed, n);
     write(directory.path(), &group, &hostile(seed.wrapping_add(1), n));
-    found.lock().unwrap().n_objects += group.objects.len();
+    problems.lock().unwrap().n_objects += group.objects.len();
     for (command, arguments) in COMMANDS {
         let outcome = run(directory.path(), command, arguments, limit_kib);
-        let mut found = found.lock().unwrap();
-        found.n_processes += 1;
-        let row = found.table.entry((group.family, command)).or_default();
+        let mut problems = problems.lock().unwrap();
+        problems.n_processes += 1;
+        let row = problems.table.entry((group.family, command)).or_default();
         row.add(&outcome);
         if let Some(problem) = outcome.problem {
             let problem = format!("{} {:?} {command}: {problem}", group.name, group.family);
             println!("{problem}");
-            found.problems.push(problem);
+            problems.problems.push(problem);
         }
     }
 }

@@ -287,9 +287,9 @@ async fn commands_of_alerts_and_runbooks_work() {
     for entry in std::fs::read_dir(repository().join("docs/runbooks")).unwrap() {
         let path = entry.unwrap().path();
         let page = std::fs::read_to_string(&path).unwrap();
-        let found = commands(&page);
-        assert!(!found.is_empty(), "{} has no command", path.display());
-        pages.push((path.display().to_string(), found));
+        let documented = commands(&page);
+        assert!(!documented.is_empty(), "{} has no command", path.display());
+        pages.push((path.display().to_string(), documented));
     }
     let mut n_run = 0;
     for (page, commands) in pages {

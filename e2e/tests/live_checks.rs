@@ -61,10 +61,13 @@ async fn check_live_covers_mutating_policies_and_webhooks() {
     bench.apply(ADMISSION);
     let all: Value =
         serde_json::from_str(&bench.check(&["check", "--live", "-o", "json"], 1)).unwrap();
-    let found = rules(&all);
+    let reported = rules(&all);
     let misspelt = |file: &str| {
         let wanted = format!("warning undefined-field {file}");
-        found.iter().filter(|found| **found == wanted).count()
+        reported
+            .iter()
+            .filter(|reported| **reported == wanted)
+            .count()
     };
     assert_eq!(misspelt("mutatingadmissionpolicy/mutating"), 2, "{all}");
     assert_eq!(
@@ -73,9 +76,9 @@ async fn check_live_covers_mutating_policies_and_webhooks() {
         "{all}"
     );
     let stray = "warning unknown-policy mutatingadmissionpolicybinding/stray";
-    assert!(found.iter().any(|found| found == stray), "{all}");
+    assert!(reported.iter().any(|reported| reported == stray), "{all}");
     // No other findings: fields set by the API server are not mistakes, and the policy is bound.
-    assert_eq!(found.len(), 4, "{all}");
+    assert_eq!(reported.len(), 4, "{all}");
     assert_eq!(all["summary"]["webhooks"], 1, "{all}");
     let labelled = bench.check(&["check", "-l", "team=mutating", "-o", "json"], 1);
     let labelled: Value = serde_json::from_str(&labelled).unwrap();

@@ -208,13 +208,13 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
         return Ok("not known here");
     }
     if let Some(status) = &outcome.denial {
-        let found = json!([status.code, status.reason, without_object(&status.message)]);
+        let actual = json!([status.code, status.reason, without_object(&status.message)]);
         let message = without_object(answer.message());
         let expected = json!([answer.status, answer.body["reason"], message]);
-        return if found == expected {
+        return if actual == expected {
             Ok("refused by a policy")
         } else {
-            Err(format!("refused here: {found}\n  there: {expected}"))
+            Err(format!("refused here: {actual}\n  there: {expected}"))
         };
     }
     if answer.status >= 300 {
@@ -225,12 +225,12 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
             Ok("refused afterwards")
         };
     }
-    let found = parts(outcome.object.as_ref().unwrap());
+    let actual = parts(outcome.object.as_ref().unwrap());
     let expected = parts(&answer.body);
-    if found == expected {
+    if actual == expected {
         Ok("equal objects")
     } else {
-        Err(format!("here:  {found}\n  there: {expected}"))
+        Err(format!("here:  {actual}\n  there: {expected}"))
     }
 }
 

@@ -129,12 +129,12 @@ async fn check_live_reads_policies_of_the_cluster() {
         .args(["get", "validatingadmissionpolicy/misspelt", "-o", "yaml"])
         .output();
     let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-    let found = all["findings"].as_array().unwrap().iter();
-    let found = found
+    let findings = all["findings"].as_array().unwrap().iter();
+    let findings = findings
         .into_iter()
-        .find(|found| found["rule"] == "undefined-field")
+        .find(|finding| finding["rule"] == "undefined-field")
         .unwrap();
-    let line = usize::try_from(found["line"].as_u64().unwrap()).unwrap();
+    let line = usize::try_from(findings["line"].as_u64().unwrap()).unwrap();
     assert!(
         shown
             .lines()

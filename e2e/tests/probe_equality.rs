@@ -77,14 +77,14 @@ fn in_files(paths: &[PathBuf]) -> Outcomes {
         ..Options::default()
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();
-    let mut found = Outcomes::new();
+    let mut actual = Outcomes::new();
     for probe in &report.probes {
         for case in &probe.cases {
             let key = (probe.name.clone(), case.name.clone());
-            found.insert(key, (case.outcome, case.difference.clone()));
+            actual.insert(key, (case.outcome, case.difference.clone()));
         }
     }
-    found
+    actual
 }
 
 async fn status(probes: &Api<PolicyProbe>, name: &str) -> Option<PolicyProbeStatus> {
@@ -113,10 +113,10 @@ async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes)
             for case in status.cases {
                 n_cases += 1;
                 let key = (name.clone(), case.name.clone());
-                let found = (case.outcome, case.difference);
-                if expected.get(&key) != Some(&found) {
+                let actual = (case.outcome, case.difference);
+                if expected.get(&key) != Some(&actual) {
                     let file = expected.get(&key);
-                    differences.push(format!("{key:?}: {found:?}, in files {file:?}"));
+                    differences.push(format!("{key:?}: {actual:?}, in files {file:?}"));
                 }
             }
         }

@@ -193,7 +193,7 @@ async fn probe_statuses_change_with_dependencies() {
     let pending =
         wait_for_condition(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(
-        pending.contains("501 params would have to be read, and 500 are the limit"),
+        pending.contains("the probe needs 501 params, but at most 500 are allowed"),
         "{pending}"
     );
     wait_for_condition(&client, "limited", "Ready", "Unknown/Pending").await;

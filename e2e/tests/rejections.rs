@@ -196,7 +196,7 @@ async fn check_rejects_what_the_api_server_rejects() {
             Ok(()) => ours.is_empty(),
             Err(error) => {
                 n_rejected += 1;
-                // Each field in the error is one of ours, or contains or is contained in one.
+                // Each field in the error must equal, contain, or be contained in a field that we predict.
                 let mut fields = error.fields.iter();
                 !ours.is_empty() && fields.all(|field| is_predicted(field, ours))
             }

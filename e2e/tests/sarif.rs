@@ -73,8 +73,8 @@ fn sarif_is_valid_by_its_schema() {
         &["missing.yaml"],
     ] {
         let sarif = sarif(paths);
-        let found = json_schema::faults(&schema, &sarif, true);
-        assert!(found.is_empty(), "{paths:?}: {found:#?}");
+        let violations = json_schema::faults(&schema, &sarif, true);
+        assert!(violations.is_empty(), "{paths:?}: {violations:#?}");
         n_results += sarif["runs"][0]["results"].as_array().unwrap().len();
         for rule in sarif["runs"][0]["tool"]["driver"]["rules"]
             .as_array()

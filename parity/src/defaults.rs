@@ -107,13 +107,13 @@ pub fn compare(lines: &str) -> Result<Report> {
         let name = format!("{} {}", example.api_version, example.kind);
         match ours(&gvk, &example.object) {
             Ok((defaulted, created)) => {
-                let found = difference("", &example.defaulted, &defaulted)
+                let differences = difference("", &example.defaulted, &defaulted)
                     .map(|place| format!("read: {place}"))
                     .or_else(|| {
                         difference("", &example.created, &created)
                             .map(|place| format!("created: {place}"))
                     });
-                match found {
+                match differences {
                     None => *report.equal.entry(name).or_default() += 1,
                     Some(place) => report
                         .differences

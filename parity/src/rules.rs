@@ -295,8 +295,8 @@ impl RuleParity {
             } else {
                 &outcome.warnings
             };
-            let found = outcome.errors.iter().chain(unchanged);
-            let mut errors: Vec<_> = found.map(|error| below(&record.path, error)).collect();
+            let all_errors = outcome.errors.iter().chain(unchanged);
+            let mut errors: Vec<_> = all_errors.map(|error| below(&record.path, error)).collect();
             errors.sort();
             let left_over = i64::try_from(RUNTIME_CEL_COST_BUDGET.saturating_sub(outcome.cost))?;
             let remaining = if outcome.is_complete { left_over } else { -1 };

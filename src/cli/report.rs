@@ -390,11 +390,11 @@ impl PolicyReport {
     fn apply_plugin_status(&mut self, status: &DesiredStatus) {
         let is_other = |condition: &ConditionReport| !ORDER.contains(&condition.type_.as_str());
         self.conditions.retain(is_other);
-        let found = status.conditions.iter().map(|condition| ConditionReport {
+        let conditions = status.conditions.iter().map(|condition| ConditionReport {
             last_transition_time: None,
             ..ConditionReport::new(condition)
         });
-        self.conditions.extend(found);
+        self.conditions.extend(conditions);
         self.conditions
             .sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
         self.observed_generation = Some(self.generation);

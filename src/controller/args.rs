@@ -35,9 +35,9 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Remove the controller's fields from the statuses of all policies and probes, before uninstalling
     ///
-    /// Stop the controller first: it would write the fields again, and nothing is removed while the Lease shows a
-    /// running controller. Fields of other owners remain, also if kube-controller-manager has set the same value. The
-    /// exit status is 1 if a status could not be cleared.
+    /// Stop the controller first: otherwise it would write the fields again. While the Lease shows a running
+    /// controller, nothing is removed. Fields of other owners remain, even if kube-controller-manager has set the same
+    /// value. The exit status is 1 if a status could not be cleared.
     Clear(ClearArguments),
 }
 

@@ -209,7 +209,7 @@ async fn until_task_exit(
     }
 }
 
-/// The tasks that run as long as the controller.
+/// The tasks that run as long as the controller does.
 struct Tasks<'a> {
     supervisor: &'a Supervisor,
     tasks: JoinSet<()>,

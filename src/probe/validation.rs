@@ -90,31 +90,31 @@ impl Validator {
     /// # Errors
     /// Returns the errors for which the API server would reject the probe, in the order of the schema.
     pub fn read(&self, probe: &Json) -> Result<PolicyProbeSpec, Vec<Violation>> {
-        let mut found = Violations::default();
+        let mut violations = Violations::default();
         let version = probe.get("apiVersion").and_then(Json::as_str);
         if version != Some(API_VERSION) {
-            found.add("apiVersion", format!("must be `{API_VERSION}`"));
+            violations.add("apiVersion", format!("must be `{API_VERSION}`"));
         }
         let name = probe.pointer("/metadata/name").and_then(Json::as_str);
         if name.is_none_or(str::is_empty) {
-            found.add("metadata.name", "is required".to_owned());
+            violations.add("metadata.name", "is required".to_owned());
         }
         for field in probe.as_object().into_iter().flat_map(Map::keys) {
             if !ROOT_FIELDS.contains(&field.as_str()) {
-                found.add(field, unknown(field, ROOT_FIELDS.into_iter()));
+                violations.add(field, unknown(field, ROOT_FIELDS.into_iter()));
             }
         }
         let mut spec = match probe.get("spec") {
             None | Some(Json::Null) => {
-                found.add("spec", "is required".to_owned());
-                return Err(found.0);
+                violations.add("spec", "is required".to_owned());
+                return Err(violations.0);
             }
             Some(spec) => spec.clone(),
         };
         prune_nulls(&mut spec, &self.schema);
-        self.walk(&spec, &self.schema, "spec", &mut found);
-        if !found.0.is_empty() {
-            return Err(found.0);
+        self.walk(&spec, &self.schema, "spec", &mut violations);
+        if !violations.0.is_empty() {
+            return Err(violations.0);
         }
         // Parsing finds errors that the schema allows, for example in the specs of inline bindings.
         serde_json::from_value(spec).map_err(|error| {

@@ -501,7 +501,7 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
             "with failurePolicy Ignore, a request that reaches it is not checked by it"
         }
         Consequence::NoAnnotation => {
-            "with failurePolicy Ignore, a request that reaches it lacks an audit annotation"
+            "with failurePolicy Ignore, requests that reach it get no audit annotation"
         }
         Consequence::OtherMessage => {
             "a denied request gets a different message; no extra request is denied"

@@ -79,7 +79,7 @@ mod tests {
     fn cut_truncates_between_characters() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcdef", 5), "ab…");
-        // Each `é` and the ellipsis have two and three bytes: no `é` fits in four bytes.
+        // An `é` has two bytes and the ellipsis has three, so no `é` fits into four bytes.
         assert_eq!(cut("ééé", 4), "…");
         assert_eq!(cut("ééé", 5), "é…");
     }

@@ -60,7 +60,7 @@ pub enum ParamsState {
     BindingsNotPermitted,
     /// The params were looked up.
     Examined {
-        /// The number of references in all bindings for which params exist.
+        /// The number of references to existing params, in all bindings.
         n_found: usize,
         /// The references for which no params exist.
         missing: Vec<MissingParams>,

@@ -108,7 +108,7 @@ pub fn note(note: Note) -> String {
             n if n == n_all => {
                 format!("the evaluation fails for all {n} kinds that the wildcards match")
             }
-            1 => "the evaluation fails for the only kind matched by wildcards that reaches this expression"
+            1 => "of the kinds matched by wildcards, only one reaches this expression, and its evaluation fails"
                 .to_owned(),
             n => format!(
                 "the evaluation fails for all {n} kinds matched by wildcards that reach this expression"

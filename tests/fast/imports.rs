@@ -117,7 +117,7 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
         );
     }
     starts.sort_unstable();
-    let mut found = Vec::new();
+    let mut imported = Vec::new();
     let mut end = 0;
     for (at, begin) in starts {
         // A part of the preceding group.
@@ -138,14 +138,14 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
         for (path, name) in paths {
             let is_reexport = is_use && line.contains("pub") && !has_word(&body, &name);
             let name = is_use.then_some(name);
-            found.push(Import {
+            imported.push(Import {
                 path,
                 name,
                 is_reexport,
             });
         }
     }
-    found
+    imported
 }
 
 /// Adds the paths of `text` (one path, or a group of paths below `base`) with their names. Returns the rest of the
@@ -272,7 +272,7 @@ fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
 /// not resolved.
 #[test]
 fn module_imports_have_no_circles() {
-    let mut found = Vec::new();
+    let mut imported = Vec::new();
     for package in PACKAGES {
         let modules = modules(package);
         let folders: BTreeSet<&[String]> = modules
@@ -300,10 +300,10 @@ fn module_imports_have_no_circles() {
         for (folder, imports) in within {
             let folder = folder.join("/");
             let circles = circles(&imports).into_iter();
-            found.extend(circles.map(|circle| format!("{package}/{folder}: {circle:?}")));
+            imported.extend(circles.map(|circle| format!("{package}/{folder}: {circle:?}")));
         }
     }
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(imported.is_empty(), "{}", imported.join("\n"));
 }
 
 /// Returns the module whose file defines the item at `path`, or which is it. `None` if that is the root of the package.

@@ -346,7 +346,7 @@ fn possibly_stale_statuses_are_labeled() {
 }
 
 #[test]
-fn missing_lease_permission_is_no_alarm() {
+fn missing_lease_permission_prints_no_warning() {
     let rejection = || failure(403, "Forbidden", "User \"ann\" cannot get it", None);
     let (above, controller) = told_of("lease-403", (403, rejection()), &["status"]);
     assert_eq!(above, "");

@@ -1,4 +1,4 @@
-//! Declarations of messages: a row lists the fields of one message, a resolver derives types by a rule.
+//! Declarations of messages: a row lists the fields of one message; a resolver derives field types with a rule.
 //!
 //! Source: cel-go `common/types/provider.go` (`FindStructType`, `FindStructFieldType`).
 

@@ -190,7 +190,7 @@ impl Composer<'_> {
         }
         if self.n_decoded > MAX_NODES {
             return Err(format!(
-                "more than {MAX_NODES} nodes, aliases resolved; split the file"
+                "more than {MAX_NODES} nodes after aliases are resolved; split the file"
             ));
         }
         Ok(())

@@ -79,7 +79,7 @@ pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, 
                 | (value @ Scalar::Null, "null")
                 | (value @ (Scalar::Int(_) | Scalar::Uint(_)), "int")
                 | (value @ Scalar::Float(_), "float") => Ok(value),
-                _ => Err(format!("`{text}` is no !!{kind}")),
+                _ => Err(format!("`{text}` is not a valid !!{kind}")),
             }
         }
         _ => Ok(Scalar::Text(text)),

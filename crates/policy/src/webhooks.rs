@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_of_any_shape_is_a_policy_of_what_is_there() {
+    fn malformed_webhook_becomes_policy_of_its_valid_fields() {
         let policy = as_policy(&json!({"name": "a", "rules": [], "failurePolicy": null,
             "matchConditions": [{"name": "c", "expression": "true"}], "clientConfig": {}}));
         assert_eq!(

@@ -171,14 +171,14 @@ impl Demo {
     ) -> Result<usize> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let found = policies.list(&ListParams::default()).await?.items;
-            ensure!(!found.is_empty(), "config/samples has installed no policy");
+            let items = policies.list(&ListParams::default()).await?.items;
+            ensure!(!items.is_empty(), "config/samples has installed no policy");
             let mut differences = Vec::new();
-            for policy in &found {
+            for policy in &items {
                 differences.extend(expect::differences(policy, moment)?);
             }
             if differences.is_empty() {
-                return Ok(found.len());
+                return Ok(items.len());
             }
             self.check_controller()?;
             if Instant::now() > deadline {

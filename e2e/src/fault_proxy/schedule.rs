@@ -29,8 +29,8 @@ pub enum BlackHoles {
 }
 
 impl Schedule {
-    /// Creates a schedule of these faults, for one in ten requests and events. Black holes end after five quiet
-    /// seconds.
+    /// Creates a schedule that injects one of `faults` into one in ten requests and events. A black hole ends after
+    /// five quiet seconds.
     #[must_use]
     pub fn new(seed: u64, faults: &[Fault]) -> Self {
         Self {

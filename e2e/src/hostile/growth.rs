@@ -81,7 +81,7 @@ const STEPS: [(Shape, &str); 36] = [
     ),
 ];
 
-/// Boolean expressions over `x` that use all of it.
+/// Boolean expressions that read the whole value of `x`.
 const USES: [&str; 8] = [
     "size(x) >= 0",
     "x == x",

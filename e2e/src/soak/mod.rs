@@ -309,7 +309,7 @@ impl<'a> Soak<'a> {
         } else {
             RECOVERED_AFTER
         };
-        let found = compare::await_agreement(
+        let differences = compare::await_agreement(
             &self.client,
             &self.controller,
             &self.state,
@@ -317,7 +317,7 @@ impl<'a> Soak<'a> {
             patience,
         )
         .await;
-        found.with_context(|| listed(&changes))?;
+        differences.with_context(|| listed(&changes))?;
         self.report.longest = self.report.longest.max(quiet.elapsed());
         let n_writes = self.controller.total("vap_status_writes_total").await? - n_written;
         self.report.n_concerned += n_concerned;

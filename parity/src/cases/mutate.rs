@@ -105,8 +105,8 @@ pub(crate) fn change(choices: &mut Choices<'_>, expression: &str) -> String {
 }
 
 fn indices(tokens: &[Token], fits: impl Fn(&Token) -> bool) -> Vec<usize> {
-    let found = tokens.iter().enumerate().filter(|(_, token)| fits(token));
-    found.map(|(at, _)| at).collect()
+    let positions = tokens.iter().enumerate().filter(|(_, token)| fits(token));
+    positions.map(|(at, _)| at).collect()
 }
 
 /// Returns the index of a random token that satisfies `test`, if there is one.
@@ -115,8 +115,8 @@ fn one_of(
     tokens: &[Token],
     fits: impl Fn(&Token) -> bool,
 ) -> Option<usize> {
-    let found = indices(tokens, fits);
-    (!found.is_empty()).then(|| found[choices.below(found.len())])
+    let positions = indices(tokens, fits);
+    (!positions.is_empty()).then(|| positions[choices.below(positions.len())])
 }
 
 fn misspell(choices: &mut Choices<'_>, tokens: &mut [Token]) {

@@ -113,8 +113,8 @@ pub fn is_expected(expected: &Value, value: &Actual) -> bool {
                 return false;
             };
             let holds = |(key, value): &(Value, Value)| {
-                let found = entries.iter().find(|(k, _)| is_expected(key, k));
-                found.is_some_and(|(_, v)| is_expected(value, v))
+                let entry = entries.iter().find(|(k, _)| is_expected(key, k));
+                entry.is_some_and(|(_, v)| is_expected(value, v))
             };
             a.len() == entries.len() && a.iter().all(holds)
         }

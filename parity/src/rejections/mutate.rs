@@ -214,8 +214,8 @@ pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
     mutants_of(&bases()?, "refusals", seed, n, |_, _| false)
 }
 
-/// Generates `n` mutants of `bases`. `change_one` may make the first change, and then returns true; the other changes
-/// are random.
+/// Generates `n` mutants of `bases`. `change_one` may make the first change of a mutant, and returns true if it did.
+/// All other changes are random.
 pub(super) fn mutants_of(
     bases: &[Value],
     key: &str,

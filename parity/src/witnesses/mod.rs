@@ -243,7 +243,7 @@ impl Cases {
         text.push('\n');
     }
 
-    /// Runs the oracle and returns its results by the numbers of the cases.
+    /// Runs the oracle and returns its results, keyed by case number.
     fn answers(&self, witnesses: &Witnesses) -> Result<HashMap<usize, Value>> {
         fs::create_dir_all(&witnesses.folder)?;
         let mut all = HashMap::new();

@@ -57,7 +57,7 @@ pub(in crate::cli) fn for_policy(
             }
             RequestFact::NamespaceObject if !context.has_namespaces => {
                 let assumed = if policy_set.namespaces.is_empty() {
-                    "the input has no namespaces: each namespace has its name, but no other labels"
+                    "the input has no namespaces: each namespace is assumed to have only the label with its name"
                 } else {
                     "a namespace that is not in the input has its name, but no other labels"
                 };

@@ -187,7 +187,7 @@ pub(in crate::cli) struct ObjectReport<'a> {
     /// The reason why the object could not be read or evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<&'a str>,
-    /// The results of policies that do not simply allow the object.
+    /// The results of all policies except those that allow the object without a message.
     results: Vec<&'a PolicyResult>,
 }
 

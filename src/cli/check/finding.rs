@@ -258,7 +258,7 @@ impl From<Consequence> for ConsequenceReport {
                 "with failurePolicy Fail, a request for which the expression fails is denied"
             }
             Consequence::LetThrough => {
-                "with failurePolicy Ignore, a request for which the expression fails is allowed unchecked"
+                "if the expression fails, failurePolicy Ignore allows the request without this check"
             }
             Consequence::NoAnnotation => {
                 "with failurePolicy Ignore, the audit annotation is omitted if the expression fails"

@@ -56,7 +56,7 @@ impl FindingArgs {
     /// Returns the levels that the flags set.
     ///
     /// # Errors
-    /// Returns an error if there is no such rule, or if flags set different levels for a rule.
+    /// Returns an error if a flag names an unknown rule, or if flags set different levels for one rule.
     pub fn levels(&self) -> Result<Levels, LevelError> {
         let mut levels = Levels::default();
         let flags = [

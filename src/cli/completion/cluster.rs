@@ -20,13 +20,13 @@ const MAX_NAMES: u32 = 1_000;
 
 /// Returns the available names, sorted.
 pub(in crate::cli) fn lookup(names: Names, flags: &Connection) -> Vec<String> {
-    let found = match names {
+    let completions = match names {
         Names::Policies => policies(flags),
         Names::Contexts | Names::Clusters | Names::Users => kubeconfig_names(names, flags),
     };
-    let mut found = found.unwrap_or_default();
-    found.sort();
-    found
+    let mut completions = completions.unwrap_or_default();
+    completions.sort();
+    completions
 }
 
 fn policies(flags: &Connection) -> Option<Vec<String>> {

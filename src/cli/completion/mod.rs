@@ -98,43 +98,43 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
         }
     }
     let ask = |names: Names| lookup(names, &connection(before));
-    let mut found = Completions::default();
+    let mut completions = Completions::default();
     let inline = last
         .split_once('=')
         .filter(|_| is_open && last.starts_with("--"));
     if let Some(arg) = pending {
-        found.values(arg, "", last, &ask);
+        completions.values(arg, "", last, &ask);
     } else if let Some((name, value)) = inline {
         if let Some(arg) = flag(command, name) {
-            found.values(arg, &format!("{name}="), value, &ask);
+            completions.values(arg, &format!("{name}="), value, &ask);
         }
     } else if is_open && last.starts_with('-') {
-        found.flags(command);
+        completions.flags(command);
     } else if command.has_subcommands() && positionals.is_empty() && command.get_name() != "test" {
-        found.subcommands(command);
+        completions.subcommands(command);
     } else {
         match command.get_name() {
-            "explain" if positionals.is_empty() => found.rules(""),
-            "status" => found.policies(last, &positionals, &ask),
+            "explain" if positionals.is_empty() => completions.rules(""),
+            "status" => completions.policies(last, &positionals, &ask),
             "check" => {
                 // A word without a type is a path.
                 if last.contains('/') {
-                    found.policies(last, &positionals, &ask);
+                    completions.policies(last, &positionals, &ask);
                 }
-                found.takes_files = true;
+                completions.takes_files = true;
             }
             _ => {
                 // A command is only completed after its first letter, because files are completed too.
                 if positionals.is_empty() && !last.is_empty() {
-                    found.subcommands(command);
+                    completions.subcommands(command);
                 }
                 if let Some(arg) = command.get_positionals().next() {
-                    found.values(arg, "", last, &ask);
+                    completions.values(arg, "", last, &ask);
                 }
             }
         }
     }
-    found.text(last)
+    completions.text(last)
 }
 
 /// Returns the flag that a word names, if it takes a value.

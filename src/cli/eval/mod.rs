@@ -140,15 +140,20 @@ fn hints<'a>(
         .flat_map(|policy| {
             check::policy::check(policy.object, &[], &setup.known, Profile::Upstream).findings
         });
-    let mut found: Vec<Finding> = from_files
-        .filter(|found| matches!(found.rule, Rule::UnservedResource | Rule::UnknownResource))
-        .map(|found| Finding {
+    let mut findings: Vec<Finding> = from_files
+        .filter(|finding| {
+            matches!(
+                finding.rule,
+                Rule::UnservedResource | Rule::UnknownResource
+            )
+        })
+        .map(|finding| Finding {
             severity: Severity::Warning,
-            ..found
+            ..finding
         })
         .collect();
     if setup.cluster_inputs.is_some() {
-        return found;
+        return findings;
     }
     let policies_of_kind = |is_mutating: bool| {
         let policies = policy_set.policies.iter();
@@ -180,10 +185,10 @@ fn hints<'a>(
                 }
             });
             unknown_policy.field_ref = Some("spec.policyName".to_owned());
-            found.push(unknown_policy);
+            findings.push(unknown_policy);
         }
     }
-    found
+    findings
 }
 
 /// Returns the request as the API server passes it to policies.

@@ -81,9 +81,9 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
     let mut reads = Vec::new();
     for expression in compiled.expressions() {
         let names = expression.parsed().ok().map(|ast| {
-            let found = Reads::new(ast).variables();
-            let mut names = found.names;
-            if found.may_read_all {
+            let variables = Reads::new(ast).variables();
+            let mut names = variables.names;
+            if variables.may_read_all {
                 names.extend(all_names());
             }
             names

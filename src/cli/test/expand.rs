@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn expand_table_makes_case_per_row() {
-        let found = cases(&json!({
+        let expanded = cases(&json!({
             "name": "replicas",
             "request": {"operation": "UPDATE", "object": {"spec": {"replicas": 1, "paused": true}}},
             "expect": {"decision": "Deny"},
@@ -377,7 +377,7 @@ mod tests {
             ],
         }));
         assert_eq!(
-            found,
+            expanded,
             json!([
                 {
                     "name": "replicas: many",
@@ -403,10 +403,10 @@ mod tests {
             "uid": "1", "operation": "DELETE", "object": null, "oldObject": {"kind": "Pod"}, "subResource": "",
             "resource": {"group": "", "version": "v1", "resource": "pods"}, "userInfo": {"username": "ann"},
         }});
-        let found =
+        let expanded =
             cases(&json!({"name": "a", "request": {"admissionReview": review, "namespace": "b"}}));
         assert_eq!(
-            found[0]["request"],
+            expanded[0]["request"],
             json!({
                 "operation": "DELETE", "oldObject": {"kind": "Pod"}, "namespace": "b",
                 "resource": {"group": "", "version": "v1", "resource": "pods"}, "userInfo": {"username": "ann"},
@@ -455,8 +455,8 @@ mod tests {
             ),
         ] {
             let probe = json!({"spec": {"cases": [case]}});
-            let found = expand(&probe, "probe.yaml").unwrap_err();
-            assert_eq!(found[0].field_ref, field);
+            let expanded = expand(&probe, "probe.yaml").unwrap_err();
+            assert_eq!(expanded[0].field_ref, field);
         }
     }
 }

@@ -89,11 +89,11 @@ fn has_field(value: &Value, field: &str) -> bool {
     let mut steps = field
         .split(['.', '['])
         .map(|step| step.trim_end_matches(']'));
-    let found = steps.try_fold(value, |value, step| match value {
+    let finding = steps.try_fold(value, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
         value => value.get(step),
     });
-    found.is_some()
+    finding.is_some()
 }
 
 /// Returns the valid probes. Errors in the others are added to `findings`. Probes with targets are skipped if
@@ -149,8 +149,8 @@ pub(in crate::cli) fn read(
             match checked {
                 Ok(spec) => read.push((spec, origins)),
                 Err(violations) => {
-                    let found = violations.into_iter();
-                    findings.extend(found.map(|it| violation_finding(&object, &origins, it)));
+                    let finding = violations.into_iter();
+                    findings.extend(finding.map(|it| violation_finding(&object, &origins, it)));
                     read.clear();
                     break;
                 }
@@ -176,8 +176,8 @@ pub(in crate::cli) fn read(
                 None => unknown_policy(&object, &spec, (policies, targets.unwrap_or_default())),
                 Some(target) => unknown_target(&object, target, targets.unwrap_or_default()),
             };
-            if let Some(found) = unknown {
-                findings.push(found);
+            if let Some(finding) = unknown {
+                findings.push(finding);
                 continue;
             }
             let object = Arc::clone(&object);
@@ -210,10 +210,10 @@ fn violation_finding(object: &Object<Value>, origins: &[Origin], violation: Viol
         (field_ref.clone(), place)
     });
     let message = format!("{field_ref}: {message}");
-    let mut found = error(object, Rule::InvalidProbe, &message, place);
-    found.help = object.advice_on_key(&field_ref);
-    found.field_ref = Some(field_ref);
-    found
+    let mut finding = error(object, Rule::InvalidProbe, &message, place);
+    finding.help = object.advice_on_key(&field_ref);
+    finding.field_ref = Some(field_ref);
+    finding
 }
 
 /// Returns a finding if the policy of a probe is not in the input.
@@ -225,19 +225,19 @@ fn unknown_policy(
     if !policies.contains(&spec.policy_name) {
         let message = format!("the policy `{}` is not in the input", spec.policy_name);
         let place = object.place_of_field("spec.policyName");
-        let mut found = error(object, Rule::UnknownPolicy, &message, place);
+        let mut finding = error(object, Rule::UnknownPolicy, &message, place);
         let suggestion = nearest(&spec.policy_name, policies.iter().map(String::as_str));
         let mut keys = targets.iter().filter_map(|key| key.split_once('/'));
         let target = keys.find(|(_, name)| *name == spec.policy_name);
-        found.help = Some(match (target, suggestion) {
+        finding.help = Some(match (target, suggestion) {
             (Some((kind, name)), _) => format!(
                 "it is a {kind}: replace policyName with `target: {{kind: {kind}, name: {name}}}`"
             ),
             (None, Some(suggestion)) => format!("did you mean `{suggestion}`?"),
             (None, None) => "add the file that contains it".to_owned(),
         });
-        found.field_ref = Some("spec.policyName".to_owned());
-        return Some(found);
+        finding.field_ref = Some("spec.policyName".to_owned());
+        return Some(finding);
     }
     None
 }
@@ -250,14 +250,14 @@ fn unknown_target(object: &Object<Value>, target: &Target, targets: &[String]) -
     }
     let place = object.place_of_field("spec.target");
     let message = format!("the {target} is not in the input");
-    let mut found = error(object, Rule::UnknownPolicy, &message, place);
+    let mut finding = error(object, Rule::UnknownPolicy, &message, place);
     let suggestion = nearest(&key, targets.iter().map(String::as_str));
-    found.help = Some(match suggestion {
+    finding.help = Some(match suggestion {
         Some(suggestion) => format!("did you mean `{suggestion}`?"),
         None => "add the file that contains it".to_owned(),
     });
-    found.field_ref = Some("spec.target".to_owned());
-    Some(found)
+    finding.field_ref = Some("spec.target".to_owned());
+    Some(finding)
 }
 
 /// Adds findings for probed policies with duplicate names. `key` converts the name of a policy to its key in probes.
@@ -276,9 +276,9 @@ pub(in crate::cli) fn duplicate_policies<'a>(
         let name = policy.name().unwrap_or_default();
         if !names.insert(name) && probed.contains(key(name).as_str()) {
             let message = format!("the policy `{name}` is defined twice, and has a probe");
-            let mut found = error(policy, Rule::DuplicateName, &message, policy.place());
-            found.help = Some("remove one of the definitions from the input".to_owned());
-            findings.push(found);
+            let mut finding = error(policy, Rule::DuplicateName, &message, policy.place());
+            finding.help = Some("remove one of the definitions from the input".to_owned());
+            findings.push(finding);
         }
     }
 }

@@ -273,7 +273,7 @@ fn deciding(
     recording: &Recording,
 ) -> Vec<usize> {
     let validations = with_role(compiled, Role::Validation);
-    let mut found = Vec::new();
+    let mut actual = Vec::new();
     for evaluation in &outcome.evaluations {
         let costs = &evaluation.costs;
         let exceeds_budget =
@@ -288,30 +288,30 @@ fn deciding(
                     let expression = compiled.expressions().get(*index);
                     expression.and_then(|it| it.name.as_deref()) == Some(name.as_str())
                 };
-                found.extend(conditions_of.into_iter().find(is_it));
+                actual.extend(conditions_of.into_iter().find(is_it));
             } else if exceeds_budget(&costs.match_conditions) {
-                found.extend(last_evaluated(&conditions_of, compiled, recording));
+                actual.extend(last_evaluated(&conditions_of, compiled, recording));
             } else {
                 let whole = |index: &usize| whole(*index, compiled, recording);
                 let fails = |index: &usize| whole(index).is_some_and(|it| it.is_error);
-                found.extend(conditions_of.into_iter().filter(fails));
+                actual.extend(conditions_of.into_iter().filter(fails));
             }
         } else if exceeds_budget(&costs.validations) {
-            found.extend(last_evaluated(&validations, compiled, recording));
+            actual.extend(last_evaluated(&validations, compiled, recording));
         } else if exceeds_budget(&costs.audit_annotations) {
             let annotations = with_role(compiled, Role::AuditAnnotation);
-            found.extend(last_evaluated(&annotations, compiled, recording));
+            actual.extend(last_evaluated(&annotations, compiled, recording));
         } else {
             for (index, decision) in validations.iter().zip(&evaluation.decisions) {
                 if decision.action == Action::Deny || decision.evaluation != EvaluationResult::Admit
                 {
-                    found.push(*index);
+                    actual.push(*index);
                 }
             }
             let annotations = with_role(compiled, Role::AuditAnnotation);
             for (index, annotation) in annotations.iter().zip(&evaluation.audit_annotations) {
                 if !annotation.error.is_empty() {
-                    found.push(*index);
+                    actual.push(*index);
                 }
             }
         }
@@ -319,11 +319,11 @@ fn deciding(
     if outcome.denial.is_some() || !outcome.errors.is_empty() {
         let fails =
             |index: &usize| whole(*index, compiled, recording).is_some_and(|it| it.is_error);
-        found.extend(mutations(compiled).into_iter().filter(fails));
+        actual.extend(mutations(compiled).into_iter().filter(fails));
     }
     let mut seen = std::collections::BTreeSet::new();
-    found.retain(|index| seen.insert(*index));
-    found
+    actual.retain(|index| seen.insert(*index));
+    actual
 }
 
 /// Returns the last evaluated expression of a stage, which exceeded the budget.
@@ -535,8 +535,8 @@ mod tests {
         let bindings: [Binding; 1] = [implied_binding("p", None)];
         let admission = Admission::from_compiled(&compiled);
         let outcome = admission.review(&request, &bindings, &context);
-        let found = deciding(&outcome, &compiled, &recorder.take());
-        let fields = found.iter().map(|n| &compiled.expressions()[*n].field_ref);
+        let actual = deciding(&outcome, &compiled, &recorder.take());
+        let fields = actual.iter().map(|n| &compiled.expressions()[*n].field_ref);
         fields.cloned().collect()
     }
 
@@ -556,32 +556,32 @@ mod tests {
         let condition = ["spec.matchConditions[1].expression"];
         for validations in [&["object.a.size() == 3"][..], &["true", "false"]] {
             for failure_policy in ["Fail", "Ignore"] {
-                let found = decides(&spec(failure_policy, "object.b == 1", validations), None);
-                assert_eq!(found, condition, "{failure_policy} {validations:?}");
+                let actual = decides(&spec(failure_policy, "object.b == 1", validations), None);
+                assert_eq!(actual, condition, "{failure_policy} {validations:?}");
             }
         }
-        let found = decides(&spec("Fail", "false", &["false"]), None);
-        assert_eq!(found, condition);
+        let actual = decides(&spec("Fail", "false", &["false"]), None);
+        assert_eq!(actual, condition);
     }
 
     #[test]
     fn validation_decides_if_match_conditions_are_true() {
-        let found = decides(&spec("Fail", "true", &["object.b == 1"]), None);
-        assert_eq!(found, ["spec.validations[0].expression"]);
-        let found = decides(&spec("Fail", "true", &["true", "false"]), None);
-        assert_eq!(found, ["spec.validations[1].expression"]);
+        let actual = decides(&spec("Fail", "true", &["object.b == 1"]), None);
+        assert_eq!(actual, ["spec.validations[0].expression"]);
+        let actual = decides(&spec("Fail", "true", &["true", "false"]), None);
+        assert_eq!(actual, ["spec.validations[1].expression"]);
         assert!(decides(&spec("Fail", "true", &["true"]), None).is_empty());
     }
 
     #[test]
     fn expression_that_exceeds_budget_decides() {
         let validations = ["true", "object.a.all(x, x > 0)", "true"];
-        let found = decides(&spec("Fail", "true", &validations), Some(4));
-        assert_eq!(found, ["spec.validations[1].expression"]);
+        let actual = decides(&spec("Fail", "true", &validations), Some(4));
+        assert_eq!(actual, ["spec.validations[1].expression"]);
         let mut annotated = spec("Fail", "true", &["true"]);
         annotated["auditAnnotations"] =
             json!([{"key": "a", "valueExpression": "object.a.map(x, string(x)).join()"}]);
-        let found = decides(&annotated, Some(4));
-        assert_eq!(found, ["spec.auditAnnotations[0].valueExpression"]);
+        let actual = decides(&annotated, Some(4));
+        assert_eq!(actual, ["spec.auditAnnotations[0].valueExpression"]);
     }
 }

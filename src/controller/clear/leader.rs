@@ -134,7 +134,7 @@ impl Leader {
                  everything again; {stop}, or set --force"
             ),
             Obstacle::Held { holder } => format!(
-                "nothing was cleared: {holder} holds the Lease {name} for longer than this command waits; {stop}, \
+                "nothing was cleared: {holder} holds the Lease {name} longer than this command waits; {stop}, \
                  then set --force"
             ),
             Obstacle::Unknown(error) => format!(

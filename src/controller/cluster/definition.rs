@@ -27,7 +27,7 @@ pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, E
     let n_bytes = memory::unpacked_bytes(&text);
     if n_bytes > memory::MAX_TYPED_OBJECT {
         return Err(Error::Decode(format!(
-            "it needs {} of memory, and {} are the limit",
+            "it needs {} of memory, but the limit is {}",
             memory::mebibytes(n_bytes),
             memory::mebibytes(memory::MAX_TYPED_OBJECT)
         )));

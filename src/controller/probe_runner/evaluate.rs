@@ -481,7 +481,7 @@ impl Shared {
 fn too_large(n_bytes: usize) -> Option<String> {
     (n_bytes > memory::MAX_EVALUATION).then(|| {
         format!(
-            "the probe and its params need {} of memory, and {} are the limit: use fewer or smaller objects",
+            "the probe and its params need {} of memory, but the limit is {}: use fewer or smaller objects",
             mebibytes(n_bytes),
             mebibytes(memory::MAX_EVALUATION)
         )
@@ -505,7 +505,7 @@ fn within_limit(n_bytes: usize, kind: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the {kind} of the probes need {} of memory, and {} are the limit: use fewer or smaller ones, or give the \
+        "the {kind} of the probes need {} of memory, but the limit is {}: use fewer or smaller ones, or give the \
          probe params of its own (params: Inline)",
         mebibytes(n_bytes),
         mebibytes(memory::MAX_EVALUATION)

@@ -215,8 +215,8 @@ fn wanted(
     }
     if wanted.len() > MAX_PARAMS {
         return Err(Unavailable::lasting(format!(
-            "{} params would have to be read, and {MAX_PARAMS} are the limit; give the probe params of \
-             its own (params: Inline)",
+            "the probe needs {} params, but at most {MAX_PARAMS} are allowed; give the probe its own \
+             params (params: Inline)",
             wanted.len()
         )));
     }

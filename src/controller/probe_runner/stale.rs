@@ -28,7 +28,7 @@ pub(crate) enum MaintenanceTask {
     Namespace(String),
     /// Evaluate the probes of a policy again.
     Renew(SubjectId),
-    /// Report a missing policy in the statuses of its probes, if not done yet.
+    /// Set the statuses of a policy's probes to report that the policy is missing, unless they already do.
     Tell(SubjectId),
     /// Read a probe again that exceeded the memory limit.
     Readmit(String),
@@ -72,7 +72,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
         if context.log_throttle.is_due("namespaces") {
             tracing::warn!(
                 namespace,
-                "cannot look at a namespace that probes depend on: {}",
+                "cannot read a namespace that probes depend on: {}",
                 why.text
             );
         }

@@ -176,7 +176,7 @@ pub(super) fn definition_names(
     let names: BTreeSet<String> = names.collect();
     if names.len() > MAX_DEFINITIONS {
         return Err(Unavailable::lasting(format!(
-            "its probes have objects of {} custom kinds, and {MAX_DEFINITIONS} are the limit",
+            "its probes have objects of {} custom kinds, but the limit is {MAX_DEFINITIONS}",
             names.len()
         )));
     }
@@ -286,7 +286,7 @@ async fn read(context: &Context, name: &str) -> Result<Option<Box<str>>, Unavail
         && n_bytes > memory::MAX_OBJECT
     {
         return Err(Unavailable::lasting(format!(
-            "the CustomResourceDefinition {name} needs {} of memory, and {} are the limit; run the probe with \
+            "the CustomResourceDefinition {name} needs {} of memory, but the limit is {}; run the probe with \
              `kubectl vap test`",
             mebibytes(n_bytes),
             mebibytes(memory::MAX_OBJECT)

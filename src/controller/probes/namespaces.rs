@@ -119,14 +119,14 @@ impl Namespaces {
                 return read.found.clone();
             }
         }
-        let found = fetch(client, name).await;
+        let namespace = fetch(client, name).await;
         *read = Some(Read {
             at: Instant::now(),
-            found: found.clone(),
+            found: namespace.clone(),
         });
         drop(read);
         self.forget_oldest();
-        found
+        namespace
     }
 
     /// Removes the least recently read namespaces if too many are cached.
@@ -202,7 +202,7 @@ async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable
     let unpacked_bytes = memory::unpacked_bytes(&text);
     if unpacked_bytes > memory::MAX_NAMESPACE {
         return Err(Unavailable::lasting(format!(
-            "the namespace {name} needs {} of memory, and {} are the limit: give the case a namespaceObject",
+            "the namespace {name} needs {} of memory, but the limit is {}: give the case a namespaceObject",
             mebibytes(unpacked_bytes),
             mebibytes(memory::MAX_NAMESPACE)
         )));
@@ -285,24 +285,24 @@ impl Given {
     ) -> Self {
         let mut all = stream::iter(names)
             .map(|name| async move {
-                let found = namespaces.get(client, &name, max_age).await;
-                (name, found)
+                let fetched = namespaces.get(client, &name, max_age).await;
+                (name, fetched)
             })
             .buffered(MAX_AT_ONCE);
         let mut read = BTreeMap::new();
         let mut n_bytes = 0_usize;
-        while let Some((name, mut found)) = all.next().await {
-            if let Ok(Some(namespace)) = &found {
+        while let Some((name, mut fetched)) = all.next().await {
+            if let Ok(Some(namespace)) = &fetched {
                 n_bytes = n_bytes.saturating_add(namespace.text.len());
                 if n_bytes > memory::MAX_NAMESPACES_OF_POLICY {
-                    found = Err(Unavailable::lasting(format!(
+                    fetched = Err(Unavailable::lasting(format!(
                         "the namespaces of the probes have more than {} of text, which is the limit: give the case a \
                          namespaceObject",
                         mebibytes(memory::MAX_NAMESPACES_OF_POLICY)
                     )));
                 }
             }
-            read.insert(name, found);
+            read.insert(name, fetched);
         }
         Self {
             read,
@@ -342,15 +342,15 @@ impl Given {
 impl NamespaceSource for Given {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         match self.read.get(name)? {
-            Ok(found) => {
-                let found = found.as_ref()?;
+            Ok(fetched) => {
+                let fetched = fetched.as_ref()?;
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some((of, namespace)) = &*last
                     && of == name
                 {
                     return Some(namespace.clone());
                 }
-                let namespace = found.unpack()?;
+                let namespace = fetched.unpack()?;
                 *last = Some((name.to_owned(), namespace.clone()));
                 Some(namespace)
             }

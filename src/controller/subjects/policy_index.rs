@@ -419,7 +419,7 @@ impl<K: RefersToPolicy> State<K> {
             };
             let why = format!(
                 "there is no room for the probe: the probes of one policy may take {} when they are stored, and the \
-                 oldest ones come first; use fewer or smaller cases",
+                 oldest are kept; use fewer or smaller cases",
                 mebibytes(of_policy)
             );
             if !self.reject(&youngest, &why) {
@@ -432,7 +432,7 @@ impl<K: RefersToPolicy> State<K> {
             };
             let why = format!(
                 "there is no room for the probe: the probes of all policies may take {} when they are stored, and the \
-                 oldest ones come first; delete probes that are not needed",
+                 oldest are kept; delete probes that are not needed",
                 mebibytes(in_all)
             );
             let policy = self.policies.get(&youngest).cloned();

@@ -410,7 +410,7 @@ fn too_large(text: &str) -> Option<String> {
     let n_bytes = memory::unpacked_bytes(text);
     (n_bytes > memory::MAX_OBJECT).then(|| {
         format!(
-            "the probe needs {} of memory, and {} are the limit: split it or use smaller objects",
+            "the probe needs {} of memory, but the limit is {}: split it or use smaller objects",
             memory::mebibytes(n_bytes),
             memory::mebibytes(memory::MAX_OBJECT)
         )

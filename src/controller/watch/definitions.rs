@@ -213,7 +213,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn with_its_rules_a_definition_is_read_as_without() {
+    fn reading_rules_does_not_change_the_definition() {
         let rules = json!([{"rule": "self.a == 1"}]);
         for value in [
             definition("a", 1, &rules),

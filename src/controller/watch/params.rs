@@ -273,7 +273,7 @@ impl TryFrom<MetaObject> for WireMeta {
         let labels = metadata.labels.as_deref().map_or("null", RawValue::get);
         if labels.len() > MAX_PARAM_LABELS {
             return Err(format!(
-                "its labels have {} KiB, and {} KiB are the limit",
+                "its labels have {} KiB, but the limit is {} KiB",
                 labels.len() >> 10,
                 MAX_PARAM_LABELS >> 10
             ));

@@ -68,10 +68,10 @@ impl ReviewRequest {
         })
     }
 
-    /// Checks that `outcome` is equivalent for other names that the API server could generate.
+    /// Checks that other names that the API server could generate lead to an equivalent `outcome`.
     ///
     /// # Errors
-    /// Returns an error if it is not.
+    /// Returns an error if one of them does not.
     pub(super) fn check_generated_names(
         &self,
         setting: &Setting<'_>,

@@ -59,7 +59,7 @@ struct Validation<'a> {
     text: &'a str,
     source: Option<SourceMap>,
     diagnostics: &'a mut Diagnostics,
-    /// Marks the expressions within calls that accept heterogeneous literals.
+    /// True for each expression inside a call that accepts heterogeneous literals.
     exempt: Vec<bool>,
 }
 

@@ -582,7 +582,7 @@ fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     }
 }
 
-/// Returns the arguments of a call of which at least one failed, and its result, which is the first error.
+/// Returns the arguments of a call and its result, the first error. At least one argument must have failed.
 fn failed_pair(
     left: Result<Value, EvalError>,
     right: Result<Value, EvalError>,

@@ -149,7 +149,10 @@ impl Native {
             }
             Self::Int32 | Self::Int64 | Self::Enum => Ok(Value::Int(number)),
             Self::Json => Ok(json_number(
-                #[expect(clippy::cast_precision_loss, reason = "it is exact where it is used")]
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "all numbers converted here are exact"
+                )]
                 {
                     number as f64
                 },

@@ -27,7 +27,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Returns the stack of the enclosing evaluation, or else of this thread from this point on.
+    /// Returns the stack of the enclosing evaluation, or, if there is none, a stack that starts here on this thread.
     pub(super) fn here() -> Self {
         AROUND.get().unwrap_or_else(|| Self {
             base: address(),

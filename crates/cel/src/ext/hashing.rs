@@ -23,7 +23,7 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
     let mut hasher = DefaultHasher::new();
     #[expect(
         clippy::cast_precision_loss,
-        reason = "numbers of different types are equal if they are as doubles"
+        reason = "numbers of different types are compared as doubles"
     )]
     match value {
         Value::Int(value) => hash_double(*value as f64, &mut hasher),

@@ -45,7 +45,7 @@ struct Fields<'a> {
     /// `additionalProperties`, if allowed, with their schema, if there is one.
     #[expect(
         clippy::option_option,
-        reason = "no additional properties, any, and those of a schema"
+        reason = "additional properties are forbidden, unrestricted, or restricted by a schema"
     )]
     additional: Option<Option<&'a Value>>,
 }

@@ -353,7 +353,7 @@ impl<'a> Walk<'a> {
     /// Returns the integer that a field of the type gets, or `None` if the conversion fails.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "Go's conversions cut numbers off"
+        reason = "Go's conversions truncate numbers"
     )]
     fn whole(&self, value: &Value, go_type: &str) -> Option<i64> {
         if self.decoder.decoding == Decoding::Json {

@@ -219,7 +219,7 @@ fn value_of<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<&'a Value> {
     lookup(dep, levels)?.1.get(&dep.field)
 }
 
-/// Returns the type of the field of a dependency.
+/// Returns the type of the field that a dependency refers to.
 fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type<'t>> {
     let Some(path) = &dep.path else {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;

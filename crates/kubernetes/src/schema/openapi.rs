@@ -47,7 +47,7 @@ struct Components<'a> {
     schemas: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
-/// The kinds of a schema that cannot be parsed as a whole.
+/// Only the kinds of a schema, for a schema that cannot be parsed as a whole.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "x-kubernetes-group-version-kind", default)]

@@ -23,9 +23,9 @@ use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
 
-/// The variable of the value that a rule validates.
+/// The name of the variable for the value that a rule validates.
 pub(super) const SELF: &str = "self";
-/// The variable of the old value.
+/// The name of the variable for the old value.
 pub(super) const OLD_SELF: &str = "oldSelf";
 
 /// The name of the type of objects. Upstream generates a different one each time.

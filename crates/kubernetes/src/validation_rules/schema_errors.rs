@@ -124,8 +124,8 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
         let before = errors.len();
         walk(schema, &path, Level::Root, &mut errors);
         if errors.len() == before && !is_structural(schema) {
-            let detail = "the schema is not structural: what stands beneath `not`, `allOf`, `anyOf` and `oneOf` may \
-                          only restrict what is declared beside them, and the schema of a resource declares an object";
+            let detail = "the schema is not structural: what is under `not`, `allOf`, `anyOf` and `oneOf` may \
+                          only restrict fields declared outside of them, and the root must have type object";
             add(&mut errors, &path, FieldErrorKind::Forbidden, None, detail);
         }
         if errors.len() >= MAX_ERRORS {

@@ -85,7 +85,7 @@ fn list<'a>(value: &'a Json, name: &str) -> &'a [Json] {
     value.map_or(&[], Vec::as_slice)
 }
 
-/// Joins the errors of a string like the API server.
+/// Joins the errors of one string with commas, as the API server does.
 fn joined(wrong: &[String]) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join(","))
 }
@@ -224,7 +224,7 @@ impl Faults {
                 self.column(column, &format!("{path}.additionalPrinterColumns[{n}]"));
             }
         }
-        // The API server prints all versions as the value. This adds no information.
+        // The API server prints all versions as the invalid value. We omit the value: it adds no information.
         let whole = |faults: &mut Self, detail: &str| {
             faults.add("spec.versions", FieldErrorKind::Invalid, None, detail);
         };

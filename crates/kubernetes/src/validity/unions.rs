@@ -1,4 +1,4 @@
-//! Unions: object types of which validation requires one of several members.
+//! Unions: object types for which validation requires one of several members to be set.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -128,7 +128,7 @@ fn groups<'a, 'm: 'a>(
             ),
             Some(_) => ("a group contains no `/`", None),
             None if group == "core" || is_version(group) => (
-                "the core group, of pods and services, is the empty string",
+                "the name of the core group (pods, services) is the empty string",
                 Some("write `\"\"`".to_owned()),
             ),
             None if group.is_empty()

@@ -145,7 +145,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The requests that the rules of a policy take out again.
+/// The requests that a policy excludes from those that its rules match.
 pub(super) struct Exclusions<'a> {
     rules: Vec<Rule<'a>>,
     /// The operations taken out of requests for a resource, by its index.

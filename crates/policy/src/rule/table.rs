@@ -380,7 +380,7 @@ rules! {
             "object.spec.template.spec.containers.all(object, object.image != '')",
             "object.spec.template.spec.containers.all(c, c.image != '')",
         ),
-        "Give the variable of the macro another name: inside the macro, the variable of the request cannot be read.";
+        "Rename the macro's variable: inside the macro, it hides the request variable of the same name.";
     SkippedObject "skipped-object":
         "objects of kinds that are not checked",
         file(
@@ -392,7 +392,7 @@ rules! {
     StaleBaseline "stale-baseline":
         "a baseline entry without a finding",
         words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
-        "Write the baseline again, so that the finding is reported if it returns.";
+        "Run `--write-baseline` again, so that the finding is reported if it returns.";
     StaticManifest "static-manifest":
         "an API server cannot load the directory of `--static`",
         words("`kubectl vap check --static manifests/`, where a policy of the directory has a paramKind, or its name does not \

@@ -50,13 +50,13 @@ impl Source {
 
 /// Returns the text of a file.
 pub(super) fn text(path: &Path) -> Result<String, String> {
-    let mut found = Err(format!("cannot read {}: it is a directory", path.display()));
+    let mut suite_objects = Err(format!("cannot read {}: it is a directory", path.display()));
     if path.is_dir() {
-        return found;
+        return suite_objects;
     }
     let mut each = |file: ReadFile| {
         let name = file.name;
-        found = file
+        suite_objects = file
             .text
             .map_err(|why| format!("cannot read {name}: {why}"));
     };
@@ -67,7 +67,7 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
         &ReadOptions::default(),
         &mut each,
     );
-    found
+    suite_objects
 }
 
 /// An object of a file that a suite refers to.
@@ -106,10 +106,10 @@ pub(super) fn objects(paths: &[PathBuf]) -> (Vec<SuiteObject>, Vec<String>) {
     let problems = input.problems.iter();
     let problems = problems.map(|problem| format!("{}: {}", problem.file, problem.message));
     let others = input.others.into_iter().chain(input.namespaces);
-    let found = others.map(|object| SuiteObject {
+    let suite_objects = others.map(|object| SuiteObject {
         value: object.value,
     });
-    (found.collect(), problems.collect())
+    (suite_objects.collect(), problems.collect())
 }
 
 /// Returns the string of a field, or an empty string.

@@ -63,7 +63,7 @@ async fn large_probe_affects_only_itself() {
     let problem = of_policy[0].problem.as_deref().unwrap();
     assert!(problem.starts_with("the probe needs 1"), "{problem}");
     assert!(
-        problem.ends_with("16 MiB are the limit: split it or use smaller objects"),
+        problem.ends_with("the limit is 16 MiB: split it or use smaller objects"),
         "{problem}"
     );
 
@@ -234,7 +234,7 @@ async fn large_params_are_not_parsed() {
         writes.rfind(|_| true).and_then(difference)
     };
     let is_told =
-        || difference().is_some_and(|text| text.contains("of memory, and 16 MiB are the limit"));
+        || difference().is_some_and(|text| text.contains("of memory, but the limit is 16 MiB"));
     for _ in 0..200 {
         reconcile(&context, &id("a")).await.unwrap();
         if is_told() {

@@ -27,7 +27,7 @@ pub(super) async fn check(
     lane: Lane,
 ) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
     let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
-    let found = if entry.has_rules() {
+    let rules = if entry.has_rules() {
         let definition = match definition::read(&context.client, name).await {
             Ok(Some(definition)) if definition::is_of(&definition, &entry.policy.metadata) => {
                 Ok(definition)
@@ -42,20 +42,20 @@ pub(super) async fn check(
             Err(why) => RuleFindings::unreadable(&why),
         };
         let start = Instant::now();
-        let found = guard(context, &entry.id, lane, run_check).await?;
-        if let Guarded::Done(..) = found {
+        let rules = guard(context, &entry.id, lane, run_check).await?;
+        if let Guarded::Done(..) = rules {
             context.lanes.finished(&entry.id, start.elapsed());
         }
-        found.value()
+        rules.value()
     } else {
         Ok(Some(RuleFindings::default()))
     };
-    let outcome = match found {
-        Ok(Some(found)) => CheckOutcome::Done {
-            findings: found.compiled,
-            n_expressions: found.n_expressions,
+    let outcome = match rules {
+        Ok(Some(rules)) => CheckOutcome::Done {
+            findings: rules.compiled,
+            n_expressions: rules.n_expressions,
             matched: MatchSummary::default(),
-            typed: found.typed,
+            typed: rules.typed,
             waiting: Vec::new(),
         },
         Ok(None) => CheckOutcome::Panicked { matched: None },

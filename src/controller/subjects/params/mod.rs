@@ -236,7 +236,7 @@ impl Params {
         let unpacked_bytes = memory::unpacked_bytes(&text);
         if unpacked_bytes > memory::MAX_OBJECT {
             return Err(Unavailable::lasting(format!(
-                "{} {full_name} needs {} of memory, and {} are the limit: split it, or give the probe params of its own \
+                "{} {full_name} needs {} of memory, but the limit is {}: split it, or give the probe params of its own \
                  (params: Inline)",
                 resource_name(resource),
                 mebibytes(unpacked_bytes),

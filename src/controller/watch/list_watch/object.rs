@@ -109,7 +109,7 @@ impl RawObject {
     fn parse_text<K: DeserializeOwned>(&self, max_unpacked: usize) -> Result<K, String> {
         if let Some(n_bytes) = self.too_long {
             return Err(format!(
-                "it has {} of text, and {} are the limit",
+                "it has {} of text, but the limit is {}",
                 mebibytes(n_bytes),
                 mebibytes(memory::MAX_WIRE_OBJECT)
             ));
@@ -120,7 +120,7 @@ impl RawObject {
         };
         if n_bytes > max_unpacked {
             return Err(format!(
-                "it needs {} of memory, and {} are the limit",
+                "it needs {} of memory, but the limit is {}",
                 mebibytes(n_bytes),
                 mebibytes(max_unpacked)
             ));
