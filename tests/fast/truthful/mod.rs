@@ -688,7 +688,7 @@ fn messages_of_uncompiled_validations_are_skipped() {
 #[test]
 fn wildcards_and_guards() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
-    let one = "the only kind matched by wildcards that reaches this expression";
+    let one = "of the kinds matched by wildcards, only one reaches this expression";
     for guarded in [
         "object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true",
         "object.kind != 'Pod' || object.spec.contianers.size() > 0",
