@@ -447,7 +447,12 @@ mod tests {
         check(&[], COUNTED, &required, &[]);
         check(&[], WELL, &required, &["did not occur"]);
         let limited = [AllowedFailure::sync("crds", "server").at_most(1)];
-        check(&[], COUNTED, &limited, &["2 times, more than the limit of 1"]);
+        check(
+            &[],
+            COUNTED,
+            &limited,
+            &["2 times, more than the limit of 1"],
+        );
         let limited = [AllowedFailure::warning("crds").at_most(1)];
         check(&[WARNED], WELL, &limited, &[]);
         check(&[WARNED, WARNED], WELL, &limited, &["2 times"]);

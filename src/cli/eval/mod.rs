@@ -141,12 +141,7 @@ fn hints<'a>(
             check::policy::check(policy.object, &[], &setup.known, Profile::Upstream).findings
         });
     let mut findings: Vec<Finding> = from_files
-        .filter(|finding| {
-            matches!(
-                finding.rule,
-                Rule::UnservedResource | Rule::UnknownResource
-            )
-        })
+        .filter(|finding| matches!(finding.rule, Rule::UnservedResource | Rule::UnknownResource))
         .map(|finding| Finding {
             severity: Severity::Warning,
             ..finding
