@@ -203,7 +203,7 @@ async fn changes(
     }
 }
 
-/// Adds custom kinds: defaulting on creation, and conversion to the version that a rule matches.
+/// Adds trials with custom kinds: defaults on creation, and conversion to the version that a rule matches.
 async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     let specs = [
         json!({}),

@@ -84,7 +84,7 @@ enum Verdict {
     ObjectRefused,
     /// The API server decides otherwise.
     DecidedOtherwise,
-    /// The API server allows the request as stated, but without evaluating the policy; the probe reports that.
+    /// The API server responds as the suite expects, but does not evaluate the policy. The probe reports this.
     DoesNotApply,
     /// The request cannot be sent: its kind is not served here, or it is a CONNECT.
     NotAsked,

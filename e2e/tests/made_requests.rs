@@ -53,7 +53,7 @@ struct Replay {
     probe: Value,
 }
 
-/// Starts a control plane that allows privileged pods, with a PriorityClass and a RuntimeClass.
+/// Starts a control plane that allows privileged pods, with a `PriorityClass` and a `RuntimeClass`.
 async fn control_plane() -> ControlPlane {
     let builder = ControlPlane::builder().api_server_arg("--allow-privileged=true");
     let control_plane = builder.start().await.unwrap();
@@ -299,7 +299,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_for_own_policies_reach_them() {
+async fn made_requests_reach_policies_of_repository() {
     let folder = repository();
     let paths = ["config/samples", "parity/policies"].map(|name| folder.join(name));
     let counts = replay(paths.to_vec(), Vec::new()).await;

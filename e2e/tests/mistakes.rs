@@ -499,7 +499,7 @@ impl Sent {
     }
 }
 
-/// Waits until the API server enforces the policy that was created last: it loads all at once.
+/// Waits until the API server enforces the last policy. It loads all policies at once, so the others are enforced too.
 async fn enforced(client: &Client) {
     let resource = Resource::new("", "v1", "configmaps", "of-last");
     let sent = Sent {

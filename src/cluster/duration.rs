@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(unit_at);
     let number: u32 = number
         .parse()
-        .map_err(|_| format!("`{text}` is not a time such as `10s` or `2m`"))?;
+        .map_err(|_| format!("`{text}` is not a duration such as `10s` or `2m`"))?;
     let unit = match unit {
         "ms" => Duration::from_millis(1),
         "s" => Duration::from_secs(1),

@@ -27,7 +27,7 @@ pub(crate) struct Document {
     pub(crate) etag: Option<String>,
     /// Its content.
     pub(crate) body: Bytes,
-    /// Its share of what documents may take in memory.
+    /// Holds its part of the [`Budget`] until the document is dropped.
     _share: Option<OwnedSemaphorePermit>,
 }
 

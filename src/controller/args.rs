@@ -359,7 +359,7 @@ mod tests {
             ),
             (
                 ["--refresh-interval", "s"],
-                "`s` is not a time such as `10s` or `2m`",
+                "`s` is not a duration such as `10s` or `2m`",
             ),
             (
                 ["--refresh-interval", "1ms"],

@@ -221,7 +221,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
     if let Some(error) = &outcome.definition.error {
         return format!(
-            "cannot determine whether the policy matches, and failurePolicy Ignore ignores this: {error}"
+            "cannot determine whether the policy matches, which is ignored because of failurePolicy Ignore: {error}"
         );
     }
     if outcome.definition.matched.is_none() {
@@ -238,7 +238,9 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
         .iter()
         .find_map(|binding| binding.error.as_ref())
     {
-        return format!("a binding cannot be used, and failurePolicy Ignore ignores this: {error}");
+        return format!(
+            "a binding cannot be used, which is ignored because of failurePolicy Ignore: {error}"
+        );
     }
     if !outcome.bindings.iter().any(|binding| binding.matches) {
         return unbound(outcome);

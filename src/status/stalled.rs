@@ -35,7 +35,7 @@ impl Reason {
             Self::UnsafeExpression => Remedy::Edit,
             // The API server has a fixed list of exempt resources.
             Self::ExemptResources => Remedy::Edit,
-            // The schemas of Kubernetes itself do not change, but a CRD may be applied next.
+            // The schemas of built-in kinds do not change, but the CRD of a custom kind may be applied later.
             Self::ExpressionWarnings => Remedy::EditOrSchema,
             // A new CRD or APIService may serve the resources.
             Self::NoServedResources => Remedy::Elsewhere,

@@ -124,7 +124,7 @@ fn has_without_field_selection_gives_advice() {
         ),
         (
             "has('app' in object.metadata.labels)",
-            "remove has(): `'app' in object.metadata.labels` is a test by itself",
+            "remove has(): `'app' in object.metadata.labels` is already a test",
         ),
         ("has(oldObject)", "write `oldObject != null`"),
         ("has(object.?spec)", "write `object.?spec.hasValue()`"),

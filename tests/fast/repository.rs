@@ -240,7 +240,7 @@ fn dashboard_panels_have_descriptions() {
     assert_eq!(interval.as_str(), Some("30s"));
 }
 
-/// The number of policies that deny requests is that of the paging alerts.
+/// The panel "Requests denied" counts the policies of all critical alerts.
 #[test]
 fn dashboard_counts_subjects_of_critical_alerts() {
     let all = panels();

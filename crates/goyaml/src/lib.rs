@@ -369,7 +369,7 @@ impl Copies {
                 Ok(())
             }
             _ => Err(format!(
-                "anchors and aliases stand for more than {MAX_COPIED_NODES} nodes, or {} MiB; write it out",
+                "aliases expand to more than {MAX_COPIED_NODES} nodes or {} MiB; write the content out instead",
                 MAX_COPIED_BYTES / 1024 / 1024
             )),
         }

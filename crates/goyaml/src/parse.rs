@@ -570,7 +570,7 @@ impl<'a> Parser<'a> {
 fn not_closed(opened: usize, expected: &str) -> ScanError {
     ScanError::new(
         opened,
-        format!("not closed: {expected} is expected before the end of the document"),
+        format!("missing {expected} before the end of the document"),
     )
 }
 

@@ -329,7 +329,7 @@ fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
 /// Parses a number without leading zeros. `None` if there is none, `Some(None)` if it is too large.
 #[expect(
     clippy::option_option,
-    reason = "a number that is too large is still a number"
+    reason = "distinguishes a missing number from one that is too large"
 )]
 fn parse_count(cursor: &mut Cursor<'_>) -> Option<Option<u32>> {
     let digits = cursor.take_while(|c| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The plugin with a control plane, and a user without permissions.
+//! Helpers that run the plugin against a control plane, also as a user without permissions.
 
 #![allow(dead_code, reason = "each test uses a part")]
 

@@ -117,7 +117,7 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
             target: None,
             ..
         } if &**function == "@in" => Some(format!(
-            "remove has(): `{}` is a test by itself",
+            "remove has(): `{}` is already a test",
             argument.trim()
         )),
         Expr::Call {

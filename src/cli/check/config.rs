@@ -506,7 +506,7 @@ mod tests {
             ),
             (
                 "strict: [",
-                "1:9: invalid YAML: not closed: `]` is expected before the end of the document",
+                "1:9: invalid YAML: missing `]` before the end of the document",
             ),
         ] {
             assert_eq!(parsed(text).unwrap_err(), wanted);

@@ -18,7 +18,7 @@ pub enum Level {
     Error,
     /// Its findings are warnings.
     Warn,
-    /// Its findings are notes, which do not count for the exit status.
+    /// Its findings are notes, which do not affect the exit status.
     Note,
     /// Its findings are not reported.
     Allow,

@@ -99,6 +99,13 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             &mut findings,
         );
     }
+    check_other_kinds(dir, input, &mut findings);
+    findings.truncate(MAX_FINDINGS);
+    findings
+}
+
+/// Adds findings for objects of `dir` that are neither validating policies nor their bindings.
+fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
     let mutating = input.mutating_policies.iter();
     let mutating = mutating.map(|policy| (&policy.shared.source, policy.shared.kind()));
     let bindings = input.mutating_bindings.iter();
@@ -125,8 +132,6 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             });
         }
     }
-    findings.truncate(MAX_FINDINGS);
-    findings
 }
 
 /// Returns true if the file is in the directory itself: subdirectories are not loaded.

@@ -183,10 +183,28 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         languages,
         (cluster.file_counts, &mut report),
     );
+    let of_webhooks = webhook_findings(&input, &known, languages, cluster.file_counts.webhooks);
+    report.findings.extend(of_webhooks);
+    report.add_bindings(&input, &cluster);
+    report.add_cluster(cluster);
+    report.findings.extend(no_crds);
+    report.findings.extend(of_input);
+    input.comments.extend(crds.comments);
+    report.finish(settings, &input);
+    Ok(report)
+}
+
+/// Returns the findings about the webhook configurations of the input. The first `n_from_files` are from files.
+fn webhook_findings(
+    input: &Input,
+    known: &Known,
+    languages: (Profile, Version),
+    n_from_files: usize,
+) -> Vec<Finding> {
     let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
-    let webhook_findings = parallel::map(&webhooks, |(n, configuration)| {
-        let is_of_file = *n < cluster.file_counts.webhooks;
-        let mut findings = webhook::check(configuration, &known, languages, is_of_file);
+    let findings = parallel::map(&webhooks, |(n, configuration)| {
+        let is_of_file = *n < n_from_files;
+        let mut findings = webhook::check(configuration, known, languages, is_of_file);
         if is_of_file {
             findings.extend(validation::webhooks(configuration));
         }
@@ -196,16 +214,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         }
         findings
     });
-    report
-        .findings
-        .extend(webhook_findings.into_iter().flatten());
-    report.add_bindings(&input, &cluster);
-    report.add_cluster(cluster);
-    report.findings.extend(no_crds);
-    report.findings.extend(of_input);
-    input.comments.extend(crds.comments);
-    report.finish(settings, &input);
-    Ok(report)
+    findings.into_iter().flatten().collect()
 }
 
 /// Returns the findings about a single validating or mutating binding.

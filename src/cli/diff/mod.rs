@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, PolicyResult, Walk};
+use super::check::finding::Finding;
 use super::error::CliError;
 use super::eval::policy_set::PolicySet;
 use super::eval::run_case;
@@ -69,14 +70,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     let mut old = version(args, &args.old, stdin)?;
     let mut new = version(args, &args.new, stdin)?;
     let mut findings = std::mem::take(&mut old.findings);
-    for found in std::mem::take(&mut new.findings) {
-        let is_duplicate = |it: &super::check::finding::Finding| {
-            it.message == found.message && it.location.file == found.location.file
-        };
-        if !findings.iter().any(is_duplicate) {
-            findings.push(found);
-        }
-    }
+    add_findings(&mut findings, std::mem::take(&mut new.findings));
     let mut written = std::mem::take(&mut new.input.probes);
     written.append(&mut old.input.probes);
     let mut before = PolicySet::new(
@@ -164,6 +158,18 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     }
     report.finish(groups);
     Ok(report)
+}
+
+/// Adds findings, except those with the message of an existing finding in the same file.
+fn add_findings(findings: &mut Vec<Finding>, more: Vec<Finding>) {
+    for finding in more {
+        let is_duplicate = |it: &Finding| {
+            it.message == finding.message && it.location.file == finding.location.file
+        };
+        if !findings.iter().any(is_duplicate) {
+            findings.push(finding);
+        }
+    }
 }
 
 /// Reads one version, with the objects that both versions use.

@@ -25,7 +25,7 @@ pub struct SourceText {
     pub name: String,
     text: String,
     has_byte_order_mark: bool,
-    /// True if the text is ASCII, so that code points are bytes.
+    /// True if the text is ASCII, so that each code point is one byte.
     is_ascii: bool,
     line_starts: Vec<usize>,
     /// The number of code points before each block of bytes, for files with a single long line and thousands of places.

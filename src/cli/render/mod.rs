@@ -21,7 +21,7 @@ use super::text::{clean, width, wrap};
 
 pub use self::details::details;
 
-/// Maximum number of lines of a condition below its policy in the table; `status NAME` shows all.
+/// Maximum number of lines per condition in the table. `status NAME` shows the whole message.
 const MAX_MESSAGE_LINES: usize = 3;
 /// Minimum width of a name that is moved to its own line.
 const MIN_NAME: usize = 16;

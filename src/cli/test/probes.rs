@@ -64,8 +64,8 @@ fn case_origin(origins: &[Origin], n: usize) -> Origin {
     origins.get(n).copied().unwrap_or(itself)
 }
 
-/// Returns the field in the file for `field` of a case, and its location: in the row of a table, otherwise in the case.
-/// If neither has the field, the location is that of the row.
+/// Returns the path in the file that sets `field` of a case, and its location. If the case comes from a row of a table,
+/// the row is searched before the case. If neither sets the field, the location is that of the row.
 fn written_field(object: &Object<Value>, origin: Origin, field: &str) -> (String, Place) {
     let case_field = format!("{}.{field}", origin.case_field());
     if origin.row.is_none() {

@@ -46,9 +46,9 @@ pub(super) fn collect(
 ) -> Inputs {
     let (id, policy) = (&entry.id, &*entry.policy);
     let bindings = bindings_of(context, id).map_err(|state| match state {
-        BindingsState::NotPermitted => {
-            Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
-        }
+        BindingsState::NotPermitted => Unavailable::lasting(
+            "the controller is not permitted to read bindings; see the policy's condition Bound",
+        ),
         _ => Unavailable::passing("the bindings were not read yet"),
     });
     let params = match param_resource(policy, snapshot) {

@@ -71,7 +71,7 @@ impl AccessLimiter {
         true
     }
 
-    /// Returns the response to a check of at most a minute ago.
+    /// Returns the cached response to the same check, if it is less than a minute old.
     pub(crate) fn cached(&self, asked: &AuthorizerAttributes) -> Option<AuthorizerAnswer> {
         let now = Instant::now();
         let state = self.lock();

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn recoveries_notifies_other_sources() {
+    fn recoveries_notifies_of_a_recovered_source() {
         let readiness = Readiness::default();
         let recoveries = readiness.recoveries();
         readiness.synced(Source::Crds);

@@ -98,7 +98,7 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
             }
             _ if Instant::now() + PAUSE > end => {
                 return Err(format!(
-                    "the API server does not respond: {error}; check that it runs, and its address in the \
+                    "the API server does not respond: {error}; check that it is running, and check its address in the \
                      kubeconfig"
                 ));
             }

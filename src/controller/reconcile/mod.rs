@@ -420,8 +420,8 @@ fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retr
         tracing::error!(
             policy = id.to_string(),
             error = %failure,
-            "cannot write the conditions of {}: grant `create` and `delete` on `{}` and `patch` on its status \
-             (vap-status.dev) by the ClusterRole {}, unless its CRD is being deleted",
+            "cannot write the conditions of {}: grant `create` and `delete` on `{}` (vap-status.dev), and `patch` on \
+             its status, in the ClusterRole {}; ignore this if its CRD is being deleted",
             id.kind.plural(),
             object.plural,
             opt_in::role(id.kind)

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::packed::{Identity, Packed, hash};
 use super::probe::Probe;
 
-/// A generation of an object, told from others of its name by the uid.
+/// Identifies a state of an object by its uid, its generation and a hash of its spec.
 ///
-/// The spec counts too: an API server gives each its own generation, and what was received of it may have been
-/// mutilated on its way, or been read by a form that has changed since.
+/// The uid and the generation are not always enough: the spec may have been damaged in transit, or decoded with an
+/// older schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
     uid: Option<String>,

@@ -114,7 +114,7 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
 
 /// Parses one requirement.
 ///
-/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a LabelSelector does
+/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a `LabelSelector` does
 /// not have).
 fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
     let text = text.trim();

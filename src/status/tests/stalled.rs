@@ -62,7 +62,7 @@ fn stalled_only_edit_helps_is_true() {
 type Problem = (&'static str, fn(&mut Facts));
 
 #[test]
-fn stalled_other_object_helps_is_absent() {
+fn stalled_is_absent_if_another_object_can_help() {
     let table: [Problem; 6] = [
         ("no resource is served", |facts| {
             facts.matches = Matches::default();

@@ -49,7 +49,7 @@ fn summary(conditions: &[Condition], type_: ConditionType) -> (String, String) {
 }
 
 #[test]
-fn resources_matched_one_webhook_never_called_is_false() {
+fn resources_matched_is_false_if_one_webhook_is_never_called() {
     let computed = conditions(vec![
         ("a.example.com", matched(1, &[])),
         ("b.example.com", matched(0, &["x y"])),

@@ -143,7 +143,7 @@ label_values! {
         MutatingWebhookStatuses = "mutatingwebhookstatuses",
         /// The watch of the objects that store the conditions of CustomResourceDefinitions, if enabled.
         DefinitionStatuses = "definitionstatuses",
-        /// The watch of APIServices.
+        /// The watch of `APIServices`.
         ApiServices = "apiservices",
         /// The discovery of served resources.
         Discovery = "discovery",

@@ -213,7 +213,7 @@ impl Metrics {
         );
         registry.register(
             "requests",
-            "Requests to the API server by HTTP status, or error without a response",
+            "Requests to the API server by HTTP status; code is error if there was no response",
             metrics.requests.clone(),
         );
         registry.register(

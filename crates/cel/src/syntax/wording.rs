@@ -71,7 +71,7 @@ pub(super) fn no_token(text: &str, error: &LexError) -> String {
         Some('&') => "; `&&` is the logical and",
         Some('|') => "; `||` is the logical or",
         Some('\'' | '"') if dropped.contains('\\') && !is_last => {
-            "; a backslash in a string is written `\\\\`, or the string r'...'"
+            "; write a backslash in a string as `\\\\`, or use a raw string r'...'"
         }
         Some('\'' | '"') => "; the string has no end",
         Some('`') => "; a field is written in brackets, as in a['b-c']",

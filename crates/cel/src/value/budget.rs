@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn step_beyond_limit_stays_exceeded() {
+    fn budget_stays_exceeded_after_step_beyond_limit() {
         let budget = EvalBudget::new(1, 1);
         budget.step().unwrap();
         let error = budget.step().unwrap_err();

@@ -177,8 +177,8 @@ fn start_of(text: &str) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// Formats a double as Go's `%g` and `%v`: the shortest digits that round-trip, with an exponent if it is
-/// less than -4 or at least 6.
+/// Formats a double like Go's `%g` and `%v`: the shortest digits that round-trip, in scientific notation if the
+/// exponent is less than -4 or at least 6.
 ///
 /// Source: Go `strconv/ftoa.go`, `formatDigits` for `'g'` and the shortest precision.
 #[must_use]

@@ -412,7 +412,7 @@ impl Validator {
                     );
                 }
                 Some(before) => {
-                    metadata_errors.validate_update(metadata, Metadata::new(before), &path)
+                    metadata_errors.validate_update(metadata, Metadata::new(before), &path);
                 }
             }
             self.value_errors(object, before, errors);

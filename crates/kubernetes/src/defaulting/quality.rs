@@ -1,4 +1,4 @@
-//! The QoS class of a Pod.
+//! The quality of service class of a Pod.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/core/helper/qos/qos.go`, `ComputePodQOS`.
 

@@ -116,7 +116,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
     budget.reserve(matches.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
-    // The strings are not included in the size of the list.
+    // The list itself is counted when the function returns, but without the content of its strings.
     budget.allocate(matches.len().saturating_mul(32).saturating_add(n_bytes))?;
     Ok(strings(matches))
 }

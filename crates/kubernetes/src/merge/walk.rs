@@ -239,7 +239,7 @@ fn items_of<'v, 'a>(side: Side<'v, 'a>) -> &'v [Node<'a>] {
     }
 }
 
-/// The numbered keys of two lists.
+/// Numbers the keys of the items of two lists: equal keys get the same number.
 #[derive(Debug, Default)]
 struct Keys<'a> {
     ids: BTreeMap<Key<'a>, usize>,

@@ -71,7 +71,7 @@ pub struct CrdVersion {
     pub schema: Option<WrittenSchema>,
 }
 
-/// The schema of a version as written: a part of the definition, which its versions share.
+/// The schema of one version, as written in the definition. All versions share the definition in memory.
 #[derive(Clone, Debug)]
 pub struct WrittenSchema {
     definition: Arc<Value>,

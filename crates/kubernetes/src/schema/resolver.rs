@@ -36,8 +36,8 @@ pub trait SchemaResolver: Sync {
 
 /// Types in memory, from documents and CustomResourceDefinitions.
 ///
-/// If several have a schema for a kind, the document of the kind's own group version counts, else the first that was
-/// added.
+/// If several sources have a schema for a kind, the document of the kind's own group version takes precedence, then the
+/// source that was added first.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaSet {
     types: HashMap<Gvk, Known>,

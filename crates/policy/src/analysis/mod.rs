@@ -169,9 +169,9 @@ pub fn type_check_matched(
 /// The resources that the rules of a policy match.
 #[derive(Clone, Copy)]
 enum RuleSource<'a> {
-    /// RuleSource before.
+    /// Matched in advance.
     Matched(&'a RuleMatches),
-    /// To be matched against the served resources.
+    /// Still to be matched with the served resources.
     Unmatched(&'a RestMapper),
 }
 

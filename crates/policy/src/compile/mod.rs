@@ -277,8 +277,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Reports whether all expressions compile as those of a new policy too, as far as that follows from their being
-    /// sound: they are seen without the white space around them, and some without `variables`.
+    /// Returns true if the compiled expressions also compile in a new policy, where they are trimmed and `variables` is
+    /// not declared in match conditions, nor anywhere if the policy has no variables. False if that is not certain.
     fn compiles_when_new(&self) -> bool {
         let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
         let is_sound = |(n, expression): (usize, &PolicyExpression)| {

@@ -191,7 +191,7 @@ rules! {
             "quantity(string(object.spec.replicas)).isLessThan(quantity('512MB'))",
             "quantity(string(object.spec.replicas)).isLessThan(quantity('512M'))",
         ),
-        "Correct the literal; the message is that of the evaluator. With failurePolicy Fail, each request that reaches the call is denied.";
+        "Correct the literal; the message comes from the evaluator. With failurePolicy Fail, each request that reaches the call is denied.";
     FailingConversion "failing-conversion":
         "a string from the request is converted without a check that it can be",
         expression(

@@ -65,7 +65,7 @@ pub struct FailingMutation {
 
 /// Finds the mutations of `policy` that fail for a valid request, one finding per expression.
 ///
-/// For a policy whose rules have only wildcards, it finds those that fail for all tried kinds.
+/// If all rules of the policy are wildcards, a mutation is reported only if it fails for every kind that is tried.
 #[must_use]
 pub fn failing_mutations(
     policy: &CompiledPolicy,

@@ -185,7 +185,7 @@ impl SchemaCache {
         std::mem::take(&mut state.has_garbage) || n_documents < before
     }
 
-    /// Drops unused types, on a thread that may be busy for some time.
+    /// Drops unused types on a blocking thread, because this can take some time.
     pub(crate) async fn purge(&self) {
         let loader = Arc::clone(&self.loader);
         let purge = move || loader.purge();

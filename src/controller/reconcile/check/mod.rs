@@ -163,7 +163,7 @@ impl Check<'_> {
 
     /// Matches and compiles the policy, and checks its types if its schemas are loaded.
     ///
-    /// The second value is the matches of its rules, which are available even if the rest exceeds its limit or panics.
+    /// The second value summarizes what the rules match. It is available even if the rest exceeds its limit or panics.
     async fn examine(&self) -> Result<(Guarded<Examined>, Option<MatchSummary>), Interrupted> {
         let context = self.context;
         let id = &self.entry.id;

@@ -40,7 +40,7 @@ fn check_field(schema: Value, expected: bool) {
 }
 
 #[test]
-fn the_metadata_is_that_of_every_object() {
+fn metadata_has_the_standard_type() {
     let type_ = crd_type(json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
     let type_ = type_.unwrap();
     check(&type_, "metadata.labels", "map(string, string)");

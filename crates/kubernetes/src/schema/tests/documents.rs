@@ -271,7 +271,7 @@ fn text_that_is_not_utf8_does_not_matter() {
 }
 
 #[test]
-fn documents_of_another_shape() {
+fn empty_documents_parse_and_malformed_documents_fail() {
     for empty in [
         "{}",
         r#"{"components": null}"#,

@@ -513,7 +513,7 @@ impl<'a> Run<'a> {
                 let mut mutated = self.mutated(*role, expression, &scope, before, &mut cost);
                 let is_final = is_last && is_only_pass && n + 1 == programs.mutations.len();
                 let is_unchanged = || mutated.as_ref().is_ok_and(|json| *json == version.json);
-                // In a trial, an unchanged object has its defaults already.
+                // A trial sets defaults only if a later mutation reads the object and the object has changed.
                 let is_read = !(self.is_trial && (is_final || is_unchanged()));
                 if is_read {
                     mutated = mutated.map(|json| self.completed(&invocation.gvk, json));

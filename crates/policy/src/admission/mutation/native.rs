@@ -81,7 +81,7 @@ fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(),
     Ok(())
 }
 
-/// Returns the object of an ApplyConfiguration expression, for the merge.
+/// Returns the object of an `ApplyConfiguration` expression, for the merge.
 ///
 /// # Errors
 /// Returns the API server's error if the value is not such an object.
@@ -265,7 +265,7 @@ impl From<String> for PatchFailure {
     }
 }
 
-/// Returns the patch of a JSONPatch expression.
+/// Returns the patch of a `JSONPatch` expression.
 ///
 /// # Errors
 /// Returns the API server's error, or that it panics.

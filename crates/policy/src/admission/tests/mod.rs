@@ -83,7 +83,7 @@ fn review(
     admission(spec).review(request, bindings, &context)
 }
 
-/// Compares the denial of a request with `expect`. `None` is allowed.
+/// Compares the denial of a request with `expect`, which is `None` if the request is allowed.
 #[track_caller]
 fn check_denial(outcome: &ReviewOutcome, expect: Option<(u16, &str, &str)>) {
     let denial = outcome.denial.as_ref();

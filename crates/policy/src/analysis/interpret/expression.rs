@@ -599,7 +599,7 @@ fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<
     for alternative in value.alternatives() {
         match (&alternative.shape, select_shape(&alternative.shape, field)) {
             (AbstractType::Optional(inner), _) => {
-                result = result.join(&optional_field(inner, field).0)
+                result = result.join(&optional_field(inner, field).0);
             }
             (_, Selected::Value(selected)) => result = result.join(&selected),
             (AbstractType::List(_, _), Selected::Unfit(problem)) => wrong = Some(problem),

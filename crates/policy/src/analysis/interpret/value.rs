@@ -219,7 +219,7 @@ impl AbstractValue {
         Self::new(AbstractType::Plain(type_))
     }
 
-    /// Returns a value with one of `types`. No single one of them causes a warning.
+    /// Returns a value with one of `types`. An operation that fails for only some of them causes no warning.
     pub(crate) fn either(types: &[Type]) -> Self {
         let types = types.iter().cloned().map(Self::plain);
         types.fold(Self::bottom(), |joined, value| {
