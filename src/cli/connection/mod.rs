@@ -391,7 +391,7 @@ mod tests {
         check(
             missing.clone().with_details(details),
             Some("a"),
-            "no ValidatingAdmissionPolicy `a`; `kubectl vap status` lists all",
+            "no ValidatingAdmissionPolicy `a`; `kubectl vap status` lists all policies",
         );
         check(
             missing,

@@ -244,7 +244,7 @@ async fn clear_unknown_or_new_leader_fails() {
     .await;
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
-        complaints.contains("for longer than this command waits"),
+        complaints.contains("longer than this command waits"),
         "{complaints}"
     );
 }

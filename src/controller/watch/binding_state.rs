@@ -149,7 +149,7 @@ mod tests {
             (json!({"selector": {"matchLabels": {"team": "y"}}}), None),
             (
                 json!({"selector": {"matchLabels": {"team": "y"}}, "namespace": "a"}),
-                Some("any that the selector selects in namespace a"),
+                Some("any object that matches the selector in namespace a"),
             ),
         ];
         for (reference, expect) in table {

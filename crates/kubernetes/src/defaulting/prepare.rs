@@ -474,7 +474,7 @@ mod tests {
         let error = prepared(Stage::Validation, &wrong, None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the API server does not read the object: json: cannot unmarshal number into Go struct field \
+            "the API server cannot decode the object: json: cannot unmarshal number into Go struct field \
              ObjectMeta.labels of type string"
         );
     }
