@@ -163,7 +163,7 @@ mod tests {
         );
         check(&["deployments/a"], Err("not a ValidatingAdmissionPolicy"));
         check(&["vap/"], Err("has no valid name"));
-        check(&["vap", "vap/a"], Err("after a type"));
+        check(&["vap", "vap/a"], Err("cannot follow a type"));
         check(&["vap/a/b"], Err("has no valid name"));
         check(
             &["vap.example.com/a"],
