@@ -234,7 +234,7 @@ async fn status_without_controller_evaluates() {
         "{text}"
     );
     assert!(
-        text.contains("2 policies were judged by kubectl vap"),
+        text.contains("2 policies were evaluated by kubectl vap"),
         "{text}"
     );
 
@@ -254,7 +254,7 @@ async fn status_without_controller_evaluates() {
                 ],
                 0
             )
-            .contains("Judged by")
+            .contains("Evaluated by")
     );
     let rows = bench.check(&["status", "--no-headers"], 1);
     assert_eq!(rows.lines().count(), 2, "{rows}");

@@ -287,8 +287,8 @@ async fn probes_of_deleted_param_kind_are_pending() {
         .required(),
         AllowedFailure::sync("params", "forbidden").required(),
     ]);
-    let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": we may \
-                  not list limits.e2e.example.com: grant get, list and watch on limits.e2e.example.com";
+    let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": \
+                  listing limits.e2e.example.com is not allowed: grant get, list and watch on limits.e2e.example.com";
     wait_for_probe(&client, "from-cluster", wanted).await;
 
     crds.delete("limits.e2e.example.com", &DeleteParams::default())

@@ -273,7 +273,7 @@ fn reason(
     if is_bounded("nest more than") {
         return Ok(Some("depth"));
     }
-    if is_bounded("aliases stand for more than") {
+    if is_bounded("aliases expand to more than") {
         return Ok(Some("aliases"));
     }
     let marks = text.match_indices('\u{feff}');
