@@ -413,7 +413,7 @@ mod tests {
             &["thread 'main' panicked at"],
             WELL,
             &[AllowedFailure::error("panicked")],
-            &["not a line of a log: thread"],
+            &["not a log line: thread"],
         );
         check(
             &["no way"],
