@@ -192,7 +192,7 @@ async fn revoked_permission_is_in_the_status() {
     let unknown = wait_for("Bound", "Unknown/NotPermitted").await;
     assert!(
         unknown.contains("validatingadmissionpolicybindings")
-            && unknown.contains("grant `list` and `watch`"),
+            && unknown.contains("grant it `list` and `watch`"),
         "{unknown}"
     );
     let (status, body) = controller.get("/readyz").await.unwrap();
