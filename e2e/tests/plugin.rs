@@ -533,7 +533,7 @@ async fn status_watch_follows_changes_until_stopped() {
         .unwrap();
     let seen = lines(&mut child);
     await_line(&seen, "sound ");
-    await_line(&seen, "1 policy was judged");
+    await_line(&seen, "1 policy was evaluated");
     bench.apply(&policy("sound", "object.spec.sise <= 5"));
     assert!(await_line(&seen, "sound ").contains("False"));
     bench.apply(&policy("other", "object.spec.size <= 5"));
