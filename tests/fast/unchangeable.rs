@@ -97,9 +97,9 @@ fn mutable_field_can_be_removed() {
     gone(DEPLOYMENT, "spec.template.spec.nodeSelector");
     gone(("", "v1", "configmaps"), "immutable");
     gone(("", "v1", "persistentvolumes"), "spec.claimRef");
-    // Of a bound claim.
+    // The claim is bound.
     gone(CLAIM, "spec.volumeAttributesClassName");
-    // Of a suspended job.
+    // The job is suspended.
     gone(JOB, "spec.template.spec.nodeSelector");
     gone(JOB, "spec.activeDeadlineSeconds");
     gone(POD, "metadata.labels");

@@ -290,7 +290,7 @@ async fn hanging_election_ends_writing() {
     first.leads().await;
     let second = start(&server, "b");
     seconds(30).await;
-    // Nothing renews the Lease anymore, and no error is reported.
+    // The election task no longer renews the Lease, and reports no error.
     first.task.abort();
     let leadership = first.context.leadership.clone();
     let mut end = Instant::now();

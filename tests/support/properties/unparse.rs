@@ -306,7 +306,7 @@ impl<'a> Printer<'a> {
         let Some((left, right)) = self.operands(id, function) else {
             return false;
         };
-        // Of the operators 0..n the middle one is the root.
+        // The root is the middle one of the operators 0..n.
         let n_left = terms.len().div_ceil(2);
         let Some((before, behind)) = terms.split_at_checked(n_left) else {
             return false;

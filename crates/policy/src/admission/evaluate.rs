@@ -131,7 +131,7 @@ impl Evaluator {
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),
         });
-        // Each stage has different inputs. Those of the previous stage are changed in place.
+        // Each stage has different inputs. The inputs of the previous stage are updated in place.
         let inputs = Arc::make_mut(&mut shared);
         if reads.request {
             // Match conditions see the resource as the client sent it.

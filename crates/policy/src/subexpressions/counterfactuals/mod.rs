@@ -2,8 +2,8 @@
 //! terms.
 //!
 //! They are derived from the recorded values and the structure of the expression, without checking that a request can
-//! be changed this way. A counterfactual assumes that the other subexpressions keep their values. Those that the change
-//! may affect, because they read the same fields, are listed with `still`.
+//! be changed this way. A counterfactual assumes that the other subexpressions keep their values. It lists those
+//! that the change may affect, because they read the same fields, with `still`.
 
 mod reads;
 
