@@ -288,7 +288,7 @@ fn size(criterion: &mut Criterion) {
 
 fn admission(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("admission");
-    let admission = Admission::new(&policy());
+    let admission = Admission::new(policy());
     let params = ParamList::default();
     let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList(Vec::new())));
     for (name, n_bytes) in [("sample", 0), ("sample in an object of 1 MiB", 1 << 20)] {

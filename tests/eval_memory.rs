@@ -13,6 +13,7 @@ mod random;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value as Json, json};
 
 use random::Random;
@@ -370,7 +371,7 @@ fn generated_policies_stay_within_memory() {
     for n in 0..250 {
         let spec = growth.policy();
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
-        let policy = serde_json::from_value(policy).unwrap();
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let started = Instant::now();
         let mut outcome = None;
         let used = allocation_counter::measure(|| {

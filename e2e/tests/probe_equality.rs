@@ -25,7 +25,7 @@ use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
-use vap_status_controller::cli::input::{Input, KindFilter, Object};
+use vap_status_controller::cli::input::{Input, KindFilter, Object, decode};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeStatus};
 
@@ -164,7 +164,8 @@ async fn probes_have_the_same_results_in_files() {
     }
     for policy in &input.policies {
         if !REFUSED.contains(&policy.name().unwrap()) {
-            policies.create(&create, &policy.value).await.unwrap();
+            let policy = decode::policy(policy.document.node.to_json()).unwrap();
+            policies.create(&create, &policy).await.unwrap();
         }
     }
     let controller = Controller::start(&control_plane, &[]).await.unwrap();

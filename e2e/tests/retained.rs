@@ -10,6 +10,7 @@
 )]
 
 use e2e::hostile::{ROUND, hostile};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use parity::random::from_environment;
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
@@ -40,7 +41,8 @@ fn checks_of_hostile_policies_are_bounded_in_memory() {
             .filter(|object| is_policy(&object["kind"]))
         {
             let allocated = allocation_counter::measure(|| {
-                let policy = serde_json::from_value(object.clone()).unwrap();
+                let policy: ValidatingAdmissionPolicy =
+                    serde_json::from_value(object.clone()).unwrap();
                 let compiled = CompiledPolicy::new(&policy);
                 let _ = type_check(&compiled, &mapper, &builtin, Profile::Truthful);
             });

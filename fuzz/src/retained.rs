@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
+use vap_status_controller::policy::RequestPolicy;
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::Builtin;
@@ -53,11 +54,11 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn check_policy(policy: &Value) {
-    let Ok(policy) = serde_json::from_value(policy.clone()) else {
+    let Ok(policy) = serde_json::from_value::<RequestPolicy>(policy["spec"].clone()) else {
         return;
     };
     let (builtin, mapper) = &*BUILTIN;
-    let compiled = CompiledPolicy::new(&policy);
+    let compiled = CompiledPolicy::new(policy);
     let _ = type_check(&compiled, mapper, builtin, Profile::Truthful);
 }
 

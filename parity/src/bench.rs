@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::{Deserialize, Serialize};
+use vap_status_controller::policy::RequestPolicy;
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::{CompileMode, compile as compile_policy};
 
@@ -122,7 +123,7 @@ pub fn run(
             Ok(policy) if !broken => {
                 line.expressions += expressions;
                 line.checks += checks;
-                work.push(policy);
+                work.push(RequestPolicy::from(policy));
             }
             _ => line.skipped += 1,
         }
@@ -131,7 +132,7 @@ pub fn run(
         bail!("nothing to measure");
     }
     line.policies = work.len();
-    let once = |policy: &ValidatingAdmissionPolicy| match stage {
+    let once = |policy: &RequestPolicy| match stage {
         Stage::Typecheck => {
             black_box(typecheck::check(policy, schemas, Profile::Upstream));
         }

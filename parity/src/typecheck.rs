@@ -4,8 +4,8 @@
 
 use std::cmp::Reverse;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
+use vap_status_controller::policy::RequestPolicy;
 use vap_status_controller::policy::analysis::differences;
 use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
@@ -85,7 +85,7 @@ pub struct WarningLine {
 
 /// Checks a policy as the controller does: parsed, compiled and type-checked.
 #[must_use]
-pub fn check(policy: &ValidatingAdmissionPolicy, schemas: &Schemas, profile: Profile) -> TypeCheck {
+pub fn check(policy: impl Into<RequestPolicy>, schemas: &Schemas, profile: Profile) -> TypeCheck {
     type_check(
         &CompiledPolicy::new(policy),
         &schemas.mapper,

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
 };
 use kube::api::{Api, DynamicObject, ListParams, ObjectList, PartialObjectMeta};
 use kube::core::discovery::ApiResource;
@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::connection::{Connected, one_line};
 use super::error::CliError;
 use crate::cluster::error::Error;
-use crate::policy::mutations;
 use crate::policy::subject::{Row, SubjectKind};
 use crate::status::object::StatusObject;
 
@@ -128,10 +127,15 @@ pub(super) async fn policies(
     let mut policies = Vec::new();
     for policy in found.unwrap_or_default() {
         let Read { metadata, spec } = decoded(policy)?;
-        let mut policy = mutations::shared_part(&MutatingAdmissionPolicy {
+        let mut policy = ValidatingAdmissionPolicy {
             metadata: metadata.unwrap_or_default(),
-            spec,
-        });
+            spec: spec.map(|spec| ValidatingAdmissionPolicySpec {
+                failure_policy: spec.failure_policy,
+                param_kind: spec.param_kind,
+                ..ValidatingAdmissionPolicySpec::default()
+            }),
+            status: None,
+        };
         let name = policy.metadata.name.clone().unwrap_or_default();
         let uid = policy.metadata.uid.as_deref();
         let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));

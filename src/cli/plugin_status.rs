@@ -31,9 +31,7 @@ pub(super) async fn compute(
     let known = Known::with_cluster(std::iter::empty(), served)?;
     let mut statuses = BTreeMap::new();
     for policy in &input.policies {
-        if let (Some(name), Some(status)) =
-            (policy.name(), check::policy::status(&policy.value, &known))
-        {
+        if let (Some(name), Some(status)) = (policy.name(), check::policy::status(policy, &known)) {
             statuses.insert(name.to_owned(), status);
         }
     }

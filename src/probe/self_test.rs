@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::api::{CaseOutcome, PolicyProbeSpec};
 use super::run::{self, CaseResult, Setting};
-use crate::policy;
 use crate::policy::admission::{Admission, Namespace, ParamList};
 use crate::policy::subject::SubjectKind;
+use crate::policy::{self, RequestPolicy};
 use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
@@ -56,9 +56,10 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
     let broken = |error: serde_json::Error| format!("self-test: {error}");
     let policy: ValidatingAdmissionPolicy =
         serde_json::from_value(sample_policy()).map_err(broken)?;
+    let policy = RequestPolicy::from(policy);
     let probe: PolicyProbeSpec = serde_json::from_value(probe.clone()).map_err(broken)?;
-    let admission = Admission::new(&policy);
     let param_kind = policy::param_kind(&policy);
+    let admission = Admission::new(policy);
     let namespaces = BTreeMap::from([("shop".to_owned(), Namespace::new(&namespace()))]);
     let none = ParamList::default();
     let mapper = RestMapper::new(vec![

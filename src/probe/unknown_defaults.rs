@@ -189,6 +189,7 @@ fn may_be_reformatted(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use serde_json::json;
 
     use super::*;
@@ -202,7 +203,7 @@ mod tests {
     #[track_caller]
     fn check_stored(validation: &str, expected: Option<&str>, is_stored: bool) {
         let policy = json!({"metadata": {"name": "a"}, "spec": {"validations": [{"expression": validation}]}});
-        let policy = serde_json::from_value(policy).unwrap();
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let admission = Admission::from_compiled(&CompiledPolicy::new(&policy));
         let mut object = json!({"apiVersion": "a.k8s.io/v1", "kind": "A",
             "metadata": {"name": "a", "labels": {"b": ""}},

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ExpressionWarning, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
+    ExpressionWarning, ValidatingAdmissionPolicyStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -31,10 +31,10 @@ use super::{bindings, definition, matched, params, probes, staleness, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
-use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::policy::subject::SubjectKind;
 use crate::policy::webhooks;
+use crate::policy::{RequestPolicy, fails_closed};
 use crate::probe::sample;
 use crate::schema::Gvk;
 
@@ -43,7 +43,11 @@ use crate::schema::Gvk;
 pub struct Observations<'a> {
     /// The policy with its current status. For other kinds, the fields that they share with a
     /// ValidatingAdmissionPolicy.
-    pub policy: &'a ValidatingAdmissionPolicy,
+    pub policy: Option<&'a RequestPolicy>,
+    /// The generation of the object.
+    pub generation: i64,
+    /// The current status.
+    pub status: Option<&'a ValidatingAdmissionPolicyStatus>,
     /// The kind of the policy. `ProbesPassed` is omitted for subjects of other kinds without probes.
     pub subject: SubjectKind,
     /// The outcome of compiling the expressions, without schemas.
@@ -68,7 +72,7 @@ impl Observations<'_> {
     /// Returns the effect of the policy on requests.
     pub(super) fn effect(&self) -> Effect {
         Effect {
-            fails_closed: fails_closed(self.policy),
+            fails_closed: self.policy.is_none_or(fails_closed),
             subject: self.subject,
         }
     }
@@ -255,7 +259,7 @@ impl TypeSummary {
         for (n, webhook) in webhooks.into_iter().enumerate() {
             let webhook = Self::from(webhook);
             warnings.extend(webhook.warnings.into_iter().map(|mut warning| {
-                warning.field_ref = webhooks::of_field(n, &warning.field_ref);
+                warning.field_ref = webhooks::field_of_webhook(n, &warning.field_ref);
                 warning
             }));
             add(&mut all.unchecked, webhook.unchecked);
@@ -375,8 +379,7 @@ fn verdict_of(
 /// Computes the status of a policy at `now`.
 #[must_use]
 pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
-    let generation = observed.policy.metadata.generation.unwrap_or_default();
-    let live = observed.policy.status.as_ref();
+    let (generation, live) = (observed.generation, observed.status);
     let live_conditions = live
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();

@@ -4,12 +4,11 @@
 //! warning is byte-equal to upstream's unless it or the list exceeds its limit. Then whole kinds, and after them whole
 //! expressions, are omitted, and a line gives their number.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ExpressionWarning, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
-};
+use k8s_openapi::api::admissionregistration::v1::ExpressionWarning;
 
 use super::message;
 use crate::cel::diagnostic::{Diagnostic, Severity};
+use crate::policy::RequestPolicy;
 use crate::policy::consequence::Consequence;
 use crate::policy::finding::{ExpressionFindings, KindFindings, Note};
 
@@ -139,16 +138,16 @@ const OVERHEAD_BYTES: usize = 64;
 /// A large policy leaves less room. Its expressions are counted twice, since `kubectl apply` stores a second copy of
 /// them in an annotation.
 #[must_use]
-pub fn budget_bytes(policy: &ValidatingAdmissionPolicy) -> usize {
-    let spec_bytes = policy.spec.as_ref().map_or(0, expression_bytes);
+pub fn budget_bytes(policy: Option<&RequestPolicy>) -> usize {
+    let n_bytes = policy.map_or(0, expression_bytes);
     MAX_OBJECT_BYTES
-        .saturating_sub(spec_bytes.saturating_mul(2))
+        .saturating_sub(n_bytes.saturating_mul(2))
         .clamp(MIN_TOTAL_BYTES, MAX_TOTAL_BYTES)
 }
 
 /// Returns the total length of the expressions and messages of a spec, in bytes.
-fn expression_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
-    let validations = spec.validations.iter().flatten().map(|validation| {
+fn expression_bytes(policy: &RequestPolicy) -> usize {
+    let validations = policy.validations.iter().map(|validation| {
         validation.expression.len()
             + validation.message.as_ref().map_or(0, String::len)
             + validation
@@ -156,20 +155,17 @@ fn expression_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
                 .as_ref()
                 .map_or(0, String::len)
     });
-    let variables = spec
+    let variables = policy
         .variables
         .iter()
-        .flatten()
         .map(|variable| variable.expression.len());
-    let conditions = spec
+    let conditions = policy
         .match_conditions
         .iter()
-        .flatten()
         .map(|condition| condition.expression.len());
-    let annotations = spec
+    let annotations = policy
         .audit_annotations
         .iter()
-        .flatten()
         .map(|annotation| annotation.value_expression.len());
     validations
         .chain(variables)

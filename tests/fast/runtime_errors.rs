@@ -436,7 +436,7 @@ fn witnesses_of_repository_policies_fail() {
         }
         let policies = input.policies.iter();
         let named = |name: &Option<String>| name.as_deref() == found["policy"].as_str();
-        let mut policies = policies.filter(|policy| named(&policy.value.metadata.name));
+        let mut policies = policies.filter(|policy| named(&policy.value.name));
         let policy = policies.next().unwrap();
         let request = &witness["request"];
         let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();

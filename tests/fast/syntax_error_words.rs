@@ -8,6 +8,7 @@
     reason = "a test fails by a panic"
 )]
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::json;
 use vap_status_controller::cel::cost::UnknownSizes;
 use vap_status_controller::policy::analysis::{Profile, type_check};
@@ -26,7 +27,8 @@ fn policy() -> CompiledPolicy {
         "validations": [{"expression": "object.kind == 'a' 'x'"}],
     });
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
-    CompiledPolicy::new(&serde_json::from_value(policy).unwrap())
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+    CompiledPolicy::new(policy)
 }
 
 fn offline() -> Offline {

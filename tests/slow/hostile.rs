@@ -22,7 +22,7 @@ fn policy(spec: Value) -> ValidatingAdmissionPolicy {
 }
 
 fn with_expression(expression: &str) -> CompiledPolicy {
-    CompiledPolicy::new(&policy(json!({
+    CompiledPolicy::new(policy(json!({
         "matchConstraints": {"resourceRules": [{
             "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"],
             "resources": ["widgets"],
@@ -132,7 +132,7 @@ fn doubling_types_are_bounded() {
         let expression = format!("{{variables.v{before}: variables.v{before}}}");
         variables.push(json!({"name": format!("v{n}"), "expression": expression}));
     }
-    let compiled = CompiledPolicy::new(&policy(json!({
+    let compiled = CompiledPolicy::new(policy(json!({
         "variables": variables,
         "validations": [{"expression": "variables.v59 == 1"}],
     })));
@@ -160,7 +160,7 @@ fn copies_in_many_expressions_have_one_bound() {
     let validations: Vec<_> = (0..300)
         .map(|_| json!({"expression": expression}))
         .collect();
-    let compiled = CompiledPolicy::new(&policy(json!({"validations": validations})));
+    let compiled = CompiledPolicy::new(policy(json!({"validations": validations})));
     assert_eq!(compiled.n_nodes(), 0);
     assert_eq!(compiled.findings().len(), 300);
     let is_unsupported = |kind| kind == CompileFindingKind::Unsupported;
@@ -179,7 +179,7 @@ fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
         .map(|_| json!({"expression": expression}))
         .collect();
     let resources: Vec<_> = (0..n_kinds).map(|n| format!("widget{n}s")).collect();
-    CompiledPolicy::new(&policy(json!({
+    CompiledPolicy::new(policy(json!({
         "matchConstraints": {"resourceRules": [{
             "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"],
             "resources": resources,
@@ -246,7 +246,7 @@ fn many_variables_are_compiled() {
         let expression = format!("variables.v{} + 1", n - 1);
         variables.push(json!({"name": format!("v{n}"), "expression": expression}));
     }
-    let compiled = CompiledPolicy::new(&policy(json!({
+    let compiled = CompiledPolicy::new(policy(json!({
         "variables": variables,
         "validations": [{"expression": "variables.v2999 == 3000"}],
     })));
@@ -259,14 +259,14 @@ fn many_deep_expressions_are_compiled() {
     let validations: Vec<_> = (0..2_000)
         .map(|_| json!({"expression": expression}))
         .collect();
-    let compiled = CompiledPolicy::new(&policy(json!({"validations": validations})));
+    let compiled = CompiledPolicy::new(policy(json!({"validations": validations})));
     assert_eq!(compiled.findings(), []);
     assert_eq!(compiled.n_nodes(), 2_000);
 }
 
 #[test]
 fn self_reading_variable_is_unsafe() {
-    let compiled = CompiledPolicy::new(&policy(json!({
+    let compiled = CompiledPolicy::new(policy(json!({
         "variables": [
             {"name": "v", "expression": "'text'"},
             {"name": "v", "expression": "string(variables.v)"},

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, report::CheckReport};
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::cli::test::{self, report::TestReport};
-use vap_status_controller::policy::matching;
+use vap_status_controller::policy::{RequestPolicy, matching};
 use vap_status_controller::schema::Builtin;
 use vap_status_controller::schema::rest_mapper::RestMapper;
 
@@ -79,8 +79,9 @@ fn policy(rules: &[Value], validations: &[Value]) -> Value {
     })
 }
 
-fn typed(policy: Value) -> ValidatingAdmissionPolicy {
-    serde_json::from_value(policy).unwrap()
+fn typed(policy: Value) -> RequestPolicy {
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+    policy.into()
 }
 
 fn built_in() -> RestMapper {

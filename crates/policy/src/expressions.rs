@@ -3,11 +3,10 @@
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
-};
+use k8s_openapi::api::admissionregistration::v1::Mutation;
 
 use super::mutations::{APPLY_CONFIGURATION, JSON_PATCH};
+use super::request_policy::RequestPolicy;
 use cel::ast::Ast;
 use cel::ast_validators;
 use cel::checker::{self, CheckedAst};
@@ -205,24 +204,20 @@ const MAX_SHALLOW_BYTES: usize = 16 * 1024;
 
 /// Parses all expressions of `policy`, in the order of its fields: match conditions, variables, validations each with
 /// its message, audit annotations, and then `mutations`.
-pub(super) fn parse_all(
-    policy: &ValidatingAdmissionPolicy,
-    mutations: &[Mutation],
-) -> Vec<PolicyExpression> {
-    let Some(spec) = &policy.spec else {
-        return Vec::new();
-    };
+pub(super) fn parse_all(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpression> {
     let in_mutations = mutation_expressions(mutations).map(|(.., text)| text.len());
-    let n_bytes = n_bytes(spec) + in_mutations.sum::<usize>();
-    stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || parse_spec(spec, mutations))
+    let n_bytes = n_bytes(policy) + in_mutations.sum::<usize>();
+    stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || {
+        parse_each(policy, mutations)
+    })
 }
 
 /// Returns the approximate size of the text to parse.
-fn n_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
-    let conditions = spec.match_conditions.iter().flatten();
-    let variables = spec.variables.iter().flatten();
-    let validations = spec.validations.iter().flatten();
-    let annotations = spec.audit_annotations.iter().flatten();
+fn n_bytes(policy: &RequestPolicy) -> usize {
+    let conditions = policy.match_conditions.iter();
+    let variables = policy.variables.iter();
+    let validations = policy.validations.iter();
+    let annotations = policy.audit_annotations.iter();
     conditions.map(|c| c.expression.len()).sum::<usize>()
         + variables.map(|v| v.expression.len()).sum::<usize>()
         + validations
@@ -231,13 +226,10 @@ fn n_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
         + annotations.map(|a| a.value_expression.len()).sum::<usize>()
 }
 
-fn parse_spec(
-    spec: &ValidatingAdmissionPolicySpec,
-    mutations: &[Mutation],
-) -> Vec<PolicyExpression> {
+fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpression> {
     let mut expressions = Vec::new();
     let mut n_left = MAX_NODES;
-    for (n, condition) in spec.match_conditions.iter().flatten().enumerate() {
+    for (n, condition) in policy.match_conditions.iter().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
         // The API server trims these before compiling them on creation.
         expressions.push(PolicyExpression::new_within(
@@ -248,7 +240,7 @@ fn parse_spec(
             &condition.expression,
         ));
     }
-    for (n, variable) in spec.variables.iter().flatten().enumerate() {
+    for (n, variable) in policy.variables.iter().enumerate() {
         let field_ref = format!("spec.variables[{n}].expression");
         expressions.push(PolicyExpression::new_within(
             &mut n_left,
@@ -258,7 +250,7 @@ fn parse_spec(
             &variable.expression,
         ));
     }
-    for (n, validation) in spec.validations.iter().flatten().enumerate() {
+    for (n, validation) in policy.validations.iter().enumerate() {
         let field_ref = format!("spec.validations[{n}].expression");
         expressions.push(PolicyExpression::new_within(
             &mut n_left,
@@ -282,7 +274,7 @@ fn parse_spec(
             ));
         }
     }
-    for (n, annotation) in spec.audit_annotations.iter().flatten().enumerate() {
+    for (n, annotation) in policy.audit_annotations.iter().enumerate() {
         let field_ref = format!("spec.auditAnnotations[{n}].valueExpression");
         expressions.push(PolicyExpression::new_within(
             &mut n_left,

@@ -386,7 +386,7 @@ fn longest_gap(
     });
     let outcome = interrupt.run(|| {
         let compiled = CompiledPolicy::new(policy);
-        let matches = RuleMatches::new(policy, Arc::clone(mapper));
+        let matches = RuleMatches::new(compiled.policy(), Arc::clone(mapper));
         drop(type_check_matched(&compiled, &matches, schemas, profile));
     });
     poll(&polled);

@@ -15,9 +15,10 @@
 //! - [`admission`]: the decision of an API server on a request, for a policy and its bindings.
 //!
 //! ```
+//! use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 //! use policy::compile::CompiledPolicy;
 //!
-//! let policy = serde_json::from_value(serde_json::json!({
+//! let policy: ValidatingAdmissionPolicy = serde_json::from_value(serde_json::json!({
 //!     "metadata": {"name": "replicas"},
 //!     "spec": {"validations": [
 //!         {"expression": "object.spec.replicas <= 50"},
@@ -48,42 +49,11 @@ pub mod matching;
 pub mod mutations;
 pub mod nearest;
 pub mod reads;
+pub mod request_policy;
 pub mod rule;
 pub mod runtime_errors;
 pub mod subexpressions;
 pub mod subject;
 pub mod webhooks;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
-use kubernetes::schema::{GroupVersion, Gvk};
-
-/// Returns the kind of the policy's params. `None` without a paramKind, or if its apiVersion cannot be parsed.
-///
-/// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeChecker.paramsGVK`.
-#[must_use]
-pub fn param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
-    let param_kind = policy.spec.as_ref()?.param_kind.as_ref()?;
-    let api_version = param_kind.api_version.as_deref().unwrap_or_default();
-    let kind = param_kind.kind.clone().unwrap_or_default();
-    let (group, version) = GroupVersion::split_valid(api_version)?;
-    Some(Gvk::new(group, version, kind))
-}
-
-/// Returns the paramKind as declared, for lookups and messages. If its apiVersion cannot be parsed, the whole
-/// apiVersion is the version, which matches no served kind.
-#[must_use]
-pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
-    let declared = policy.spec.as_ref()?.param_kind.as_ref()?;
-    Some(param_kind(policy).unwrap_or_else(|| {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Gvk::new("", text(&declared.api_version), text(&declared.kind))
-    }))
-}
-
-/// Returns true if errors deny requests: failurePolicy is Fail, the default.
-#[must_use]
-pub fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
-    let spec = policy.spec.as_ref();
-    spec.and_then(|spec| spec.failure_policy.as_deref()) != Some("Ignore")
-}
+pub use request_policy::{RequestPolicy, declared_param_kind, fails_closed, param_kind};

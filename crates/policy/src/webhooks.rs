@@ -1,15 +1,12 @@
-//! Webhooks as policies: a webhook asks about its match conditions what a policy asks about its own, with the same
-//! variables but without params, the same limits and the same treatment of failures. So each is read as a policy that
-//! has its rules, selectors and match conditions and nothing else.
+//! Names of the fields that webhooks and policies have in common.
 //!
-//! Knows neither files nor clusters.
+//! An API server evaluates the match conditions of a webhook like those of a policy: with the same variables but
+//! without params, with the same limits and the same effect of failures.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
 
-use serde_json::{Map, Value, json};
-
-/// The fields of a policy's constraints that a webhook has, each with the name that it has there.
+/// The fields of `matchConstraints` that a webhook has too, with their names in a webhook.
 pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("resourceRules", "rules"),
     ("matchPolicy", "matchPolicy"),
@@ -17,28 +14,12 @@ pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("objectSelector", "objectSelector"),
 ];
 
-/// The other fields of a policy that a webhook has.
+/// The other fields of a policy's spec that a webhook has too.
 pub const SPEC: [&str; 2] = ["failurePolicy", "matchConditions"];
 
-/// A webhook as the API server has it, as a policy of its name.
+/// Returns the field of the webhook `n` that corresponds to a field of a policy.
 #[must_use]
-pub fn as_policy(webhook: &Value) -> Value {
-    let own = |name: &str| webhook.get(name).filter(|value| !value.is_null()).cloned();
-    let constraints = CONSTRAINTS.iter();
-    let constraints: Map<String, Value> = constraints
-        .filter_map(|(name, theirs)| Some(((*name).to_owned(), own(theirs)?)))
-        .collect();
-    let spec = SPEC.iter();
-    let mut spec: Map<String, Value> = spec
-        .filter_map(|name| Some(((*name).to_owned(), own(name)?)))
-        .collect();
-    spec.insert("matchConstraints".to_owned(), Value::Object(constraints));
-    json!({"metadata": {"name": own("name")}, "spec": spec})
-}
-
-/// The field of the webhook `n` that a field of its policy stands for.
-#[must_use]
-pub fn of_field(n: usize, field_ref: &str) -> String {
+pub fn field_of_webhook(n: usize, field_ref: &str) -> String {
     let Some(field) = field_ref.strip_prefix("spec.") else {
         return field_ref.to_owned();
     };
@@ -62,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_those_of_the_webhook() {
+    fn field_of_webhook_has_names_of_webhooks() {
         let table = [
             (
                 "spec.matchConditions[1].expression",
@@ -79,24 +60,8 @@ mod tests {
             ("spec.matchConstraints", "webhooks[2].rules"),
             ("metadata.name", "metadata.name"),
         ];
-        for (field, wanted) in table {
-            assert_eq!(of_field(2, field), wanted);
+        for (field, expected) in table {
+            assert_eq!(field_of_webhook(2, field), expected);
         }
-    }
-
-    #[test]
-    fn malformed_webhook_becomes_policy_of_its_valid_fields() {
-        let policy = as_policy(&json!({"name": "a", "rules": [], "failurePolicy": null,
-            "matchConditions": [{"name": "c", "expression": "true"}], "clientConfig": {}}));
-        assert_eq!(
-            policy,
-            json!({"metadata": {"name": "a"}, "spec": {
-                "matchConditions": [{"name": "c", "expression": "true"}],
-                "matchConstraints": {"resourceRules": []}}})
-        );
-        assert_eq!(
-            as_policy(&json!(7)),
-            json!({"metadata": {"name": null}, "spec": {"matchConstraints": {}}})
-        );
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::decode;
-use vap_status_controller::policy::mutations::shared_part;
+use vap_status_controller::policy::RequestPolicy;
 use vap_status_controller::policy::rule::Rule;
 
 use crate::documents;
@@ -118,7 +118,16 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
             // Its match conditions are evaluated like those of a validating policy.
             Some("MutatingAdmissionPolicy") => {
                 if let Ok(policy) = decode::mutating_policy(value.clone()) {
-                    let shared = serde_json::to_value(shared_part(&policy))?;
+                    let shared = RequestPolicy {
+                        name: None,
+                        ..RequestPolicy::from(&policy)
+                    };
+                    let shared = json!({
+                        "apiVersion": "admissionregistration.k8s.io/v1",
+                        "kind": "ValidatingAdmissionPolicy",
+                        "metadata": policy.metadata,
+                        "spec": shared,
+                    });
                     policies.shared.insert(key.clone(), shared);
                     policies.mutating.insert(key, value);
                 }

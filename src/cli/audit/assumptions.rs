@@ -112,8 +112,7 @@ pub(in crate::cli) fn for_policy(
 
 /// Returns true if the policy or one of its bindings selects namespaces by labels.
 pub(in crate::cli) fn has_namespace_selector(policy: &PreparedPolicy<'_>) -> bool {
-    let spec = policy.object.value.spec.as_ref();
-    let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
+    let constraints = policy.object.value.match_constraints.as_ref();
     let selector = constraints.and_then(|it| it.namespace_selector.as_ref());
     let is_set = selector.is_some_and(|selector| {
         selector

@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use super::error::CliError;
@@ -28,6 +27,7 @@ use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::setup::{Setup, Sources};
 use super::text::with_escapes;
 use super::{json, parallel, terminal, write_open};
+use crate::policy::RequestPolicy;
 use crate::policy::admission::Namespace;
 use args::{AuditArgs, AuditOutput};
 use assumptions::AuditContext;
@@ -187,8 +187,7 @@ fn audit_files(
 
 /// Returns the policies that the API server does not reject, with their indices.
 fn accepted<'a>(
-    policy_set: &'a PolicySet<'_>,
-) -> impl Iterator<Item = (usize, &'a ValidatingAdmissionPolicy)> {
+    policy_set: &'a PolicySet<'_>) -> impl Iterator<Item = (usize, &'a RequestPolicy)> {
     let policies = policy_set.policies.iter().enumerate();
     let policies = policies.filter(|(_, policy)| policy.rejection.is_none());
     policies.map(|(n, policy)| (n, &policy.object.value))

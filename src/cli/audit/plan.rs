@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
 use super::decide::Item;
 use super::report::ResourceReport;
 use crate::cli::check::finding::Finding;
@@ -13,6 +11,7 @@ use crate::cli::eval::cluster::Pages;
 use crate::cli::eval::setup::gap_finding;
 use crate::cli::live::{self, Gap};
 use crate::cluster::error::Error;
+use crate::policy::RequestPolicy;
 use crate::policy::matching;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvr, RestMapper};
@@ -30,7 +29,7 @@ pub(in crate::cli) struct Walk<'a> {
     /// The served resources.
     pub(in crate::cli) mapper: &'a RestMapper,
     /// The policies with their indices.
-    pub(in crate::cli) policies: Vec<(usize, &'a ValidatingAdmissionPolicy)>,
+    pub(in crate::cli) policies: Vec<(usize, &'a RequestPolicy)>,
     /// The number of objects per page.
     pub(in crate::cli) chunk_size: u32,
 }
@@ -150,7 +149,7 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 /// policy receives an object twice.
 fn plan(
     mapper: &RestMapper,
-    policies: &[(usize, &ValidatingAdmissionPolicy)],
+    policies: &[(usize, &RequestPolicy)],
 ) -> Vec<ListedResource> {
     /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;

@@ -1,13 +1,13 @@
 //! Costs of a policy's expressions: the cost section of the report, and notes on expressions whose cost for an object
 //! of typical size is near a limit.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finding::{Finding, Severity};
 use super::policy::object_finding;
 use crate::cli::input::Object;
+use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::consequence::Consequence;
 use crate::policy::cost::{
@@ -90,7 +90,7 @@ pub(super) fn report(costs: &PolicyCosts) -> Vec<CostReport> {
 /// Adds a note on each expression whose cost for an object of typical size is near its limit. If there is none, adds
 /// notes on the budgets that expressions share.
 pub(super) fn notes(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     compiled: &CompiledPolicy,
     costs: &PolicyCosts,
     findings: &mut Vec<Finding>,
@@ -130,7 +130,7 @@ fn field_ref(stage: Stage) -> String {
 
 /// Returns a note on `what` if its worst-case cost is near `limit`.
 fn note(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     field_ref: &str,
     what: &str,
     limit: u64,

@@ -2,7 +2,6 @@
 //! server rejects them.
 
 use goyaml::{Data, Node};
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::api_version;
 use super::finding::{Finding, Owner, Severity};
@@ -17,6 +16,7 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::parallel;
 use crate::custom_resource::validate_definition;
+use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
@@ -284,7 +284,7 @@ fn meant(issue: &Diagnostic) -> Option<String> {
         }
         // A validation rule has no variables, so an empty policy is enough.
         DiagnosticKind::UndefinedField(undefined) => {
-            let policy = ValidatingAdmissionPolicy::default();
+            let policy = RequestPolicy::default();
             let meant = Suggestions::default().field(&policy, undefined);
             (&undefined.name, meant.map(|(meant, _)| meant))
         }

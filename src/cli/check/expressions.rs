@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes;
@@ -14,6 +12,7 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
 use crate::library::mutation::{JSON_PATCH, is_object};
+use crate::policy::RequestPolicy;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
@@ -25,7 +24,7 @@ use crate::status::warnings;
 
 /// Adds findings about expressions that the API server rejects, or cannot evaluate safely.
 pub(super) fn errors(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
@@ -156,7 +155,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 
 /// Adds findings about expressions that may fail at evaluation, or probably do not do what their author intended.
 pub(super) fn warnings(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
@@ -364,7 +363,7 @@ impl<'a> Text<'a> {
 
 /// Returns a finding at `location` of the expression in the field `field_ref`.
 pub(super) fn finding_at(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     (field_ref, location): (&str, Location),
     (severity, rule): (Severity, Rule),

@@ -1,7 +1,6 @@
 //! Fixes of findings, as edits of the file. A finding with several possible fixes has none.
 
 use goyaml::Node;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::policy::PolicyAnalysis;
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
@@ -10,6 +9,7 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::lint::Lint;
+use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 
 /// The operations of requests.
@@ -34,7 +34,7 @@ pub(super) fn replace_name<T>(
 
 /// Returns the fix of a suspicious expression or field.
 pub(super) fn suspicion_fix(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     suspicion: &Lint,
 ) -> Option<Edit> {
@@ -47,7 +47,7 @@ pub(super) fn suspicion_fix(
 }
 
 /// Replaces `apps/v1` with `apps` if the rule has that version, and `core` and `v1` with the empty string.
-fn group(policy: &Object<ValidatingAdmissionPolicy>, field_ref: &str) -> Option<Edit> {
+fn group(policy: &Object<RequestPolicy>, field_ref: &str) -> Option<Edit> {
     let root = &policy.document.node;
     let node = root.nearest(field_ref);
     let rule = root.nearest(field_ref.split(".apiGroups").next()?);
@@ -73,7 +73,7 @@ fn group(policy: &Object<ValidatingAdmissionPolicy>, field_ref: &str) -> Option<
 
 /// Corrects the literal of the comparison at `location`, if exactly one of its literals is invalid.
 fn value(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     field_ref: &str,
     location: Location,

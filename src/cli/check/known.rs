@@ -5,14 +5,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 
 use serde_json::Value;
 
 use crate::cli::live::{PolicyBindings, Served};
 use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
 use crate::policy::runtime_errors::ObjectCache;
@@ -73,7 +72,7 @@ impl Known {
     /// Returns an error if the built-in schemas cannot be read.
     pub fn new<'a>(
         crds: impl Iterator<Item = Crd>,
-        policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+        policies: impl Iterator<Item = &'a RequestPolicy>,
     ) -> Result<Self, SchemaError> {
         let mut known = Self::with_crds(crds, None)?;
         known.mapper.incomplete = known.unknown_group_versions(policies);
@@ -203,7 +202,7 @@ impl Known {
     /// Returns the group versions of unknown resources and kinds that policies refer to, each with a reason.
     fn unknown_group_versions<'a>(
         &self,
-        policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+        policies: impl Iterator<Item = &'a RequestPolicy>,
     ) -> Vec<(String, String)> {
         let mut unknown = BTreeSet::new();
         for policy in policies {
@@ -234,21 +233,21 @@ impl Known {
         unknown.into_iter().map(reason).collect()
     }
 
-    fn bound(&self, policy: &ValidatingAdmissionPolicy) -> Option<&PolicyBindings> {
-        let name = policy.metadata.name.as_deref()?;
+    fn bound(&self, policy: &RequestPolicy) -> Option<&PolicyBindings> {
+        let name = policy.name.as_deref()?;
         self.cluster.as_ref()?.bound.get(name)
     }
 
     /// Returns the state of the bindings of `policy` in the cluster; unread without a cluster.
     #[must_use]
-    pub fn bindings_state(&self, policy: &ValidatingAdmissionPolicy) -> BindingsState {
+    pub fn bindings_state(&self, policy: &RequestPolicy) -> BindingsState {
         let bound = self.bound(policy).map(|bound| bound.bindings.clone());
         bound.unwrap_or(BindingsState::Unread)
     }
 
     /// Returns the state of the paramKind of `policy`.
     #[must_use]
-    pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
+    pub fn param_kind_state(&self, policy: &RequestPolicy) -> ParamKindState {
         let Some(gvk) = policy::declared_param_kind(policy) else {
             return ParamKindState::NotRequired;
         };
@@ -300,9 +299,8 @@ impl Known {
 
 /// Returns the resource rule with index `n`.
 #[must_use]
-pub fn rule(policy: &ValidatingAdmissionPolicy, n: usize) -> Option<&NamedRuleWithOperations> {
-    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
-    constraints.resource_rules.as_ref()?.get(n)
+pub fn rule(policy: &RequestPolicy, n: usize) -> Option<&NamedRuleWithOperations> {
+    matching::rules(policy).get(n)
 }
 
 impl SchemaResolver for Known {

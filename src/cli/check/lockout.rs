@@ -1,13 +1,12 @@
 //! Findings about policies that deny requests of the cluster's own components.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cli::input::Object;
+use crate::policy::RequestPolicy;
 use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
 use crate::policy::rule::Rule;
@@ -17,7 +16,7 @@ const MAX_SHOWN: usize = 120;
 
 /// Adds a finding if `policy` denies requests of the cluster's components under the bindings of the input.
 pub(super) fn check(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     analysis: &PolicyAnalysis,

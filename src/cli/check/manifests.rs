@@ -38,8 +38,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             continue;
         }
         check_common(policy, "policy", &mut policies, &mut findings);
-        let spec = policy.value.spec.as_ref();
-        if spec.is_some_and(|spec| spec.param_kind.is_some()) {
+        if policy.value.param_kind.is_some() {
             let message = "a static policy must not have a paramKind";
             add(
                 policy,

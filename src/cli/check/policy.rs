@@ -5,15 +5,14 @@ use std::panic::{self, AssertUnwindSafe};
 
 use goyaml::Node;
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{
-    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 
 use super::finding::{Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
 use super::{api_version, costs, expressions, lockout, runtime_errors, suspicious};
-use crate::cli::input::{MutatingPolicy, Object, Place};
+use crate::cli::input::{MutatingPolicy, Object, Place, decode};
+use crate::policy::RequestPolicy;
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};
 use crate::policy::consequence::Consequence;
@@ -121,7 +120,7 @@ impl PolicyAnalysis {
 /// Checks a policy. An internal error becomes a finding about this policy.
 #[must_use]
 pub fn check(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     profile: Profile,
@@ -156,7 +155,7 @@ pub fn check_mutating(
 /// Checks a policy, or a webhook converted to one.
 pub(super) fn check_as(
     subject: SubjectKind,
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     (mutations, bindings): (
         Option<&[Mutation]>,
         &[Object<ValidatingAdmissionPolicyBinding>],
@@ -185,7 +184,7 @@ pub(super) fn check_as(
 /// [`check_as`] without a time limit.
 fn check_whole(
     subject: SubjectKind,
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     (mutations, bindings): (
         Option<&[Mutation]>,
         &[Object<ValidatingAdmissionPolicyBinding>],
@@ -193,7 +192,7 @@ fn check_whole(
     known: &Known,
     profile: Profile,
 ) -> PolicyCheck {
-    let analysis = analyze(subject, (&policy.value, mutations), known, profile);
+    let analysis = analyze(subject, (policy, mutations), known, profile);
     let mut absent = Vec::new();
     let mut proofs = None;
     if profile == Profile::Truthful {
@@ -232,7 +231,7 @@ fn check_whole(
 /// Returns the status that the controller would compute for a policy. `None` after an internal error.
 #[must_use]
 pub(in crate::cli) fn status(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &Object<RequestPolicy>,
     known: &Known,
 ) -> Option<DesiredStatus> {
     let analysis = AssertUnwindSafe(|| {
@@ -246,11 +245,12 @@ pub(in crate::cli) fn status(
 
 fn analyze(
     subject: SubjectKind,
-    (policy, mutations): (&ValidatingAdmissionPolicy, Option<&[Mutation]>),
+    (object, mutations): (&Object<RequestPolicy>, Option<&[Mutation]>),
     known: &Known,
     profile: Profile,
 ) -> PolicyAnalysis {
-    let compiled = CompiledPolicy::of_parts(policy, mutations);
+    let policy = &object.value;
+    let compiled = CompiledPolicy::from_parts(policy.clone(), mutations);
     let matches = matching::resolve(policy, &known.mapper);
     let (matches, has_reviews) = if subject.is_webhooks() {
         matching::of_webhook(policy, matches)
@@ -296,8 +296,11 @@ fn analyze(
     let matched = (&matches).into();
     let outcome = typed.clone().into();
     let ready_requires: BTreeSet<_> = FILE_CONDITIONS.into_iter().collect();
+    let (generation, status) = decode::generation_and_status(&object.document.node);
     let observed = Observations {
-        policy,
+        policy: Some(policy),
+        generation,
+        status: status.as_ref(),
         // Only conditions that policies also have are used for a webhook in a file.
         subject: if subject.is_webhooks() {
             SubjectKind::ValidatingAdmissionPolicy
@@ -348,7 +351,7 @@ fn analyze(
 
 /// Adds findings about rules with resources that are not served, or unknown.
 fn resources(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     known: &Known,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
@@ -438,13 +441,13 @@ fn resources(
 
 /// Adds findings about exempt resources: those that rules list, and those of wildcards if the rules match nothing else.
 fn exempt_resources(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
     let matches = &analysis.matches;
     // Policies from static manifests are evaluated for all resources.
-    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+    let name = policy.value.name.as_deref().unwrap_or_default();
     if name.ends_with(STATIC_SUFFIX) {
         return;
     }
@@ -490,7 +493,7 @@ fn exempt_resources(
 
 /// Adds findings about the paramKind.
 fn params(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     known: &Known,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
@@ -537,10 +540,7 @@ fn params(
 }
 
 /// Returns findings about params that bindings of a cluster refer to and that do not exist.
-fn missing_params(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    missing: &[MissingParams],
-) -> Vec<Finding> {
+fn missing_params(policy: &Object<RequestPolicy>, missing: &[MissingParams]) -> Vec<Finding> {
     let fails_closed = crate::policy::fails_closed(&policy.value);
     let findings = missing.iter().map(|missing| {
         let (severity, help) = match (missing.denies, fails_closed) {
@@ -570,7 +570,7 @@ fn missing_params(
 
 /// Adds a note about the kinds that type checking did not cover.
 fn coverage(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     known: &Known,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
@@ -620,10 +620,10 @@ fn coverage(
 
 /// Returns the bindings of `policy`.
 pub(super) fn bindings_of<'a>(
-    policy: &'a Object<ValidatingAdmissionPolicy>,
+    policy: &'a Object<RequestPolicy>,
     bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],
 ) -> impl Iterator<Item = &'a Object<ValidatingAdmissionPolicyBinding>> {
-    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+    let name = policy.value.name.as_deref().unwrap_or_default();
     bindings
         .iter()
         .filter(move |binding| !name.is_empty() && binding.value.spec.policy_name == name)

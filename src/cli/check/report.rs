@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,6 +18,7 @@ use super::webhook;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::cli::live::ClusterData;
+use crate::policy::RequestPolicy;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::status::message;
@@ -215,11 +214,7 @@ impl CheckReport {
     }
 
     /// Adds a mutating policy, which has no status and no conditions.
-    pub fn add_mutating(
-        &mut self,
-        policy: &Object<ValidatingAdmissionPolicy>,
-        mut check: PolicyCheck,
-    ) {
+    pub fn add_mutating(&mut self, policy: &Object<RequestPolicy>, mut check: PolicyCheck) {
         check.status.conditions.clear();
         self.add(policy, check);
         if let Some(added) = self.policies.last_mut() {
@@ -229,7 +224,7 @@ impl CheckReport {
     }
 
     /// Adds a policy.
-    pub fn add(&mut self, policy: &Object<ValidatingAdmissionPolicy>, check: PolicyCheck) {
+    pub fn add(&mut self, policy: &Object<RequestPolicy>, check: PolicyCheck) {
         self.findings.extend(check.findings);
         let conditions = check.status.conditions.into_iter();
         let warning = |warning: Warning| WarningReport {
@@ -239,7 +234,7 @@ impl CheckReport {
         let warnings = warnings(&check.typed.findings);
         self.policies.push(PolicyReport {
             kind: None,
-            name: policy.value.metadata.name.clone().unwrap_or_default(),
+            name: policy.value.name.clone().unwrap_or_default(),
             file: policy.source.name.clone(),
             index: policy.document.index,
             line: policy.place().line,
@@ -316,13 +311,12 @@ impl CheckReport {
 
     fn add_bindings_of(
         &mut self,
-        all_policies: &[&Object<ValidatingAdmissionPolicy>],
+        all_policies: &[&Object<RequestPolicy>],
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
         facts: &BindingFacts<'_>,
     ) {
         let is_live = facts.is_live;
-        let names =
-            |policy: &&Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
+        let names = |policy: &&Object<RequestPolicy>| policy.value.name.clone();
         let policies: BTreeSet<String> = all_policies.iter().filter_map(names).collect();
         let bound: BTreeSet<&str> = bindings
             .iter()
@@ -365,7 +359,7 @@ impl CheckReport {
             }
         }
         for policy in all_policies.iter().copied() {
-            let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+            let name = policy.value.name.as_deref().unwrap_or_default();
             let has_all = !bound.is_empty() && !is_live || facts.has_bindings;
             if has_all && !bound.contains(name) {
                 let place = if is_live { "cluster" } else { "input" };

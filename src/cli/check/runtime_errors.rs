@@ -1,8 +1,6 @@
 //! Findings about runtime errors, each with a request for which an expression fails.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value as Json;
 
 use super::expressions::finding_at;
@@ -11,6 +9,7 @@ use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use super::suspicious;
 use crate::cli::input::Object;
+use crate::policy::RequestPolicy;
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{self, Context, TypeErrorWitness, WrittenSchemas};
@@ -20,7 +19,7 @@ use crate::status::message;
 
 /// Adds the runtime errors of `policy`, given the bindings of the input. Returns witnesses of the type errors.
 pub(super) fn check(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     analysis: &PolicyAnalysis,
@@ -91,7 +90,7 @@ pub(super) fn check(
 
 /// Adds the mutations whose result the API server rejects for a request.
 fn mutations(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     known: &Known,
     analysis: &PolicyAnalysis,
     context: &Context<'_>,
@@ -116,7 +115,7 @@ fn mutations(
 ///
 /// They are notes: selectors, or bindings that are not in the input, may exclude the kinds for which they fail.
 fn partial(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     context: &Context<'_>,
     findings: &mut Vec<Finding>,

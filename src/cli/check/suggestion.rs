@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
+use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
@@ -31,7 +30,7 @@ impl Suggestions {
     /// Returns `None` after too many calls. `variable` is the name of the expression if it is a variable.
     pub(super) fn advice(
         &mut self,
-        policy: &ValidatingAdmissionPolicy,
+        policy: &RequestPolicy,
         undefined: &UndefinedField,
         variable: Option<&str>,
     ) -> Option<(String, Option<String>)> {
@@ -71,7 +70,7 @@ impl Suggestions {
     /// calls.
     pub(super) fn field(
         &mut self,
-        policy: &ValidatingAdmissionPolicy,
+        policy: &RequestPolicy,
         undefined: &UndefinedField,
     ) -> Option<(String, bool)> {
         self.0 = self.0.checked_sub(1)?;
@@ -87,8 +86,7 @@ impl Suggestions {
             }
             // The variables of the policy.
             Candidates::Elsewhere => {
-                let spec = policy.spec.as_ref()?;
-                let variables = spec.variables.iter().flatten();
+                let variables = policy.variables.iter();
                 let names = variables.map(|variable| variable.name.as_str());
                 nearest_of(name, names).map(|(meant, is_only)| (meant.to_owned(), is_only))
             }

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
@@ -14,6 +12,7 @@ use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::policy::lint::{self, Lint};
+use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 
 /// Maximum number of bindings per policy to check: each is compared with all served resources.
@@ -21,7 +20,7 @@ const MAX_BINDINGS: usize = 100;
 
 /// Adds findings about suspicious parts of `policy`, unless type checking has a finding at the same location.
 pub(super) fn check(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     known: &Known,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
@@ -101,7 +100,7 @@ fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
 
 /// Adds findings about suspicious fields in the bindings of `policy`.
 pub(super) fn check_bindings(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     analysis: &PolicyAnalysis,
@@ -122,7 +121,7 @@ pub(super) fn check_bindings(
 }
 
 pub(super) fn suspicion_finding(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     suspicion: &Lint,
 ) -> Finding {

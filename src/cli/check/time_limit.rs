@@ -65,7 +65,7 @@ mod tests {
     use crate::cel::interrupt::{checkpoint, working_on};
     use crate::cli::input::{Input, KindFilter};
 
-    fn object() -> Object<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy> {
+    fn object() -> Object<crate::policy::RequestPolicy> {
         let text = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
                     spec:\n  validations:\n  - expression: 'true'\n";
         let path = [std::path::PathBuf::from("-")];

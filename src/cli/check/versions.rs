@@ -1,12 +1,13 @@
 //! Findings about functions and macros that the target API server does not have.
 
-use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicy};
+use k8s_openapi::api::admissionregistration::v1::Mutation;
 
 use super::finding::{Finding, Severity};
 use super::policy::object_finding;
 use crate::cel::decls::Version;
 use crate::cli::input::Object;
 use crate::library::version::{LATEST, OLDEST, usable_since};
+use crate::policy::RequestPolicy;
 use crate::policy::compile::{CompiledPolicy, NewerCall};
 use crate::policy::rule::Rule;
 
@@ -26,11 +27,11 @@ pub fn parse(text: &str) -> Result<Version, String> {
 /// Returns findings about calls in a policy that an API server of `version` does not support, but a newer one does.
 #[must_use]
 pub fn check(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     mutations: Option<&[Mutation]>,
     version: Version,
 ) -> Vec<Finding> {
-    let compiled = CompiledPolicy::of_parts(&policy.value, mutations);
+    let compiled = CompiledPolicy::from_parts(policy.value.clone(), mutations);
     let calls = compiled.too_new(version).into_iter();
     calls
         .map(

@@ -7,7 +7,6 @@
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use super::finding::{Finding, Owner, Severity};
@@ -19,11 +18,12 @@ use crate::cel::decls::Version;
 use crate::cli::input::Object;
 use crate::cli::input::webhook::{as_policy, webhooks};
 use crate::library::environment::is_whole_in;
+use crate::policy::RequestPolicy;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
 
-pub(in crate::cli) use crate::policy::webhooks::of_field;
+pub(in crate::cli) use crate::policy::webhooks::field_of_webhook;
 
 /// Returns the number of webhooks in a configuration.
 pub(super) fn count(configuration: &Object<Value>) -> usize {
@@ -73,7 +73,7 @@ pub(in crate::cli) fn check(
 /// Returns the findings about the webhook `n` of a configuration, converted to `policy`.
 fn webhook_findings(
     (kind, n): (SubjectKind, usize),
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     (known, profile, version): (&Known, Profile, Version),
 ) -> Vec<Finding> {
     let mut findings = policy::check_as(kind, policy, (None, &[]), known, profile).findings;
@@ -82,11 +82,11 @@ fn webhook_findings(
     }
     for finding in &mut findings {
         finding.owner = Owner::Webhook {
-            webhook: policy.value.metadata.name.clone(),
+            webhook: policy.value.name.clone(),
             configuration: None,
         };
         let field_ref = finding.field_ref.take();
-        finding.field_ref = field_ref.map(|field_ref| of_field(n, &field_ref));
+        finding.field_ref = field_ref.map(|field_ref| field_of_webhook(n, &field_ref));
     }
     findings
 }

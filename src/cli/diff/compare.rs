@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
+use k8s_openapi::api::admissionregistration::v1::Validation;
 use serde::Serialize;
 
 use crate::cli::audit::PolicyResult;
+use crate::policy::RequestPolicy;
 
 /// The maximum length of the description of a change, in characters.
 const MAX_CHANGE: usize = 300;
@@ -77,10 +78,7 @@ pub(super) struct ValidationPairs {
 }
 
 impl ValidationPairs {
-    pub(super) fn new(
-        old: Option<&ValidatingAdmissionPolicy>,
-        new: Option<&ValidatingAdmissionPolicy>,
-    ) -> Self {
+    pub(super) fn new(old: Option<&RequestPolicy>, new: Option<&RequestPolicy>) -> Self {
         let (old, new) = (validations(old), validations(new));
         let mut taken = vec![false; new.len()];
         let mut new_of: Vec<Option<usize>> = vec![None; old.len()];
@@ -114,10 +112,8 @@ impl ValidationPairs {
     }
 }
 
-fn validations(policy: Option<&ValidatingAdmissionPolicy>) -> &[Validation] {
-    let spec = policy.and_then(|policy| policy.spec.as_ref());
-    spec.and_then(|spec| spec.validations.as_deref())
-        .unwrap_or_default()
+fn validations(policy: Option<&RequestPolicy>) -> &[Validation] {
+    policy.map_or(&[], |policy| &policy.validations)
 }
 
 /// The result of a validation, with its messages.

@@ -14,8 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
 use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, PolicyResult, Walk};
 use super::check::finding::Finding;
 use super::error::CliError;
@@ -24,6 +22,7 @@ use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
 use super::parallel;
 use super::test::probes::{self, Probe};
+use crate::policy::RequestPolicy;
 use crate::policy::admission::Operation;
 use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
@@ -214,7 +213,7 @@ fn policies_of_both<'a>(
     pairs: &[PolicyPair],
     before: &'a PolicySet<'_>,
     after: &'a PolicySet<'_>,
-) -> Vec<(usize, &'a ValidatingAdmissionPolicy)> {
+) -> Vec<(usize, &'a RequestPolicy)> {
     let mut found = Vec::new();
     for (n, pair) in pairs.iter().enumerate() {
         for (index, policy_set) in pair.sides.into_iter().zip([before, after]) {
@@ -243,7 +242,7 @@ fn is_policy_input(item: &Item) -> bool {
 fn policy_object<'a>(
     policy_set: &PolicySet<'a>,
     n: Option<usize>,
-) -> Option<&'a ValidatingAdmissionPolicy> {
+) -> Option<&'a RequestPolicy> {
     let policy = n.and_then(|n| policy_set.policies.get(n));
     policy.map(|policy| &policy.object.value)
 }

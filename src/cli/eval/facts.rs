@@ -78,6 +78,7 @@ fn add_facts(ast: &Ast, facts: &mut BTreeSet<RequestFact>) {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use serde_json::json;
 
     use super::*;
@@ -85,7 +86,7 @@ mod tests {
     #[track_caller]
     fn check(expression: &str, expect: &str) {
         let policy = json!({"metadata": {"name": "a"}, "spec": {"validations": [{"expression": expression}]}});
-        let policy = serde_json::from_value(policy).unwrap();
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let facts = from_policy(&CompiledPolicy::new(&policy));
         let facts: Vec<_> = facts.into_iter().map(RequestFact::as_str).collect();
         assert_eq!(facts.join(" "), expect, "{expression}");

@@ -4,9 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value;
 
 use super::facts::{self, RequestFact};
@@ -17,6 +15,7 @@ use crate::cli::test::cluster::{self, mutating_key};
 use crate::cli::test::rejection;
 use crate::cli::time_limit::TimeLimit;
 use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
@@ -58,7 +57,7 @@ pub(in crate::cli) struct PolicySet<'a> {
 /// A policy prepared for evaluation.
 pub(in crate::cli) struct PreparedPolicy<'a> {
     /// The object that was read.
-    pub(in crate::cli) object: &'a Object<ValidatingAdmissionPolicy>,
+    pub(in crate::cli) object: &'a Object<RequestPolicy>,
     /// The name.
     pub(in crate::cli) name: &'a str,
     /// The compiled expressions.
@@ -163,7 +162,7 @@ impl<'a> PolicySet<'a> {
 
 impl<'a> PreparedPolicy<'a> {
     fn new(
-        object: &'a Object<ValidatingAdmissionPolicy>,
+        object: &'a Object<RequestPolicy>,
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
         compiled: CompiledPolicy,
         input: &'a Input,

@@ -1,8 +1,9 @@
 //! Decodes API objects from JSON as Go does: null fields are absent, and the API server's defaults are set.
 
+use goyaml::Node;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Map, Value};
@@ -24,7 +25,18 @@ pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Err
     Ok(policy)
 }
 
-/// Decodes a binding of any version as v1, with the API server's defaults.
+/// Returns the generation and the status of a policy, which a policy of a cluster has.
+#[must_use]
+pub fn generation_and_status(policy: &Node) -> (i64, Option<ValidatingAdmissionPolicyStatus>) {
+    let fields = ["metadata", "status"].into_iter();
+    let fields = fields.filter_map(|name| Some((name.to_owned(), policy.get(name)?.to_json())));
+    let policy = serde_json::from_value(as_v1(Value::Object(fields.collect())));
+    let policy: ValidatingAdmissionPolicy = policy.unwrap_or_default();
+    let generation = policy.metadata.generation;
+    (generation.unwrap_or_default(), policy.status)
+}
+
+/// A binding of any version as v1, with the API server's defaults.
 ///
 /// # Errors
 /// Returns an error if the value cannot be decoded.

@@ -16,11 +16,10 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 use serde_json::Value;
 
+use crate::policy::RequestPolicy;
 use crate::policy::mutations;
 use crate::schema::{Crd, GroupVersion, Gvk};
 
@@ -64,7 +63,7 @@ pub enum KindFilter {
 #[derive(Debug, Default)]
 pub struct Input {
     /// The policies, converted to v1.
-    pub policies: Vec<Object<ValidatingAdmissionPolicy>>,
+    pub policies: Vec<Object<RequestPolicy>>,
     /// The bindings, converted to v1.
     pub bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
     /// The mutating policies, converted to v1.
@@ -107,7 +106,7 @@ pub struct Input {
 #[derive(Debug)]
 pub struct MutatingPolicy {
     /// The fields that validating policies also have, with the document of the mutating policy.
-    pub shared: Object<ValidatingAdmissionPolicy>,
+    pub shared: Object<RequestPolicy>,
     /// The mutations.
     pub mutations: Vec<Mutation>,
     /// The reinvocationPolicy.
@@ -185,7 +184,7 @@ impl Input {
     }
 
     /// Returns the validating policies and the shared parts of the mutating policies.
-    pub fn all_policies(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicy> + Clone {
+    pub fn all_policies(&self) -> impl Iterator<Item = &RequestPolicy> + Clone {
         let mutating = self.mutating_policies.iter().map(|policy| &policy.shared);
         let all = self.policies.iter().chain(mutating);
         all.map(|policy| &policy.value)
@@ -291,9 +290,8 @@ impl Input {
         let is_policy_version = POLICY_VERSIONS.contains(&api_version);
         match (group, kind) {
             (_, "ValidatingAdmissionPolicy") if is_policy_version && filter != KindFilter::Crds => {
-                self.decode(document, source, decode::policy, |input| {
-                    &mut input.policies
-                });
+                let read = |value| decode::policy(value).map(RequestPolicy::from);
+                self.decode(document, source, read, |input| &mut input.policies);
             }
             (_, "ValidatingAdmissionPolicyBinding")
                 if is_policy_version && filter != KindFilter::Crds =>
@@ -405,7 +403,7 @@ impl Input {
     fn decode_mutating(&mut self, document: Document, source: &Arc<SourceText>) {
         match decode::mutating_policy(document.node.to_json()) {
             Ok(policy) => self.mutating_policies.push(MutatingPolicy {
-                shared: Object::new(document, source, mutations::shared_part(&policy)),
+                shared: Object::new(document, source, RequestPolicy::from(&policy)),
                 mutations: mutations::mutations(&policy).to_vec(),
                 reinvocation: policy.spec.and_then(|spec| spec.reinvocation_policy),
             }),

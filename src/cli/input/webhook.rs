@@ -2,10 +2,10 @@
 //! are preserved.
 
 use goyaml::{Entry, Node};
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::{Object, decode};
+use crate::policy::RequestPolicy;
 use crate::policy::webhooks::{CONSTRAINTS, SPEC};
 
 /// Returns the nodes of the webhooks of a configuration.
@@ -19,7 +19,7 @@ pub(in crate::cli) struct Webhook {
     /// The index in its configuration.
     pub(in crate::cli) n: usize,
     /// A policy with the name, rules, selectors and match conditions of the webhook.
-    pub(in crate::cli) policy: Object<ValidatingAdmissionPolicy>,
+    pub(in crate::cli) policy: Object<RequestPolicy>,
 }
 
 /// Converts the webhooks of a configuration. Webhooks that cannot be decoded are left out.
@@ -36,7 +36,7 @@ pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook>
 pub(in crate::cli) fn as_policy(
     configuration: &Object<Value>,
     webhook: &Node,
-) -> Result<Object<ValidatingAdmissionPolicy>, serde_json::Error> {
+) -> Result<Object<RequestPolicy>, serde_json::Error> {
     let root = &configuration.document.node;
     let own = |node: &Node, name: &str| node.entry(name).cloned();
     let entry = |node| Entry::new(webhook.span.start..webhook.span.start, node);
@@ -56,7 +56,7 @@ pub(in crate::cli) fn as_policy(
         fields.insert("kind".to_owned(), "ValidatingAdmissionPolicy".into());
         fields.insert("metadata".to_owned(), json!({ "name": name }));
     }
-    let value = decode::policy(value)?;
+    let value = decode::policy(value)?.into();
     let document = configuration.document.with(document);
     Ok(Object::new(document, &configuration.source, value))
 }

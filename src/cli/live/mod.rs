@@ -11,9 +11,7 @@ mod schemas;
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde_json::Value;
 
 use self::objects::{Kind, Listed};
@@ -29,6 +27,7 @@ use super::yaml_text;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::error::Error;
 use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::matching;
 use crate::schema::RestMapper;
 
@@ -324,22 +323,20 @@ pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
 
 /// Adds gaps for the group versions that policies match and that cannot be discovered.
 fn undiscovered<'a>(
-    policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+    policies: impl Iterator<Item = &'a RequestPolicy>,
     mapper: &RestMapper,
     gaps: &mut Vec<Gap>,
 ) {
     let mut touched = BTreeSet::new();
     let mut named = BTreeSet::new();
     for policy in policies {
-        let spec = policy.spec.as_ref();
-        let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
-        let rules = constraints.and_then(|it| it.resource_rules.as_deref());
+        let rules = matching::rules(policy);
         let names = |rule: &NamedRuleWithOperations, group: &str| {
             rule.api_groups.iter().flatten().any(|name| name == group)
         };
         for (group_version, reason) in matching::resolve(policy, mapper).incomplete {
             let group = group_version.split('/').next().unwrap_or_default();
-            if rules.into_iter().flatten().any(|rule| names(rule, group)) {
+            if rules.iter().any(|rule| names(rule, group)) {
                 named.insert(group_version.clone());
             }
             touched.insert((group_version, reason));

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::StreamExt as _;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use super::{CONCURRENCY, Gap, PolicyBindings, one_line};
@@ -15,6 +14,7 @@ use crate::cluster::http;
 use crate::cluster::openapi::OpenApi;
 use crate::library::version::{LATEST, OLDEST};
 use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::matching;
 use crate::schema::openapi::OpenApiDocument;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
@@ -61,7 +61,7 @@ impl SchemaResolver for Served {
 /// Returns an error if the cluster does not respond, or if the built-in schemas cannot be read.
 pub(super) async fn read<'a>(
     connected: &Connected,
-    policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy> + Clone,
+    policies: impl Iterator<Item = &'a RequestPolicy> + Clone,
     mapper: RestMapper,
     crds: impl Iterator<Item = &'a Crd>,
     gaps: &mut Vec<Gap>,
@@ -227,7 +227,7 @@ async fn version(
 
 /// Returns the group versions whose documents contain the schemas that the policies need.
 fn needed<'a>(
-    policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+    policies: impl Iterator<Item = &'a RequestPolicy>,
     mapper: &RestMapper,
 ) -> BTreeSet<GroupVersion> {
     let mut needed = BTreeSet::new();

@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::OnceLock;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use crate::cli::check::known::Known;
 use crate::cli::input::{Input, MutatingPolicy, Object};
 use crate::cli::time_limit::TimeLimit;
 use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::subject::SubjectKind;
@@ -59,7 +58,7 @@ impl Run {
 
 /// A policy with its bindings and params.
 struct Policy<'a> {
-    object: &'a Object<ValidatingAdmissionPolicy>,
+    object: &'a Object<RequestPolicy>,
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
@@ -181,10 +180,7 @@ impl<'a> FileCluster<'a> {
     }
 
     /// Returns the policy `name` and its compiled form, if one of its probes was run.
-    pub(super) fn policy(
-        &self,
-        name: &str,
-    ) -> Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)> {
+    pub(super) fn policy(&self, name: &str) -> Option<(&Object<RequestPolicy>, &CompiledPolicy)> {
         let policy = self.policies.get(name)?;
         Some((policy.object, &policy.compiled.get()?.0))
     }
@@ -308,7 +304,7 @@ pub(in crate::cli) fn prepare_mutating(
     policy: &MutatingPolicy,
 ) -> (CompiledPolicy, MutatingAdmission) {
     let mutations = policy.mutations.as_slice();
-    let compiled = CompiledPolicy::of_parts(&policy.shared.value, Some(mutations));
+    let compiled = CompiledPolicy::from_parts(policy.shared.value.clone(), Some(mutations));
     let reinvocation = policy.reinvocation.as_deref();
     let admission = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
     (compiled, admission)

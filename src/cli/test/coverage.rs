@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +13,7 @@ use crate::policy::admission::{AdmissionRequest, Recording};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::subexpressions::{self, SubexpressionRole};
+use crate::policy::{RequestPolicy, matching};
 
 /// The coverage of one policy.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -80,7 +80,7 @@ impl CoverageHits {
 
 /// Returns the coverage of `policy`, whose bindings have the given actions.
 pub(super) fn policy_coverage(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     compiled: &CompiledPolicy,
     hits: &CoverageHits,
     actions: &BTreeSet<String>,
@@ -154,14 +154,11 @@ pub(super) fn policy_coverage(
 
 /// Adds the operations and resources of the rules.
 fn add_rule_items(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     hits: &CoverageHits,
     items: &mut Vec<Item>,
 ) {
-    let spec = policy.value.spec.as_ref();
-    let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
-    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
-    for (n, rule) in rules.unwrap_or_default().iter().enumerate() {
+    for (n, rule) in matching::rules(&policy.value).iter().enumerate() {
         let field = format!("spec.matchConstraints.resourceRules[{n}]");
         let line = |field: &str| policy.place_of_field(field).line;
         for operation in rule.operations.iter().flatten() {

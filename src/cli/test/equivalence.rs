@@ -6,14 +6,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::Reads;
+use crate::policy::{RequestPolicy, matching};
 
 /// The built-in API groups in which only subresources accept CONNECT.
 ///
@@ -265,16 +264,11 @@ fn write_fold(ast: &Ast, id: ExprId, out: &mut String) {
 
 /// Returns true if removing the operation at `m` of the rule at `n` provably changes no decision.
 pub(super) fn is_operation_redundant(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &RequestPolicy,
     n: usize,
     m: usize,
 ) -> bool {
-    let constraints = policy
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.match_constraints.as_ref());
-    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
-    let rules = rules.unwrap_or_default();
+    let rules = matching::rules(policy);
     let Some(rule) = rules.get(n) else {
         return false;
     };

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::panic::{self, AssertUnwindSafe};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
@@ -17,6 +16,7 @@ use crate::cli::input::{Input, KindFilter, Object};
 use crate::cli::text::clean;
 use crate::cli::yaml_text;
 use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::runtime_errors::{self, Context, Dependence, Witness};
@@ -212,7 +212,7 @@ pub(super) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
 
 /// Returns the probes of a policy, one for each set of params, and the results for its validations.
 fn policy_probes(
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     known: &Known,
 ) -> (Vec<Json>, Vec<ValidationExamples>) {
     let compiled = CompiledPolicy::new(&policy.value);
@@ -272,7 +272,7 @@ fn policy_probes(
 
 /// Runs the cases of one policy.
 struct CaseRunner<'a> {
-    policy: &'a ValidatingAdmissionPolicy,
+    policy: &'a RequestPolicy,
     admission: Admission,
     known: &'a Known,
 }
@@ -280,7 +280,7 @@ struct CaseRunner<'a> {
 impl CaseRunner<'_> {
     fn probe(&self, params: Option<&Json>, cases: &[Json]) -> Json {
         let mut spec = json!({
-            "policyName": self.policy.metadata.name,
+            "policyName": self.policy.name,
             "bindings": "Implied",
             "cases": cases,
         });
@@ -293,7 +293,7 @@ impl CaseRunner<'_> {
         json!({
             "apiVersion": API_VERSION,
             "kind": "PolicyProbe",
-            "metadata": {"name": self.policy.metadata.name},
+            "metadata": {"name": self.policy.name},
             "spec": spec,
         })
     }

@@ -6,9 +6,6 @@
 
 use std::fmt::Write as _;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
-};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,6 +16,7 @@ use crate::cli::text::clean;
 use crate::policy::admission::Admission;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
+use crate::policy::{RequestPolicy, matching};
 
 /// The maximum number of changes of one policy.
 const MAX_CHANGES: usize = 300;
@@ -194,21 +192,20 @@ fn n_invalid(compiled: &CompiledPolicy) -> usize {
 
 impl Change {
     /// Returns the changed policy, or `None` if it has no such field.
-    fn apply(&self, policy: &ValidatingAdmissionPolicy) -> Option<ValidatingAdmissionPolicy> {
+    fn apply(&self, policy: &RequestPolicy) -> Option<RequestPolicy> {
         let mut policy = policy.clone();
-        let spec = policy.spec.as_mut()?;
         match &self.edit {
             Edit::RemoveValidation(n) => {
-                let validation = spec.validations.as_mut()?.get_mut(*n)?;
+                let validation = policy.validations.get_mut(*n)?;
                 "true".clone_into(&mut validation.expression);
                 validation.message_expression = None;
             }
             Edit::RemoveCondition(n) => {
-                let condition = spec.match_conditions.as_mut()?.get_mut(*n)?;
+                let condition = policy.match_conditions.get_mut(*n)?;
                 "true".clone_into(&mut condition.expression);
             }
             Edit::RemoveOperation { rule, operation } => {
-                let rules = spec.match_constraints.as_mut()?.resource_rules.as_mut()?;
+                let rules = policy.match_constraints.as_mut()?.resource_rules.as_mut()?;
                 let operations = rules.get_mut(*rule)?.operations.as_mut()?;
                 if *operation >= operations.len() {
                     return None;
@@ -216,7 +213,7 @@ impl Change {
                 operations.remove(*operation);
             }
             Edit::Replace { len, text } => {
-                let expression = expression_mut(spec, &self.field_ref)?;
+                let expression = expression_mut(&mut policy, &self.field_ref)?;
                 let before = expression.chars().take(self.offset);
                 let after = expression.chars().skip(self.offset + len);
                 *expression = before.chain(text.chars()).chain(after).collect();
@@ -227,24 +224,20 @@ impl Change {
 }
 
 /// Returns the expression of a field such as `spec.variables[0].expression`.
-fn expression_mut<'a>(
-    spec: &'a mut ValidatingAdmissionPolicySpec,
-    field_ref: &str,
-) -> Option<&'a mut String> {
+fn expression_mut<'a>(policy: &'a mut RequestPolicy, field_ref: &str) -> Option<&'a mut String> {
     let (list, rest) = field_ref.strip_prefix("spec.")?.split_once('[')?;
     let (n, _) = rest.split_once(']')?;
     let n: usize = n.parse().ok()?;
     Some(match list {
-        "validations" => &mut spec.validations.as_mut()?.get_mut(n)?.expression,
-        "matchConditions" => &mut spec.match_conditions.as_mut()?.get_mut(n)?.expression,
-        "variables" => &mut spec.variables.as_mut()?.get_mut(n)?.expression,
+        "validations" => &mut policy.validations.get_mut(n)?.expression,
+        "matchConditions" => &mut policy.match_conditions.get_mut(n)?.expression,
+        "variables" => &mut policy.variables.get_mut(n)?.expression,
         _ => return None,
     })
 }
 
 /// Adds the changes that remove a validation, a match condition or an operation.
-fn add_removals(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
-    let Some(spec) = &policy.spec else { return };
+fn add_removals(policy: &RequestPolicy, found: &mut Vec<Change>) {
     let mut add = |field_ref: String, description: String, edit| {
         found.push(Change {
             field_ref,
@@ -253,19 +246,17 @@ fn add_removals(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
             edit,
         });
     };
-    for n in 0..spec.validations.as_deref().unwrap_or_default().len() {
+    for n in 0..policy.validations.len() {
         let field_ref = format!("spec.validations[{n}].expression");
         let description = "the validation is removed".to_owned();
         add(field_ref, description, Edit::RemoveValidation(n));
     }
-    for n in 0..spec.match_conditions.as_deref().unwrap_or_default().len() {
+    for n in 0..policy.match_conditions.len() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
         let description = "the match condition is removed".to_owned();
         add(field_ref, description, Edit::RemoveCondition(n));
     }
-    let constraints = spec.match_constraints.as_ref();
-    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
-    for (rule, of_rule) in rules.unwrap_or_default().iter().enumerate() {
+    for (rule, of_rule) in matching::rules(policy).iter().enumerate() {
         let operations = of_rule.operations.as_deref().unwrap_or_default();
         for (operation, name) in operations.iter().enumerate() {
             let field_ref =
@@ -377,6 +368,7 @@ pub fn text(report: &MutantReport) -> String {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use std::collections::BTreeSet;
 
     use serde_json::json;

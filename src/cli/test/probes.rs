@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::policy::object_finding;
 use crate::cli::input::{Object, Place};
+use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
@@ -263,7 +263,7 @@ fn unknown_target(object: &Object<Value>, target: &Target, targets: &[String]) -
 /// Adds findings for probed policies with duplicate names. `key` converts the name of a policy to its key in probes.
 pub(in crate::cli) fn duplicate_policies<'a>(
     probes: &[Probe],
-    policies: impl Iterator<Item = &'a Object<ValidatingAdmissionPolicy>>,
+    policies: impl Iterator<Item = &'a Object<RequestPolicy>>,
     key: fn(&str) -> String,
     findings: &mut Vec<Finding>,
 ) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,10 +11,11 @@ use super::mutants::MutantReport;
 use super::probes::Probe;
 use super::trace::{self, Trace, Traces};
 use crate::cli::check::finding::{Finding, Severity};
-use crate::cli::check::webhook::of_field;
+use crate::cli::check::webhook::field_of_webhook;
 use crate::cli::exit::Exit;
 use crate::cli::input::Object;
 use crate::cli::unified;
+use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, Decision, Target};
 use crate::probe::crd::outcome_schema;
@@ -164,7 +164,7 @@ pub struct CaseReport {
 #[derive(Clone, Copy)]
 pub(super) struct ProbeSubject<'a> {
     /// The policy, or the one that represents a webhook.
-    pub(super) policy: Option<(&'a Object<ValidatingAdmissionPolicy>, &'a CompiledPolicy)>,
+    pub(super) policy: Option<(&'a Object<RequestPolicy>, &'a CompiledPolicy)>,
     /// The index of the webhook in its configuration.
     pub(super) webhook: Option<usize>,
     /// The CustomResourceDefinition.
@@ -290,7 +290,7 @@ impl TestReport {
             let mut case = CaseReport::new(result, probe, n, subject);
             if let Some(webhook) = subject.webhook {
                 for trace in &mut case.trace {
-                    trace.field_ref = of_field(webhook, &trace.field_ref);
+                    trace.field_ref = field_of_webhook(webhook, &trace.field_ref);
                 }
             }
             case

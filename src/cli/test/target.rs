@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value as Json, json};
 
 use crate::cli::input::Object;
 use crate::cli::input::webhook;
+use crate::policy::RequestPolicy;
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::Target;
 use crate::probe::target;
@@ -54,7 +54,7 @@ pub(super) struct Webhook<'a> {
     /// The index in the configuration.
     pub(super) n: usize,
     /// The policy that represents the webhook.
-    pub(super) policy: Object<ValidatingAdmissionPolicy>,
+    pub(super) policy: Object<RequestPolicy>,
     /// The kind of the configuration.
     pub(super) kind: SubjectKind,
 }
@@ -71,7 +71,7 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
             let target = Target {
                 kind: kind.as_str().to_owned(),
                 name: configuration.name().unwrap_or_default().to_owned(),
-                webhook: Some((webhook.policy.value.metadata.name.clone()).unwrap_or_default()),
+                webhook: Some((webhook.policy.value.name.clone()).unwrap_or_default()),
             };
             let (n, policy) = (webhook.n, webhook.policy);
             found.insert(

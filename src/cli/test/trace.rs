@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -12,6 +11,7 @@ use crate::cel::ast::Ast;
 use crate::cel::syntax;
 use crate::cli::check::crd::nearest;
 use crate::cli::input::Object;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::{
     Action, EvaluationResult, RecordedValue, Recording, ReviewOutcome, StageCost,
 };
@@ -119,7 +119,7 @@ pub(in crate::cli) fn case_traces(
     result: &CaseResult,
     annotations: &[&str],
     compiled: &CompiledPolicy,
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
 ) -> Traces {
     let Some(outcome) = &result.outcome else {
         return Traces::default();
@@ -350,7 +350,7 @@ fn whole<'a>(
 pub(in crate::cli) fn expression_trace(
     result: &CaseResult,
     compiled: &CompiledPolicy,
-    policy: &Object<ValidatingAdmissionPolicy>,
+    policy: &Object<RequestPolicy>,
     index: usize,
 ) -> Option<Trace> {
     let expression = compiled.expressions().get(index)?;
@@ -507,6 +507,7 @@ impl TracePart {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use std::sync::Arc;
 
     use serde_json::{Value, json};

@@ -4,8 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
+use crate::policy::RequestPolicy;
 use crate::policy::matching::RuleMatches;
 use crate::schema::rest_mapper::RestMapper;
 
@@ -23,11 +22,7 @@ pub(crate) struct MatchCache {
 
 impl MatchCache {
     /// Returns what the rules of `policy` match of what `mapper` serves.
-    pub(crate) fn get(
-        &self,
-        policy: &ValidatingAdmissionPolicy,
-        mapper: &Arc<RestMapper>,
-    ) -> Arc<RuleMatches> {
+    pub(crate) fn get(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> Arc<RuleMatches> {
         let is_it = |matches: &&Arc<RuleMatches>| matches.are_of(policy, mapper);
         if let Some(known) = self.lock().iter().find(is_it) {
             return Arc::clone(known);
@@ -58,12 +53,12 @@ mod tests {
     use super::*;
     use crate::controller::cluster::snapshot::tests::resource;
 
-    fn policy(name: &str, resources: &[&str]) -> ValidatingAdmissionPolicy {
+    fn policy(name: &str, resources: &[&str]) -> RequestPolicy {
         serde_json::from_value(json!({
-            "metadata": {"name": name},
-            "spec": {"matchConstraints": {"resourceRules": [
+            "name": name,
+            "matchConstraints": {"resourceRules": [
                 {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": resources},
-            ]}},
+            ]},
         }))
         .unwrap()
     }

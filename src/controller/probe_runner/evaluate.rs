@@ -15,7 +15,7 @@ use super::super::probes::{EvaluationSlot, Given};
 use super::authorization::{AccessReviews, Next};
 use super::inputs::PackedParams;
 use super::rights::Rights;
-use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
+use super::target::{self, PackedDefinitions, PreparedPolicy, WithDefinitions};
 use crate::cel::interrupt::Interrupt;
 use crate::cluster::blocking;
 use crate::controller::cluster::schemas::Schemas;
@@ -23,7 +23,6 @@ use crate::controller::process::memory::{self, mebibytes};
 use crate::controller::subjects::params::Unavailable;
 use crate::controller::subjects::probe::Probe;
 use crate::controller::subjects::store::Entry;
-use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
 use crate::policy::subject::SubjectId;
@@ -292,9 +291,8 @@ impl Job {
     /// The same of cases about a policy or webhook, with the parsed objects that all probes share.
     fn run_within(&self, shared: &Shared, cases: &mut Cases) {
         let subject = &self.subject;
-        let policy = &subject.entry.policy;
-        let ready = Ready::new(&self.context, &subject.entry);
-        let param_kind = policy::param_kind(policy);
+        let ready = PreparedPolicy::new(&self.context, &subject.entry);
+        let param_kind = subject.entry.subject.param_kind();
         let Shared {
             definitions,
             params,
@@ -302,12 +300,12 @@ impl Job {
         } = shared;
         let schemas = WithDefinitions::new(&subject.schemas, definitions);
         let kinds = match ready {
-            Ready::Mutating(_) => target::builtin(),
-            Ready::Deciding(_) => None,
+            PreparedPolicy::Mutating(_) => target::builtin(),
+            PreparedPolicy::Validating(_) => None,
         };
         let kinds = kinds.map(|builtin| KindsOf::new(builtin, &schemas));
         let mutating = match (&ready, &kinds) {
-            (Ready::Mutating(policy), Some(kinds)) => Some(MutationInputs {
+            (PreparedPolicy::Mutating(policy), Some(kinds)) => Some(MutationInputs {
                 policy,
                 kinds,
                 schemas: &schemas,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicy};
+use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use serde_json::Value;
 
 use super::super::context::Context;
@@ -19,12 +19,11 @@ use crate::controller::subjects::probe::Probe;
 use crate::controller::subjects::store::Entry;
 use crate::controller::watch::binding_state::{Bindings, bindings_of, param_resource};
 use crate::controller::watch::params;
-use crate::policy;
 use crate::policy::admission::{Object, ParamList, Selector};
 use crate::policy::subject::SubjectId;
 use crate::probe::api::{BindingSource, Source as From};
-use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{GroupVersion, Gvk};
 use crate::status::bindings::BindingsState;
 use crate::status::message;
 
@@ -44,19 +43,19 @@ pub(super) fn collect(
     probes: &[Arc<Probe>],
     snapshot: &ClusterSnapshot,
 ) -> Inputs {
-    let (id, policy) = (&entry.id, &*entry.policy);
+    let (id, param_kind) = (&entry.id, entry.subject.param_kind());
     let bindings = bindings_of(context, id).map_err(|state| match state {
         BindingsState::NotPermitted => Unavailable::lasting(
             "the controller is not permitted to read bindings; see the policy's condition Bound",
         ),
         _ => Unavailable::passing("the bindings were not read yet"),
     });
-    let params = match param_resource(policy, snapshot) {
+    let params = match param_resource(param_kind.as_ref(), snapshot) {
         Some(resource) => wanted(context, id, resource, probes, bindings.as_ref()),
-        None => match policy::param_kind(policy) {
+        None => match &param_kind {
             Some(gvk) => Err(Unavailable::lasting(format!(
                 "paramKind {} is not served",
-                message::kind(&gvk)
+                message::kind(gvk)
             ))),
             None => Ok(Vec::new()),
         },
@@ -65,7 +64,7 @@ pub(super) fn collect(
         .iter()
         .flat_map(|probe| probe.spec.group_versions.iter().cloned())
         .collect();
-    group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
+    group_versions.extend(param_kind.map(|gvk| gvk.group_version()));
     let of_probe = |probe: &Arc<Probe>| {
         let name = probe.metadata.name.clone().unwrap_or_default();
         (name, Generation::of_probe(probe))
@@ -89,11 +88,11 @@ pub(super) fn collect(
 pub(super) async fn read_params(
     inputs: &Inputs,
     context: &Arc<Context>,
-    policy: &ValidatingAdmissionPolicy,
+    param_kind: Option<&Gvk>,
     snapshot: &ClusterSnapshot,
 ) -> Result<PackedParams, Unavailable> {
     let wanted = inputs.params.as_ref().map_err(Unavailable::clone)?;
-    let Some(resource) = param_resource(policy, snapshot) else {
+    let Some(resource) = param_resource(param_kind, snapshot) else {
         return Ok(PackedParams::default());
     };
     let all = read(context, resource, wanted);

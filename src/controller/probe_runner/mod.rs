@@ -74,7 +74,7 @@ pub(crate) async fn run_probes(
     entry: &Entry,
     snapshot: &ClusterSnapshot,
 ) -> Result<Probed, ProbesState> {
-    let (id, policy) = (&entry.id, &entry.policy);
+    let id = &entry.id;
     let probe_runner = &context.probe_runner;
     let probes = probes_of(context, id)?;
     let groups = probes.iter().flat_map(|probe| probe.spec.groups.iter());
@@ -87,7 +87,7 @@ pub(crate) async fn run_probes(
     }
     let inputs = collect(context, entry, &probes, snapshot);
     if let Some(outcome) = probe_runner.current(id, &inputs) {
-        let generation = Some(policy.metadata.generation.unwrap_or_default());
+        let generation = Some(entry.object_generation());
         let now = (context.now)();
         if !statuses::behind(context, id, &outcome.probed, generation, now).is_empty() {
             probe_runner.add(id);
@@ -182,7 +182,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     }
     if entry.excluded.is_some() {
         let why = "the policy is excluded by an option of vap-status-controller";
-        let generation = Some(entry.policy.metadata.generation.unwrap_or_default());
+        let generation = Some(entry.object_generation());
         return not_evaluated(context, id, probes, why, generation).await;
     }
     if probes.is_empty() {
@@ -229,7 +229,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let Some(live) = context.store.get(id).filter(is_of_it) else {
         return is_transient;
     };
-    let generation = Some(live.policy.metadata.generation.unwrap_or_default());
+    let generation = Some(live.object_generation());
     statuses::write(context, id, &outcome.probed, generation).await || is_transient
 }
 
@@ -242,7 +242,7 @@ async fn run(
     inputs: Inputs,
     lane: Lane,
 ) -> Finished {
-    let policy = &entry.policy;
+    let param_kind = entry.subject.param_kind();
     let probe_runner = &context.probe_runner;
     let place = probe_runner.slots.get(lane);
     let of_probe = |probe: &Arc<Probe>| Rights::new(entry, inputs.bindings(), &probe.spec);
@@ -255,7 +255,7 @@ async fn run(
     let _texts = place.reserve_texts(n_texts).await;
     let begin = Instant::now();
     let (params, definitions, definition, namespaces) = tokio::join!(
-        read_params(&inputs, context, policy, snapshot),
+        read_params(&inputs, context, param_kind.as_ref(), snapshot),
         target::definitions(context, definitions),
         target::definition(context, entry),
         Given::read(

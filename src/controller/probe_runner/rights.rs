@@ -13,7 +13,6 @@ use super::super::probes;
 use crate::controller::subjects::probe::{StoredSpec, namespace_of};
 use crate::controller::subjects::probe_inputs::{ALLOWED, PROBE_INPUTS, allows_inputs};
 use crate::controller::subjects::store::Entry;
-use crate::policy;
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
     AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Source as From,
@@ -46,7 +45,7 @@ impl Rights {
         bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
         probe: &StoredSpec,
     ) -> Self {
-        let has_param_kind = policy::param_kind(&entry.policy).is_some();
+        let has_param_kind = entry.subject.param_kind().is_some();
         let refers = has_param_kind && refers_to_params(probe, bindings);
         let params = refers.then(|| params_refusal(probe, bindings)).flatten();
         let names = probes::needed(entry, bindings.iter().map(AsRef::as_ref), probe);

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::api::admissionregistration::v1::Mutation;
 use serde_json::Value;
 
 use super::super::context::Context;
@@ -16,7 +15,9 @@ use crate::controller::cluster::{crds, definition};
 use crate::controller::process::memory::{self, mebibytes};
 use crate::controller::subjects::params::Unavailable;
 use crate::controller::subjects::probe::Probe;
-use crate::controller::subjects::store::{Body, Entry};
+use crate::controller::subjects::store::Entry;
+use crate::controller::subjects::subject::Subject;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::compile::CompiledPolicy;
@@ -29,17 +30,17 @@ use crate::schema::{Builtin, Gvk};
 /// The most definitions that are read for the probes of a policy.
 const MAX_DEFINITIONS: usize = 16;
 
-/// Why there is no policy for a probe.
+/// Reason why there is no subject for a probe.
 pub(super) enum Missing {
-    /// It is not known yet whether there is; there is a sign when it is.
+    /// It is not known yet whether the subject exists. A notification follows.
     Unknown,
-    /// There is none.
+    /// The subject does not exist.
     Absent(String),
-    /// The controller does not follow such objects: why, and what to do.
+    /// The controller does not watch the kind: why, and what to do.
     NotFollowed(String),
 }
 
-/// The reason why the subject that probes name is missing.
+/// Returns the reason why the subject of these probes is missing.
 pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) -> Missing {
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
         return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {id}"));
@@ -63,69 +64,73 @@ pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) 
     }
 }
 
-/// A policy, ready to decide.
-pub(super) enum Ready {
-    /// A validating one.
-    Deciding(Arc<Admission>),
-    /// A mutating one.
+/// A compiled policy.
+pub(super) enum PreparedPolicy {
+    /// A validating policy.
+    Validating(Arc<Admission>),
+    /// A mutating policy.
     Mutating(Arc<MutatingAdmission>),
 }
 
-impl Ready {
-    /// The policy `entry`: as it was made ready before, where that was of this generation.
+impl PreparedPolicy {
+    /// Compiles `entry`, or returns the cached policy of its generation.
     pub(super) fn new(context: &Context, entry: &Entry) -> Self {
-        let policy = &*entry.policy;
-        let Some(Body::Mutating {
-            mutations,
-            reinvocation,
-        }) = &entry.body
-        else {
-            return Self::Deciding(context.admissions.get(policy).unwrap_or_else(|| {
+        match &*entry.subject {
+            Subject::ValidatingPolicy(policy) => {
+                Self::Validating(context.admissions.get(entry).unwrap_or_else(|| {
+                    context.metrics.policy_compiled();
+                    context.admissions.put(entry, Admission::new(policy))
+                }))
+            }
+            Subject::MutatingPolicy {
+                policy,
+                mutations,
+                reinvocation_policy,
+            } => Self::Mutating(context.admissions.mutating(entry, || {
                 context.metrics.policy_compiled();
-                context.admissions.put(policy, Admission::new(policy))
-            }));
-        };
-        Self::Mutating(context.admissions.mutating(entry, || {
-            context.metrics.policy_compiled();
-            let mutations: &[Mutation] = mutations;
-            let compiled = CompiledPolicy::of_parts(policy, Some(mutations));
-            let reinvocation = reinvocation.as_deref();
-            MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
-        }))
+                let compiled = CompiledPolicy::from_parts(policy.clone(), Some(mutations));
+                let reinvocation = reinvocation_policy.as_deref();
+                MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
+            })),
+            // Each probe is evaluated with the webhook that it names instead.
+            Subject::Webhooks(_) | Subject::CustomResourceDefinition(_) => {
+                Self::Validating(Arc::new(Admission::new(RequestPolicy::default())))
+            }
+        }
     }
 
-    /// The part that all policies have.
+    /// Returns the part that both kinds have.
     pub(super) fn admission(&self) -> &Admission {
         match self {
-            Self::Deciding(admission) => admission,
+            Self::Validating(admission) => admission,
             Self::Mutating(policy) => policy.admission(),
         }
     }
 }
 
-/// The webhook of a configuration that a probe names, ready to decide.
+/// Compiles the webhook of a configuration that a probe names.
 ///
 /// # Errors
-/// The reason why there is none.
+/// Returns the reason if there is no such webhook.
 pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
     let target = probe.spec.target.as_ref();
-    let Some(wanted) = target.and_then(|target| target.webhook.as_deref()) else {
+    let Some(name) = target.and_then(|target| target.webhook.as_deref()) else {
         return Err("its target names no webhook: add `webhook`".to_owned());
     };
-    let mut webhooks = entry.webhooks().iter();
-    let named = webhooks.find(|webhook| webhook.metadata.name.as_deref() == Some(wanted));
+    let mut webhooks = entry.subject.webhooks().iter();
+    let named = webhooks.find(|webhook| webhook.name.as_deref() == Some(name));
     named
         .map(Admission::new)
-        .ok_or_else(|| format!("the configuration has no webhook {wanted}"))
+        .ok_or_else(|| format!("the configuration has no webhook {name}"))
 }
 
-/// The kinds of Kubernetes' own APIs, read where a probe asks for them first.
+/// Returns the built-in kinds of Kubernetes, loaded on first use.
 pub(super) fn builtin() -> Option<&'static Builtin> {
     static BUILTIN: OnceLock<Option<Builtin>> = OnceLock::new();
     BUILTIN.get_or_init(|| Builtin::load().ok()).as_ref()
 }
 
-/// The schemas of the cluster, with the definitions of custom kinds.
+/// The schemas of the cluster, and the definitions of custom kinds.
 #[derive(Debug)]
 pub(super) struct WithDefinitions<'a> {
     schemas: &'a Schemas,
@@ -155,7 +160,7 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// Returns the names of the definitions of the custom kinds of the cases: objects are completed by them, and merged.
+/// Returns the names of the definitions of the custom kinds in the cases. Objects are defaulted and merged by them.
 ///
 /// # Errors
 /// If there are too many.
@@ -213,7 +218,7 @@ impl PackedDefinitions {
 /// Reads the definitions of these names.
 ///
 /// # Errors
-/// The reason why they cannot be read.
+/// Returns the reason if they cannot be read.
 pub(super) async fn definitions(
     context: &Context,
     names: Result<BTreeSet<String>, Unavailable>,
@@ -239,12 +244,12 @@ pub(super) async fn definitions(
     Ok(definitions)
 }
 
-/// The CustomResourceDefinition `entry`, where it is one, as it was known when its probes were to be run.
+/// Reads the CustomResourceDefinition `entry` in its current generation. `None` if `entry` is of another kind.
 ///
-/// It is stored, so that no API server refuses it.
+/// It is stored, so no API server rejects it.
 ///
 /// # Errors
-/// The reason why it is not available.
+/// Returns the reason if it is not available.
 pub(super) async fn definition(
     context: &Context,
     entry: &Entry,
@@ -252,12 +257,12 @@ pub(super) async fn definition(
     if entry.kind() != SubjectKind::CustomResourceDefinition {
         return Ok(None);
     }
-    let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
+    let name = &*entry.id.name;
     let Some(text) = read(context, name).await? else {
         return Err(changing(name));
     };
     match serde_json::from_str::<Value>(&text) {
-        Ok(value) if definition::is_of(&value, &entry.policy.metadata) => Ok(Some(Definition {
+        Ok(value) if definition::is_of(&value, &entry.metadata()) => Ok(Some(Definition {
             value,
             rejection: None,
         })),
@@ -274,7 +279,7 @@ fn changing(name: &str) -> Unavailable {
 /// Reads a definition as text.
 ///
 /// # Errors
-/// The reason why it cannot be read, or that it needs too much memory.
+/// Returns the reason if it cannot be read or needs too much memory.
 async fn read(context: &Context, name: &str) -> Result<Option<Box<str>>, Unavailable> {
     let definition = definition::read_text(&context.client, name).await;
     let text = definition.map_err(|error| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MatchResources, Mutation, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Client;
@@ -21,6 +21,7 @@ use crate::controller::process::memory::{self, mebibytes};
 use crate::controller::subjects::params::Unavailable;
 use crate::controller::subjects::probe::StoredSpec;
 use crate::controller::subjects::store::Entry;
+use crate::policy::RequestPolicy;
 use crate::policy::admission::{Namespace, NamespaceSource};
 use crate::probe::api::BindingSource;
 use crate::telemetry::metrics::ErrorReason;
@@ -371,43 +372,49 @@ pub(crate) fn needed<'a>(
     probe: &StoredSpec,
 ) -> BTreeSet<String> {
     let selects = |resources: Option<&MatchResources>| resources.is_some_and(selects_namespaces);
-    let needs = looks_at_namespaces(&entry.policy)
-        || (entry.body.as_ref()).is_some_and(|body| body.looks_at_namespaces(looks_at_namespaces))
-        || match probe.bindings {
-            BindingSource::FromCluster => {
-                (bindings.into_iter()).any(|binding| selects(binding.spec.match_resources.as_ref()))
-            }
-            BindingSource::Inline => {
-                (probe.inline_bindings.iter()).any(|spec| selects(spec.match_resources.as_ref()))
-            }
-            BindingSource::Implied => false,
-        };
+    let mutations = entry.subject.mutations().unwrap_or_default();
+    let needs =
+        entry.subject.policies().iter().any(looks_at_namespaces)
+            || mutations.iter().any(mutation_looks_at_namespaces)
+            || match probe.bindings {
+                BindingSource::FromCluster => (bindings.into_iter())
+                    .any(|binding| selects(binding.spec.match_resources.as_ref())),
+                BindingSource::Inline => (probe.inline_bindings.iter())
+                    .any(|spec| selects(spec.match_resources.as_ref())),
+                BindingSource::Implied => false,
+            };
     let names = needs.then_some(&probe.namespaces).into_iter().flatten();
     names.cloned().collect()
 }
 
 /// Returns true if a selector of `policy` or one of its expressions uses namespaces.
-fn looks_at_namespaces(policy: &ValidatingAdmissionPolicy) -> bool {
-    let Some(spec) = &policy.spec else {
-        return false;
-    };
-    let constraints = spec.match_constraints.as_ref();
+fn looks_at_namespaces(policy: &RequestPolicy) -> bool {
+    let constraints = policy.match_constraints.as_ref();
     if constraints.is_some_and(selects_namespaces) {
         return true;
     }
-    let validations = spec.validations.iter().flatten();
+    let validations = policy.validations.iter();
     let validations = validations.flat_map(|validation| {
         let message = validation.message_expression.as_ref();
         std::iter::once(&validation.expression).chain(message)
     });
-    let variables = spec.variables.iter().flatten();
-    let conditions = spec.match_conditions.iter().flatten();
-    let annotations = spec.audit_annotations.iter().flatten();
+    let variables = policy.variables.iter();
+    let conditions = policy.match_conditions.iter();
+    let annotations = policy.audit_annotations.iter();
     validations
         .chain(variables.map(|variable| &variable.expression))
         .chain(conditions.map(|condition| &condition.expression))
         .chain(annotations.map(|annotation| &annotation.value_expression))
         .any(|text| text.contains("namespaceObject"))
+}
+
+/// Returns true if the expression of `mutation` reads the namespace.
+fn mutation_looks_at_namespaces(mutation: &Mutation) -> bool {
+    let applied = mutation.apply_configuration.as_ref();
+    let applied = applied.and_then(|applied| applied.expression.as_ref());
+    let patch = mutation.json_patch.as_ref();
+    let expression = applied.or_else(|| patch.and_then(|patch| patch.expression.as_ref()));
+    expression.is_some_and(|text| text.contains("namespaceObject"))
 }
 
 /// Returns true if the namespace selector depends on more than the name of the namespace.

@@ -19,6 +19,7 @@ use crate::cluster::error::Error;
 use crate::controller::context::Context;
 use crate::controller::leadership::WritePermit;
 use crate::controller::subjects::managed_fields::apply_params;
+use crate::controller::subjects::store::Entry;
 use crate::controller::watch::wire::WirePolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
@@ -94,24 +95,25 @@ struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
-/// Writes the status of `policy`, within the time of `permit`.
+/// Writes the status of the policy `entry`, within the time of `permit`.
 ///
 /// # Errors
 /// If the API server does not accept it in time.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
-    policy: &ValidatingAdmissionPolicy,
+    entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written, Error> {
-    let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let name = &*entry.id.name;
+    let state = entry.identity.state();
     let applied = Applied {
         api_version: "admissionregistration.k8s.io/v1",
         kind: "ValidatingAdmissionPolicy",
         metadata: Metadata {
             name,
-            uid: policy.metadata.uid.as_deref(),
-            resource_version: policy.metadata.resource_version.as_deref(),
+            uid: state.uid,
+            resource_version: state.resource_version,
         },
         status: Status {
             observed_generation: desired.observed_generation,

@@ -39,7 +39,9 @@ use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::opt_in::{self, OptInState};
 use crate::controller::subjects::params::Referrer;
 use crate::controller::subjects::store::Entry;
+use crate::controller::subjects::subject::Subject;
 use crate::controller::subjects::write_limiter::LimitedObject;
+use crate::policy::RequestPolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
@@ -66,7 +68,7 @@ pub(crate) async fn reconcile(
         Ok(facts) => facts,
         Err(reason) => return Ok(reason.into()),
     };
-    if facts.is_reading_params() && has_current_status(&entry.policy) {
+    if facts.is_reading_params() && has_current_status(&entry) {
         // The status of this generation remains until the params are known.
         return Ok(Skipped::ParamsLoading.into());
     }
@@ -101,7 +103,7 @@ async fn apply_status(
     desired: &DesiredStatus,
 ) -> Result<ReconcileResult, ReconcileError> {
     let id = &entry.id;
-    if entry.owns_status && desired.is_satisfied_by(entry.policy.status.as_ref()) {
+    if entry.owns_status && desired.is_satisfied_by(entry.status.as_ref()) {
         return Ok(Skipped::Equal.into());
     }
     let Some(permit) = context.leadership.may_write() else {
@@ -140,7 +142,8 @@ fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     match written {
         WrittenObject::Policy(written) => {
             // The spec came by the watch. A different one is reconciled next.
-            let is_other = written.spec != entry.policy.spec;
+            let content = Subject::ValidatingPolicy(RequestPolicy::from(&written));
+            let is_other = content != *entry.subject;
             if context.store.put(written, EventSource::Answered) && is_other {
                 context.queue.add(&entry.id);
             }
@@ -204,7 +207,7 @@ async fn load_status(
         }
         return Ok(Some(Skipped::KindLoading.into()));
     }
-    if entry.kind() == SubjectKind::CustomResourceDefinition && !entry.has_rules() {
+    if entry.kind() == SubjectKind::CustomResourceDefinition && !entry.subject.has_rules() {
         match probe_runner::has_probes(context, id) {
             None => return Ok(Some(Skipped::ProbesLoading.into())),
             Some(false) => {
@@ -216,8 +219,7 @@ async fn load_status(
         }
     }
     let object = state.object(&id.name);
-    let status = object.and_then(|object| object.status_of(entry));
-    Arc::make_mut(&mut entry.policy).status = status;
+    entry.status = object.and_then(|object| object.status_of(entry));
     Ok(None)
 }
 
@@ -236,11 +238,11 @@ async fn write(
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<WrittenObject>, Error> {
-    if entry.body.is_some() {
+    if context.opt_in.of(entry.kind()).is_some() {
         let written = status_objects::apply(context, permit, entry, desired).await?;
         return Ok(written.map(WrittenObject::Status));
     }
-    let written = apply(context, permit, &entry.policy, desired).await?;
+    let written = apply(context, permit, entry, desired).await?;
     Ok(written.map(WrittenObject::Policy))
 }
 
@@ -275,10 +277,10 @@ fn ready(desired: &DesiredStatus) -> String {
 }
 
 /// Returns true if the status is about the current generation.
-fn has_current_status(policy: &ValidatingAdmissionPolicy) -> bool {
-    let status = policy.status.as_ref();
+fn has_current_status(entry: &Entry) -> bool {
+    let status = entry.status.as_ref();
     status.is_some_and(|status| {
-        status.observed_generation == policy.metadata.generation && status.conditions.is_some()
+        status.observed_generation == entry.identity.generation() && status.conditions.is_some()
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyStatus;
 
 use crate::controller::cluster::crds::{self, Crds};
 use crate::controller::cluster::snapshot::ClusterSnapshot;
@@ -14,10 +14,11 @@ use crate::controller::reconcile::check::check_in;
 use crate::controller::reconcile::result::ReconcileError;
 use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane};
 use crate::controller::subjects::store::Entry;
+use crate::controller::subjects::subject::Subject;
 use crate::controller::watch::binding_state::{self, Bindings};
-use crate::policy;
 use crate::policy::nearest::is_respelt;
 use crate::policy::subject::SubjectKind;
+use crate::policy::{self, RequestPolicy};
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
@@ -33,11 +34,10 @@ use crate::telemetry::metrics::{self, Skipped};
 /// Observed facts, owned.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    subject: SubjectKind,
-    fails_closed: bool,
-    /// True if the configuration has webhooks, or the definition has rules.
-    is_asked: bool,
-    policy: Arc<ValidatingAdmissionPolicy>,
+    kind: SubjectKind,
+    subject: Arc<Subject>,
+    generation: i64,
+    status: Option<ValidatingAdmissionPolicyStatus>,
     result: Arc<CheckResult>,
     params: ParamKindState,
     /// The group version of the paramKind, if its discovery has failed for some time.
@@ -54,7 +54,6 @@ pub(crate) async fn observe(
     entry: &Entry,
     snapshot: &ClusterSnapshot,
 ) -> Result<Result<Facts, Skipped>, ReconcileError> {
-    let policy = Arc::clone(&entry.policy);
     let known = entry
         .result
         .as_ref()
@@ -82,20 +81,21 @@ pub(crate) async fn observe(
     let params = params_of(context, entry, snapshot, bindings.as_ref());
     let bindings = match bindings {
         Ok(bindings) => {
-            let resource = binding_state::param_resource(&policy, snapshot);
-            binding_state::bindings_state(&policy, &bindings, resource)
+            let param_kind = entry.subject.param_kind();
+            let resource = binding_state::param_resource(param_kind.as_ref(), snapshot);
+            binding_state::bindings_state(param_kind.is_some(), &bindings, resource)
         }
         Err(state) => state,
     };
     let probes = probe_runner::run_probes(context, entry, snapshot).await;
     Ok(Ok(Facts {
-        subject: entry.kind(),
-        fails_closed: entry.fails_closed(),
-        is_asked: !entry.webhooks().is_empty() || entry.has_rules(),
-        policy,
+        kind: entry.kind(),
+        subject: Arc::clone(&entry.subject),
+        generation: entry.object_generation(),
+        status: entry.status.clone(),
         result,
         params,
-        undiscovered_params: undiscovered_params(&entry.policy, &snapshot.mapper),
+        undiscovered_params: undiscovered_params(entry.subject.policy(), &snapshot.mapper),
         bindings,
         probes,
     }))
@@ -108,10 +108,12 @@ fn params_of(
     snapshot: &ClusterSnapshot,
     bindings: Result<&Bindings, &BindingsState>,
 ) -> ParamKindState {
-    let policy = &entry.policy;
-    match param_kind_state(policy, &snapshot.mapper, &snapshot.crds) {
+    match param_kind_state(entry.subject.policy(), &snapshot.mapper, &snapshot.crds) {
         ParamKindState::Served(gvk, _) => {
-            let params = match binding_state::param_resource(policy, snapshot) {
+            let params = match binding_state::param_resource(
+                entry.subject.param_kind().as_ref(),
+                snapshot,
+            ) {
                 Some(resource) => {
                     binding_state::params_state(context, &entry.id, bindings, resource)
                 }
@@ -136,25 +138,29 @@ impl Facts {
 
     /// Returns the policy's failurePolicy, as exported in metrics.
     pub(crate) fn failure_policy(&self) -> &'static str {
-        if self.fails_closed { "Fail" } else { "Ignore" }
+        if self.subject.fails_closed() {
+            "Fail"
+        } else {
+            "Ignore"
+        }
     }
 
     /// Returns the actions of the bindings, as exported in metrics.
     pub(crate) fn actions(&self) -> String {
-        let action = match self.subject {
+        let action = match self.kind {
             SubjectKind::ValidatingWebhookConfiguration
             | SubjectKind::MutatingWebhookConfiguration => Some("Call"),
             SubjectKind::CustomResourceDefinition => Some("Deny"),
             SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => None,
         };
         if action.is_some() {
-            return metrics::actions(action.filter(|_| self.is_asked));
+            // There are webhooks to call, or rules to evaluate.
+            let is_effective = !self.subject.webhooks().is_empty() || self.subject.has_rules();
+            return metrics::actions(action.filter(|_| is_effective));
         }
         match &self.bindings {
             // These bindings have no actions. A bound policy mutates requests.
-            BindingsState::Known(bindings)
-                if self.subject == SubjectKind::MutatingAdmissionPolicy =>
-            {
+            BindingsState::Known(bindings) if self.kind == SubjectKind::MutatingAdmissionPolicy => {
                 metrics::actions((!bindings.is_empty()).then_some("Mutate"))
             }
             BindingsState::Known(bindings) => metrics::actions(
@@ -225,8 +231,10 @@ impl Facts {
             }
         };
         Observations {
-            policy: &self.policy,
-            subject: self.subject,
+            policy: self.subject.policy(),
+            generation: self.generation,
+            status: self.status.as_ref(),
+            subject: self.kind,
             compiled,
             matches,
             types,
@@ -246,19 +254,20 @@ impl Facts {
 }
 
 /// Returns the group version of the paramKind of `policy`, if its discovery has failed for some time.
-fn undiscovered_params(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<String> {
-    let group_version = policy::declared_param_kind(policy).map(|gvk| gvk.api_version());
+fn undiscovered_params(policy: Option<&RequestPolicy>, mapper: &RestMapper) -> Vec<String> {
+    let declared = policy.and_then(policy::declared_param_kind);
+    let group_version = declared.map(|gvk| gvk.api_version());
     let group_version = group_version.filter(|gv| mapper.undiscovered.contains(gv));
     group_version.into_iter().collect()
 }
 
 /// Returns the state of the paramKind of `policy`.
 fn param_kind_state(
-    policy: &ValidatingAdmissionPolicy,
+    policy: Option<&RequestPolicy>,
     mapper: &RestMapper,
     crds: &Crds,
 ) -> ParamKindState {
-    let Some(gvk) = policy::declared_param_kind(policy) else {
+    let Some(gvk) = policy.and_then(policy::declared_param_kind) else {
         return ParamKindState::NotRequired;
     };
     if mapper.resources_of_kind(&gvk).next().is_some() {
@@ -327,8 +336,8 @@ mod tests {
     use crate::controller::cluster::snapshot::tests::resource;
 
     fn state(param_kind: &serde_json::Value, mapper: &RestMapper, crds: &Crds) -> ParamKindState {
-        let policy = json!({"metadata": {}, "spec": {"paramKind": param_kind}});
-        param_kind_state(&serde_json::from_value(policy).unwrap(), mapper, crds)
+        let policy = serde_json::from_value(json!({"paramKind": param_kind}));
+        param_kind_state(Some(&policy.unwrap()), mapper, crds)
     }
 
     #[track_caller]

@@ -34,7 +34,7 @@ pub(crate) async fn apply(
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<StatusObject>, Error> {
-    let uid = entry.policy.metadata.uid.as_deref();
+    let uid = entry.identity.state().uid;
     let Some(state) = context.opt_in.of(entry.id.kind) else {
         return Ok(Written::Gone);
     };
@@ -87,7 +87,7 @@ async fn create(
     entry: &Entry,
 ) -> Result<Written<StatusObject>, Error> {
     let status_object = &state.status_object;
-    let ObjectMeta { name, uid, .. } = &entry.policy.metadata;
+    let (name, uid) = (&*entry.id.name, entry.identity.state().uid);
     // The owner reference deletes the object together with its policy, also without a running controller.
     let object = json!({
         "apiVersion": StatusObject::api_version(status_object),

@@ -7,16 +7,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
 use super::generation::Generation;
-use super::store::{Body, Entry};
+use super::store::Entry;
 use crate::controller::process::memory::MAX_ADMISSIONS;
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::subject::SubjectId;
 
-/// Policies ready to decide.
+/// Compiled policies, by kind of admission.
 #[derive(Debug)]
 pub(crate) struct AdmissionCache {
     ready: Mutex<Recent<Admission>>,
@@ -32,7 +30,7 @@ impl Default for AdmissionCache {
     }
 }
 
-/// Compiled policies within a number of bytes: those that were not used for the longest time are dropped.
+/// Compiled policies within a number of bytes. The least recently used are evicted.
 #[derive(Debug)]
 struct Recent<T> {
     ready: HashMap<SubjectId, Ready<T>>,
@@ -101,62 +99,49 @@ impl<T> Recent<T> {
     }
 }
 
-/// Bytes of a compiled policy for each byte of its spec as JSON, and besides. Patterns are not counted.
+/// Bytes of a compiled policy for each byte of its content as JSON, and bytes in addition. Patterns are not counted.
 const COMPILED: (usize, usize) = (96, 16 << 10);
 
-/// Estimates the bytes that a compiled policy takes, from its spec and the rest of it.
-fn compiled_bytes(policy: &ValidatingAdmissionPolicy, body: Option<&Body>) -> usize {
-    let of = |text: Result<Vec<u8>, _>| text.map_or(0, |text: Vec<u8>| text.len());
-    let n_bytes = of(serde_json::to_vec(&policy.spec)) + of(serde_json::to_vec(&body));
-    let (factor, besides) = COMPILED;
-    n_bytes.saturating_mul(factor).saturating_add(besides)
+/// Estimates the bytes of a compiled policy from the bytes of its content as JSON.
+fn compiled_bytes(n_bytes: usize) -> usize {
+    let (factor, base) = COMPILED;
+    n_bytes.saturating_mul(factor).saturating_add(base)
 }
 
 impl AdmissionCache {
-    /// Returns what was made of this very generation of `policy`, if there is one.
-    pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
-        let id = SubjectId::policy(policy.metadata.name.as_deref()?);
-        self.lock().get(&id, &Generation::of_policy(policy))
+    /// Returns the compiled policy of this generation of `entry`. `None` if it is not cached.
+    pub(crate) fn get(&self, entry: &Entry) -> Option<Arc<Admission>> {
+        self.lock().get(&entry.id, &entry.generation())
     }
 
-    /// Keeps what was made of `policy`, in the place of what was made of an earlier generation.
-    pub(crate) fn put(
-        &self,
-        policy: &ValidatingAdmissionPolicy,
-        admission: Admission,
-    ) -> Arc<Admission> {
+    /// Stores the compiled policy of `entry` in place of that of an earlier generation.
+    pub(crate) fn put(&self, entry: &Entry, admission: Admission) -> Arc<Admission> {
         let admission = Arc::new(admission);
-        if let Some(name) = policy.metadata.name.as_deref() {
-            let generation = Generation::of_policy(policy);
-            let n_bytes = compiled_bytes(policy, None);
-            self.lock().put(
-                SubjectId::policy(name),
-                generation,
-                Arc::clone(&admission),
-                n_bytes,
-            );
-        }
+        let n_bytes = compiled_bytes(entry.n_bytes);
+        let (id, generation) = (entry.id.clone(), entry.generation());
+        self.lock()
+            .put(id, generation, Arc::clone(&admission), n_bytes);
         admission
     }
 
-    /// The mutating policy `entry`, as it is or as `make` makes it ready.
+    /// Returns the compiled mutating policy `entry`, compiled by `compile` if it is not cached.
     pub(crate) fn mutating(
         &self,
         entry: &Entry,
-        make: impl FnOnce() -> MutatingAdmission,
+        compile: impl FnOnce() -> MutatingAdmission,
     ) -> Arc<MutatingAdmission> {
         let generation = entry.generation();
-        let known = lock(&self.mutating).get(&entry.id, &generation);
-        known.unwrap_or_else(|| {
-            let admission = Arc::new(make());
-            let n_bytes = compiled_bytes(&entry.policy, entry.body.as_ref());
+        let cached = lock(&self.mutating).get(&entry.id, &generation);
+        cached.unwrap_or_else(|| {
+            let admission = Arc::new(compile());
+            let n_bytes = compiled_bytes(entry.n_bytes);
             let id = entry.id.clone();
             lock(&self.mutating).put(id, generation, Arc::clone(&admission), n_bytes);
             admission
         })
     }
 
-    /// Drops what was made of a policy: it is gone, or has no probes.
+    /// Removes a policy that is deleted or has no probes.
     pub(crate) fn forget(&self, id: &SubjectId) {
         self.lock().remove(id);
         lock(&self.mutating).remove(id);
@@ -173,38 +158,50 @@ fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::subjects::event_source::EventSource;
+    use crate::controller::subjects::store::Store;
     use crate::controller::tests::id;
 
-    fn policy(uid: &str, generation: i64) -> ValidatingAdmissionPolicy {
-        serde_json::from_value(json!({
+    fn stored(policy: Value) -> Entry {
+        let store = Store::default();
+        let id = id(policy["metadata"]["name"].as_str().unwrap());
+        assert!(store.put(serde_json::from_value(policy).unwrap(), EventSource::Listed));
+        store.get(&id).unwrap()
+    }
+
+    fn compile(entry: &Entry) -> Admission {
+        Admission::new(entry.subject.policy().unwrap())
+    }
+
+    fn policy(uid: &str, generation: i64) -> Entry {
+        stored(json!({
             "metadata": {"name": "a", "uid": uid, "generation": generation},
             "spec": {"validations": [{"expression": "true"}]},
         }))
-        .unwrap()
     }
 
     #[test]
-    fn it_holds_for_a_generation_of_a_policy() {
+    fn get_needs_same_generation() {
         let admissions = AdmissionCache::default();
         let first = policy("u", 1);
         assert!(admissions.get(&first).is_none());
-        let made = admissions.put(&first, Admission::new(&first));
-        assert!(Arc::ptr_eq(&made, &admissions.get(&first).unwrap()));
+        let compiled = admissions.put(&first, compile(&first));
+        assert!(Arc::ptr_eq(&compiled, &admissions.get(&first).unwrap()));
         for other in [policy("u", 2), policy("v", 1)] {
             assert!(admissions.get(&other).is_none());
         }
         let second = policy("u", 2);
-        admissions.put(&second, Admission::new(&second));
+        admissions.put(&second, compile(&second));
         assert!(admissions.get(&first).is_none());
         assert_eq!(admissions.lock().ready.len(), 1);
         admissions.forget(&id("a"));
         assert!(admissions.get(&second).is_none());
     }
 
-    fn named(name: &str, n_validations: usize) -> ValidatingAdmissionPolicy {
+    fn named(name: &str, n_validations: usize) -> Entry {
         let validations: Vec<_> = (0..n_validations)
             .map(|n| {
                 json!({"expression": format!(
@@ -212,24 +209,23 @@ mod tests {
                 ), "messageExpression": "'the limit is ' + string(object.spec.replicas)"})
             })
             .collect();
-        serde_json::from_value(json!({
+        stored(json!({
             "metadata": {"name": name, "uid": name, "generation": 1},
             "spec": {"validations": validations},
         }))
-        .unwrap()
     }
 
     #[test]
     fn cache_evicts_least_recently_used() {
         let admissions = AdmissionCache::default();
-        let n_bytes = compiled_bytes(&named("p", 5), None);
+        let n_bytes = compiled_bytes(named("p", 5).n_bytes);
         admissions.lock().max_bytes = 3 * n_bytes + n_bytes / 2;
         let policies: Vec<_> = (0..4).map(|n| named(&format!("p{n}"), 5)).collect();
         for policy in &policies[..3] {
-            admissions.put(policy, Admission::new(policy));
+            admissions.put(policy, compile(policy));
         }
         admissions.get(&policies[0]).unwrap();
-        admissions.put(&policies[3], Admission::new(&policies[3]));
+        admissions.put(&policies[3], compile(&policies[3]));
         let is_stored: Vec<bool> = policies
             .iter()
             .map(|policy| admissions.get(policy).is_some())
@@ -239,9 +235,9 @@ mod tests {
             let recent = admissions.lock();
             assert!(recent.n_bytes <= recent.max_bytes);
         }
-        // One that is larger than all may be is compiled for each evaluation.
+        // A policy that exceeds the whole limit is not stored.
         let large = named("large", 200);
-        admissions.put(&large, Admission::new(&large));
+        admissions.put(&large, compile(&large));
         assert!(admissions.get(&large).is_none());
         for name in ["p0", "p2", "p3"] {
             admissions.forget(&id(name));
@@ -252,14 +248,14 @@ mod tests {
 
     #[test]
     fn compiled_bytes_is_at_least_the_real_size() {
-        // Environments that all policies share are made once.
-        drop(Admission::new(&named("a", 1)));
+        // Policies share environments, which are created once.
+        drop(compile(&named("a", 1)));
         for n in [1, 10, 100] {
             let policy = named("a", n);
-            let mut kept = None;
-            let measured = allocation_counter::measure(|| kept = Some(Admission::new(&policy)));
+            let mut compiled = None;
+            let measured = allocation_counter::measure(|| compiled = Some(compile(&policy)));
             let real = usize::try_from(measured.bytes_current).unwrap();
-            let estimate = compiled_bytes(&policy, None);
+            let estimate = compiled_bytes(policy.n_bytes);
             assert!(estimate >= real, "{n}: {estimate} < {real}");
             assert!(
                 estimate <= 8 * real + COMPILED.1,

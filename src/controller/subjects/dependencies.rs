@@ -7,13 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 
 use crate::controller::cluster::snapshot::Change;
-use crate::policy;
 use crate::policy::analysis::Profile;
+use crate::policy::{self, RequestPolicy, matching};
 use crate::schema::{GroupVersion, Gvk};
 
 /// Dependencies of the status of a policy.
@@ -27,49 +25,33 @@ pub(crate) struct Dependencies {
     pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
     /// True if its messages suggest resources, of which any may come or go.
     pub(crate) has_suggestions: bool,
-    /// The groups of the kinds that its probes name.
+    /// The groups of the kinds in its probes.
     pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
-    /// Returns the dependencies of `policy` before it was checked.
-    pub(crate) fn new(policy: &ValidatingAdmissionPolicy) -> Self {
-        let constraints = policy
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.match_constraints.as_ref());
-        let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
+    /// Returns the dependencies of a policy, or of the webhooks of a configuration, before its check.
+    pub(crate) fn new(policies: &[RequestPolicy]) -> Self {
+        let rules = policies.iter().flat_map(matching::rules);
         let pair = |rule: &NamedRuleWithOperations| {
             let list = |values: &Option<Vec<String>>| values.clone().unwrap_or_default();
             (list(&rule.api_groups), list(&rule.api_versions))
         };
         Self {
-            rules: rules.unwrap_or_default().iter().map(pair).collect(),
-            param_kind: policy::param_kind(policy),
+            rules: rules.map(pair).collect(),
+            param_kind: policies.iter().find_map(policy::param_kind),
             schemas: Arc::default(),
             has_suggestions: false,
             probe_groups: BTreeSet::new(),
         }
     }
 
-    /// The same of a configuration, with those of its webhooks.
-    pub(crate) fn of(
-        policy: &ValidatingAdmissionPolicy,
-        webhooks: &[ValidatingAdmissionPolicy],
-    ) -> Self {
-        let mut all = Self::new(policy);
-        for webhook in webhooks {
-            all.rules.extend(Self::new(webhook).rules);
-        }
-        all
-    }
-
-    /// The kind of the params.
+    /// Returns the kind of the params.
     pub(crate) fn param_kind(&self) -> Option<&Gvk> {
         self.param_kind.as_ref()
     }
 
-    /// Reports whether `change` may change the status that `profile` gives.
+    /// Returns true if `change` may affect the status under `profile`.
     pub(crate) fn are_touched_by(&self, change: &Change, profile: Profile) -> bool {
         (self.has_suggestions && !change.resources.is_empty())
             || change
@@ -91,7 +73,7 @@ impl Dependencies {
     }
 
     fn depends_on_resources(&self, gv: &GroupVersion, profile: Profile) -> bool {
-        // Upstream's mapper takes the core group, which is the empty text, for any group.
+        // Upstream's mapper treats the core group, the empty string, as any group.
         let core_is_any = profile == Profile::Upstream;
         let is_group = |group: &String| {
             group == "*" || *group == gv.group || (core_is_any && group.is_empty())
@@ -108,6 +90,7 @@ impl Dependencies {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use serde_json::json;
 
     use super::*;
@@ -123,7 +106,8 @@ mod tests {
                 {"apiGroups": groups, "apiVersions": versions, "resources": ["deployments"]},
             ]},
         }});
-        let mut dependencies = Dependencies::new(&serde_json::from_value(policy).unwrap());
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+        let mut dependencies = Dependencies::new(&[policy.into()]);
         dependencies.schemas = Arc::new([gv("autoscaling/v1")].into());
         dependencies
     }
@@ -162,7 +146,7 @@ mod tests {
             (&apps, resources("v1"), false),
             (&apps, resources("rules.example.com/v2"), true),
             (&apps, schemas("autoscaling/v1"), true),
-            // Not checked against it: nothing served has it.
+            // No kind was checked against this schema.
             (&apps, schemas("apps/v1"), false),
             (&apps, crds("rules.example.com", "Limit"), true),
             (&apps, crds("rules.example.com", "Other"), false),
@@ -183,7 +167,7 @@ mod tests {
                 "{dependencies:?} {change:?}"
             );
         }
-        // Upstream takes the core group for any.
+        // Upstream treats the core group as any group.
         let change = resources("events.k8s.io/v1");
         assert!(core.are_touched_by(&change, Profile::Upstream));
     }
@@ -197,19 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn what_probes_name_counts() {
+    fn kinds_of_probes_count() {
         let mut apps = dependencies(&["apps"], &["v1"], None);
         apps.probe_groups = ["example.com".to_owned()].into();
         assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
-        // Sample objects are held against them.
+        // Sample objects are validated against them.
         assert!(apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&schemas("example.org/v3"), Profile::Truthful));
     }
 
     #[test]
-    fn an_empty_policy_depends_on_nothing() {
-        let none = Dependencies::new(&ValidatingAdmissionPolicy::default());
+    fn empty_policy_has_no_dependencies() {
+        let none = Dependencies::new(&[RequestPolicy::default()]);
         assert!(!none.are_touched_by(&resources("apps/v1"), Profile::Truthful));
     }
 }

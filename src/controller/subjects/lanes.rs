@@ -215,8 +215,8 @@ impl Note {
 
 /// Returns true if the status of `entry` says of this generation that its check took too long.
 fn has_exceeded_deadline(entry: &Entry) -> bool {
-    let generation = entry.policy.metadata.generation;
-    let status = entry.policy.status.as_ref();
+    let generation = entry.identity.generation();
+    let status = entry.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref());
     conditions.unwrap_or_default().iter().any(|condition| {
         condition.reason == Reason::DeadlineExceeded.as_str()

@@ -18,4 +18,5 @@ pub(crate) mod probe_inputs;
 pub(crate) mod rules;
 pub(crate) mod stale_conditions;
 pub(crate) mod store;
+pub(crate) mod subject;
 pub(crate) mod write_limiter;

@@ -1,9 +1,8 @@
 //! Kinds besides ValidatingAdmissionPolicies: MutatingAdmissionPolicies, webhook configurations and
 //! CustomResourceDefinitions, each watched if a flag enables it.
 //!
-//! A mutating policy is read as a validating one with mutations, and a configuration as one policy for each of its
-//! webhooks. All are in the same store and queue, by [`SubjectId`], and are evaluated in the same way. They have no
-//! status of ours; an object of ours holds their conditions (ADR 31).
+//! They are in the same store and queue as ValidatingAdmissionPolicies, by [`SubjectId`], and are checked in the same
+//! way. Their own objects have no conditions of ours; a status object holds them (ADR 31).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -302,9 +301,9 @@ impl OptInState {
 }
 
 impl Object {
-    /// The status of the policy `entry` that it holds; nothing where it is about another of that name.
+    /// Returns the status of `entry`. `None` if the object is about an earlier subject of that name.
     pub(crate) fn status_of(&self, entry: &Entry) -> Option<ValidatingAdmissionPolicyStatus> {
-        let uid = entry.policy.metadata.uid.as_deref();
+        let uid = entry.identity.state().uid;
         self.content
             .is_owned_by(uid)
             .then(|| self.content.policy_status())

@@ -1,8 +1,7 @@
 //! Compact storage of thousands of objects.
 //!
 //! A parsed object has room for every possible field, and an allocation for each string. As JSON it takes a third
-//! of the memory. Parsing takes some microseconds, which is little, as an object is read seldom and mostly before a
-//! request.
+//! of the memory. Parsing takes some microseconds; objects are read rarely, mostly before a request.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -14,28 +13,26 @@ use serde::de::DeserializeOwned;
 
 use super::event_source::ObjectState;
 
-/// Identity of an object and of one state of it; of the metadata nothing else is kept.
+/// Identity of one state of an object. The rest of the metadata is not stored, and names are keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    name: Option<Box<str>>,
     uid: Option<Box<str>>,
     resource_version: Option<Box<str>>,
     generation: Option<i64>,
 }
 
 impl Identity {
-    /// That of the object with this metadata.
+    /// Returns the identity of the object with this metadata.
     pub(crate) fn of(metadata: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(Box::from);
         Self {
-            name: text(&metadata.name),
             uid: text(&metadata.uid),
             resource_version: text(&metadata.resource_version),
             generation: metadata.generation,
         }
     }
 
-    /// The state of the object.
+    /// Returns the uid and the resource version.
     pub(crate) fn state(&self) -> ObjectState<'_> {
         ObjectState {
             uid: self.uid.as_deref(),
@@ -43,16 +40,16 @@ impl Identity {
         }
     }
 
-    /// The generation of the object.
+    /// Returns the `metadata.generation`.
     pub(crate) fn generation(&self) -> Option<i64> {
         self.generation
     }
 
-    /// Metadata that has this and nothing else.
-    pub(crate) fn metadata(&self) -> ObjectMeta {
+    /// Returns metadata with this identity and a name.
+    pub(crate) fn metadata(&self, name: &str) -> ObjectMeta {
         let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
         ObjectMeta {
-            name: text(&self.name),
+            name: Some(name.to_owned()),
             uid: text(&self.uid),
             resource_version: text(&self.resource_version),
             generation: self.generation,
@@ -61,7 +58,7 @@ impl Identity {
     }
 }
 
-/// A value as text. Values of one text are equal.
+/// A value as JSON. Values with the same JSON are equal.
 pub(crate) struct Packed<T> {
     json: Box<[u8]>,
     value: PhantomData<fn() -> T>,
@@ -80,7 +77,7 @@ impl<T> fmt::Debug for Packed<T> {
 }
 
 impl<T> Packed<T> {
-    /// The value as JSON.
+    /// Returns the JSON.
     pub(crate) fn json(&self) -> &[u8] {
         &self.json
     }
@@ -90,36 +87,35 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
     /// Packs a value.
     #[expect(
         clippy::expect_used,
-        reason = "objects of Kubernetes have texts for keys, which is all that could go wrong; where it \
-                  does, that is a panic that is counted and told"
+        reason = "only keys that are not strings could fail, and objects of Kubernetes have none; a panic would be \
+                  counted and logged"
     )]
     pub(crate) fn new(value: &T) -> Self {
-        let json = serde_json::to_vec(value).expect("it can be written as JSON");
+        let json = serde_json::to_vec(value).expect("objects of Kubernetes are valid JSON");
         Self {
             json: json.into_boxed_slice(),
             value: PhantomData,
         }
     }
 
-    /// The value again.
+    /// Parses the value.
     #[expect(
         clippy::expect_used,
-        reason = "it was written by the same type; where it cannot be read all the same, that is a panic \
-                  that is counted and told"
+        reason = "the same type has serialized it; a panic would be counted and logged"
     )]
     pub(crate) fn unpack(&self) -> T {
-        serde_json::from_slice(&self.json).expect("what was packed can be read")
+        serde_json::from_slice(&self.json).expect("packed JSON can be parsed")
     }
 }
 
-/// Returns a hash of a text, the same on each run.
+/// Returns a hash that is the same on each run.
 pub(crate) fn hash(json: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(json);
     hasher.finish()
 }
 
-/// The name of an object, with its namespace before it where it has one.
+/// Returns `namespace/name`, or the name of an object without a namespace.
 pub(crate) fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
     let name = name.unwrap_or_default();
     match namespace {
@@ -136,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_the_same_unpacked() {
+    fn packed_round_trips() {
         let value = json!({
             "metadata": {"name": "a"},
             "spec": {
@@ -167,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_metadata_the_identity_is_kept() {
+    fn identity_keeps_uid_version_and_generation() {
         let metadata = ObjectMeta {
             name: Some("a".to_owned()),
             uid: Some("u".to_owned()),
@@ -178,6 +174,6 @@ mod tests {
         let mut described = metadata.clone();
         described.labels = Some([("a".to_owned(), "b".to_owned())].into());
         described.managed_fields = Some(Vec::new());
-        assert_eq!(Identity::of(&described).metadata(), metadata);
+        assert_eq!(Identity::of(&described).metadata("a"), metadata);
     }
 }

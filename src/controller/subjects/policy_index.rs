@@ -67,6 +67,7 @@ pub(crate) trait RefersToPolicy: ResourceExt {
 /// A binding at rest. There may be one for each of thousands of policies.
 #[derive(Debug)]
 pub(crate) struct PackedBinding {
+    name: Box<str>,
     identity: Identity,
     spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
     /// True if probes may use its params and namespaces.
@@ -78,6 +79,7 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
 
     fn keep(self) -> PackedBinding {
         PackedBinding {
+            name: self.metadata.name.as_deref().unwrap_or_default().into(),
             identity: Identity::of(&self.metadata),
             spec: Packed::new(&self.spec),
             allows_inputs: probe_inputs::allows_inputs(&self.metadata),
@@ -85,7 +87,7 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
     }
 
     fn kept(kept: &PackedBinding) -> Arc<Self> {
-        let mut metadata = kept.identity.metadata();
+        let mut metadata = kept.identity.metadata(&kept.name);
         probe_inputs::set_allows_inputs(&mut metadata, kept.allows_inputs);
         Arc::new(Self {
             metadata,

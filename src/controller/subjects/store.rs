@@ -1,13 +1,12 @@
-//! The policies that exist, with their current status and the results of their checks.
+//! The policies and other subjects that exist, with their current status and the results of their checks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
-    ValidatingAdmissionPolicyStatus,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
 };
-use serde::{Deserialize, Serialize};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::dependencies::Dependencies;
 use super::event_source::EventSource;
@@ -15,180 +14,100 @@ use super::exclude::{self, Excluded};
 use super::generation::Generation;
 use super::managed_fields::owns_status;
 use super::packed::{Identity, Packed};
+use super::subject::Subject;
 use crate::controller::cluster::snapshot::Change;
 use crate::controller::subjects::check_result::CheckResult;
-use crate::controller::subjects::rules::Rules;
-use crate::policy;
+use crate::policy::RequestPolicy;
 use crate::policy::analysis::Profile;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::{GroupVersion, Gvk};
 use crate::status::exclusion::Exclusion;
 
-/// The policies and other subjects that exist.
+/// The subjects that exist.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    entries: Mutex<HashMap<SubjectId, StoredPolicy>>,
+    entries: Mutex<HashMap<SubjectId, StoredSubject>>,
     exclusion: Exclusion,
 }
 
-/// One policy.
+/// One subject.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its kind and name.
+    /// The kind and the name.
     pub(crate) id: SubjectId,
-    /// The part that a validating policy does not have. `None` for a validating policy.
-    pub(crate) body: Option<Body>,
-    /// The policy, as far as it is needed: half of an object is bookkeeping of others.
-    pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
-    /// Result of its last check, if it was checked before.
+    /// The rest of the metadata, as far as it is stored.
+    pub(crate) identity: Identity,
+    /// The content.
+    pub(crate) subject: Arc<Subject>,
+    /// The current status. The store has it only for kinds with a status of their own.
+    pub(crate) status: Option<ValidatingAdmissionPolicyStatus>,
+    /// The result of the last check.
     pub(crate) result: Option<Arc<CheckResult>>,
-    /// Exclusion, if the policy is left alone.
+    /// `Some` if the subject is excluded from checks.
     pub(crate) excluded: Option<Excluded>,
-    /// True if its status is ours by its managed fields. What is not ours would stay when the controller is
-    /// uninstalled.
+    /// True if we own the status, by its managed fields. Other fields would remain after the controller is uninstalled.
     pub(crate) owns_status: bool,
+    /// The size of the content as JSON.
+    pub(crate) n_bytes: usize,
+    generation: Generation,
 }
 
-/// The part of what is followed that it does not share with a ValidatingAdmissionPolicy.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(crate) enum Body {
-    /// A mutating policy: the policy has the rest.
-    Mutating {
-        /// Its mutations.
-        mutations: Vec<Mutation>,
-        /// Its reinvocationPolicy.
-        reinvocation: Option<String>,
-    },
-    /// A configuration of webhooks, each as a policy of its name: the policy has the metadata alone.
-    Webhooks(Vec<ValidatingAdmissionPolicy>),
-    /// A CustomResourceDefinition, of which nothing else is kept: the policy has the metadata alone.
-    Definition(Rules),
-}
-
-impl Body {
-    /// The mutations of a mutating policy.
-    pub(crate) fn mutations(&self) -> &[Mutation] {
-        match self {
-            Self::Mutating { mutations, .. } => mutations,
-            Self::Webhooks(_) | Self::Definition(_) => &[],
-        }
-    }
-
-    /// The webhooks of a configuration.
-    pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
-        match self {
-            Self::Webhooks(webhooks) => webhooks,
-            Self::Mutating { .. } | Self::Definition(_) => &[],
-        }
-    }
-
-    /// Reports whether one of its expressions may look at namespaces.
-    pub(crate) fn looks_at_namespaces(
-        &self,
-        looks_at_namespaces: impl Fn(&ValidatingAdmissionPolicy) -> bool,
-    ) -> bool {
-        let of = |mutation: &Mutation| {
-            let applied = mutation.apply_configuration.as_ref();
-            let applied = applied.and_then(|applied| applied.expression.clone());
-            let patch = mutation.json_patch.as_ref();
-            applied.or_else(|| patch.and_then(|patch| patch.expression.clone()))
-        };
-        let mut expressions = self.mutations().iter().filter_map(of);
-        expressions.any(|text| text.contains("namespaceObject"))
-            || self.webhooks().iter().any(looks_at_namespaces)
-    }
-
-    /// Forgets what it says.
-    fn clear(&mut self) {
-        match self {
-            Self::Mutating { mutations, .. } => mutations.clear(),
-            Self::Webhooks(webhooks) => webhooks.clear(),
-            Self::Definition(rules) => *rules = Rules::default(),
-        }
-    }
-}
-
-/// One policy as it is stored.
+/// One subject as it is stored.
 #[derive(Debug)]
-struct StoredPolicy {
-    policy: Arc<PackedPolicy>,
+struct StoredSubject {
+    packed: Arc<PackedSubject>,
     result: Option<Arc<CheckResult>>,
     excluded: Option<Excluded>,
     owns_status: bool,
     dependencies: Arc<Dependencies>,
 }
 
-/// The policy, as far as it is needed.
+/// The stored part of the object.
 #[derive(Debug)]
-struct PackedPolicy {
+struct PackedSubject {
     identity: Identity,
-    spec: Packed<Option<ValidatingAdmissionPolicySpec>>,
+    subject: Packed<Subject>,
     status: Packed<Option<ValidatingAdmissionPolicyStatus>>,
-    body: Option<Packed<Body>>,
 }
 
-impl PackedPolicy {
-    fn new(policy: &ValidatingAdmissionPolicy, body: Option<&Body>) -> Self {
-        Self {
-            body: body.map(Packed::new),
-            identity: Identity::of(&policy.metadata),
-            spec: Packed::new(&policy.spec),
-            status: Packed::new(&policy.status),
-        }
-    }
-
-    fn unpack(&self) -> ValidatingAdmissionPolicy {
-        ValidatingAdmissionPolicy {
-            metadata: self.identity.metadata(),
-            spec: self.spec.unpack(),
-            status: self.status.unpack(),
-        }
+impl PackedSubject {
+    fn generation(&self) -> Generation {
+        Generation::of_packed(&self.identity, &self.subject)
     }
 }
 
 impl Entry {
-    /// Its kind.
+    /// Returns the kind.
     pub(crate) const fn kind(&self) -> SubjectKind {
         self.id.kind
     }
 
-    /// The webhooks of a configuration.
-    pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
-        self.body.as_ref().map_or(&[], Body::webhooks)
-    }
-
-    /// Reports whether it is a CustomResourceDefinition with rules.
-    pub(crate) fn has_rules(&self) -> bool {
-        matches!(&self.body, Some(Body::Definition(rules)) if rules.has_some)
-    }
-
-    /// Reports whether a request for which it fails is denied; of webhooks, for which one of them fails.
-    pub(crate) fn fails_closed(&self) -> bool {
-        match &self.body {
-            Some(Body::Webhooks(webhooks)) => webhooks.iter().any(policy::fails_closed),
-            _ => policy::fails_closed(&self.policy),
-        }
-    }
-
-    /// The generation that a check of it is about.
+    /// Returns the identity of the state that a check is about.
     pub(crate) fn generation(&self) -> Generation {
-        let body = self.body.as_ref();
-        // What cannot be written as JSON is as good as nothing: none of these can fail.
-        let body = body.map(|of| serde_json::to_vec(of).unwrap_or_default());
-        Generation::of_policy(&self.policy).with_body(body.as_deref())
+        self.generation.clone()
+    }
+
+    /// Returns the `metadata.generation`, or 0.
+    pub(crate) fn object_generation(&self) -> i64 {
+        self.identity.generation().unwrap_or_default()
+    }
+
+    /// Returns the stored metadata.
+    pub(crate) fn metadata(&self) -> ObjectMeta {
+        self.identity.metadata(&self.id.name)
     }
 }
 
-/// Reports whether `policy` takes the place of what is known by that name.
+/// Returns true if an object with this metadata replaces the stored one.
 fn supersedes(
-    entries: &HashMap<SubjectId, StoredPolicy>,
+    entries: &HashMap<SubjectId, StoredSubject>,
     id: &SubjectId,
-    policy: &ValidatingAdmissionPolicy,
+    metadata: &ObjectMeta,
     from: EventSource,
 ) -> bool {
-    let known = entries.get(id);
-    let known = known.map(|known| known.policy.identity.state());
-    from.supersedes((&policy.metadata).into(), known)
+    let stored = entries.get(id);
+    let stored = stored.map(|stored| stored.packed.identity.state());
+    from.supersedes(metadata.into(), stored)
 }
 
 impl Store {
@@ -211,73 +130,83 @@ impl Store {
 
     /// Inserts the policy if it supersedes the stored one. Returns true if it did.
     pub(crate) fn put(&self, policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
-        let Some(name) = policy.metadata.name.as_deref() else {
+        let ValidatingAdmissionPolicy {
+            metadata,
+            spec,
+            status,
+        } = policy;
+        let Some(name) = metadata.name.clone() else {
             return false;
         };
-        self.put_as(SubjectId::policy(name), policy, None, from)
+        let id = SubjectId::policy(&*name);
+        let policy = RequestPolicy::new(Some(name), spec.unwrap_or_default());
+        let subject = Subject::ValidatingPolicy(policy);
+        self.put_with_status(id, &metadata, (subject, status), from)
     }
 
-    /// Inserts a subject of another kind: the part that it shares with validating policies, and the rest.
+    /// Inserts a subject of another kind if it supersedes the stored one. Returns true if it did.
     pub(crate) fn put_opt_in(
         &self,
         id: SubjectId,
-        shared: ValidatingAdmissionPolicy,
-        body: Body,
+        metadata: &ObjectMeta,
+        subject: Subject,
         from: EventSource,
     ) -> bool {
-        self.put_as(id, shared, Some(body), from)
+        self.put_with_status(id, metadata, (subject, None), from)
     }
 
-    fn put_as(
+    fn put_with_status(
         &self,
         id: SubjectId,
-        mut policy: ValidatingAdmissionPolicy,
-        mut body: Option<Body>,
+        metadata: &ObjectMeta,
+        (mut subject, mut status): (Subject, Option<ValidatingAdmissionPolicyStatus>),
         from: EventSource,
     ) -> bool {
-        // Every other event tells of a write of ours, whose answer was put in before: packing it would be for nothing.
-        if !supersedes(&self.lock(), &id, &policy, from) {
+        // Each write of ours causes an event whose object is known from the response. It is not packed again.
+        if !supersedes(&self.lock(), &id, metadata, from) {
             return false;
         }
-        let excluded = exclude::excluded(&self.exclusion, &policy);
-        // What is followed has its status in an object that is ours as a whole.
-        let owns_status = body.is_some() || owns_status(&policy.metadata);
+        let excluded = exclude::excluded(&self.exclusion, metadata);
+        // We own a status object as a whole.
+        let owns_status = id.kind.row().status_object.is_some() || owns_status(metadata);
         if excluded.is_some() {
-            // Without expressions, it has no dependencies.
-            (policy.spec, policy.status) = (None, None);
-            body.iter_mut().for_each(Body::clear);
+            // Without content, it has no dependencies.
+            subject.clear();
+            status = None;
         }
-        let packed = Arc::new(PackedPolicy::new(&policy, body.as_ref()));
-        let webhooks = body.as_ref().map_or(&[][..], Body::webhooks);
+        let packed = Arc::new(PackedSubject {
+            identity: Identity::of(metadata),
+            subject: Packed::new(&subject),
+            status: Packed::new(&status),
+        });
         let mut entries = self.lock();
-        if !supersedes(&entries, &id, &policy, from) {
+        if !supersedes(&entries, &id, metadata, from) {
             return false;
         }
-        let Some(known) = entries.get_mut(&id) else {
-            let kept = StoredPolicy {
-                policy: packed,
+        let Some(stored) = entries.get_mut(&id) else {
+            let stored = StoredSubject {
+                packed,
                 result: None,
                 excluded,
                 owns_status,
-                dependencies: Arc::new(Dependencies::of(&policy, webhooks)),
+                dependencies: Arc::new(Dependencies::new(subject.policies())),
             };
-            entries.insert(id, kept);
+            entries.insert(id, stored);
             return true;
         };
-        let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
-        let is_same = |known: &PackedPolicy| packed.spec == known.spec && packed.body == known.body;
-        if is_other || !is_same(&known.policy) {
-            let mut dependencies = Dependencies::of(&policy, webhooks);
+        let is_other = stored.packed.identity.state().uid != metadata.uid.as_deref();
+        if is_other || packed.subject != stored.packed.subject {
+            let mut dependencies = Dependencies::new(subject.policies());
             dependencies
                 .probe_groups
-                .clone_from(&known.dependencies.probe_groups);
-            known.dependencies = Arc::new(dependencies);
-            // Also at the same generation: what was read before was not what is stored.
-            known.result = None;
+                .clone_from(&stored.dependencies.probe_groups);
+            stored.dependencies = Arc::new(dependencies);
+            // Also at the same generation: the content that was received before was different.
+            stored.result = None;
         }
-        known.policy = packed;
-        known.excluded = excluded;
-        known.owns_status = owns_status;
+        stored.packed = packed;
+        stored.excluded = excluded;
+        stored.owns_status = owns_status;
         true
     }
 
@@ -301,18 +230,21 @@ impl Store {
     pub(crate) fn get(&self, id: &SubjectId) -> Option<Entry> {
         let (packed, result, excluded, owns_status) = {
             let entries = self.lock();
-            let kept = entries.get(id)?;
-            let result = kept.result.clone();
-            let packed = Arc::clone(&kept.policy);
-            (packed, result, kept.excluded, kept.owns_status)
+            let stored = entries.get(id)?;
+            let result = stored.result.clone();
+            let packed = Arc::clone(&stored.packed);
+            (packed, result, stored.excluded, stored.owns_status)
         };
         Some(Entry {
             id: id.clone(),
-            body: packed.body.as_ref().map(Packed::unpack),
-            policy: Arc::new(packed.unpack()),
+            identity: packed.identity.clone(),
+            subject: Arc::new(packed.subject.unpack()),
+            status: packed.status.unpack(),
             result,
             excluded,
             owns_status,
+            n_bytes: packed.subject.json().len(),
+            generation: packed.generation(),
         })
     }
 
@@ -327,15 +259,7 @@ impl Store {
         let Some(entry) = entries.get_mut(id) else {
             return;
         };
-        let PackedPolicy {
-            identity,
-            spec,
-            body,
-            ..
-        } = &*entry.policy;
-        let generation = Generation::of_packed(identity, spec);
-        let body = body.as_ref().map(Packed::json);
-        if !result.is_of(&generation.with_body(body)) {
+        if !result.is_of(&entry.packed.generation()) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
@@ -347,7 +271,7 @@ impl Store {
         entry.result = Some(Arc::clone(result));
     }
 
-    /// Notes the groups of the kinds that the probes of a policy name.
+    /// Stores the groups of the kinds in the probes of a subject.
     pub(crate) fn note_probe_groups(&self, id: &SubjectId, groups: BTreeSet<String>) {
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(id)
@@ -362,8 +286,8 @@ impl Store {
         self.lock().keys().cloned().collect()
     }
 
-    /// The policies whose status `change` may change, each with how many documents it depends on, those that depend
-    /// on little first.
+    /// Returns the subjects whose status `change` may affect, each with the number of schema documents that it depends
+    /// on, in ascending order of that number.
     pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, SubjectId)> {
         let entries = self.lock();
         let touched = entries
@@ -376,7 +300,7 @@ impl Store {
         touched.into_iter().map(|(n, id)| (n, id.clone())).collect()
     }
 
-    /// The policies whose params are of the kind `gvk`.
+    /// Returns the policies whose params are of the kind `gvk`.
     pub(crate) fn with_param_kind(&self, gvk: &Gvk) -> Vec<SubjectId> {
         let entries = self.lock();
         let of_kind = entries
@@ -385,7 +309,7 @@ impl Store {
         of_kind.map(|(id, _)| id.clone()).collect()
     }
 
-    /// The kinds of the params of all policies.
+    /// Returns the kinds of the params of all policies.
     pub(crate) fn param_kinds(&self) -> BTreeSet<Gvk> {
         let entries = self.lock();
         entries
@@ -394,7 +318,7 @@ impl Store {
             .collect()
     }
 
-    /// The group versions whose schemas policies were checked against.
+    /// Returns the group versions whose schemas subjects were checked against.
     pub(crate) fn needed_schemas(&self) -> BTreeSet<GroupVersion> {
         let entries = self.lock();
         let mut needed = BTreeSet::new();
@@ -409,7 +333,7 @@ impl Store {
         needed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, StoredPolicy>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, StoredSubject>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -447,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_brings_no_policy_back() {
+    fn response_does_not_restore_deleted_policy() {
         let store = Store::default();
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(store.put(policy("2", "a"), EventSource::Answered));
@@ -458,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_spec_has_new_dependencies() {
+    fn new_spec_replaces_dependencies() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
         assert_eq!(names(&store, "a"), ["a"]);
@@ -468,59 +392,51 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_is_not_kept() {
+    fn unneeded_metadata_is_not_stored() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
-        let kept = store.get(&id("a")).unwrap().policy;
-        let metadata = &kept.metadata;
+        let metadata = store.get(&id("a")).unwrap().metadata();
+        assert_eq!(metadata.name.as_deref(), Some("a"));
         assert_eq!((&metadata.annotations, &metadata.labels), (&None, &None));
         assert_eq!(metadata.managed_fields, None);
     }
 
     #[test]
-    fn policies_of_both_kinds_may_have_one_name() {
+    fn subjects_of_two_kinds_may_have_the_same_name() {
         let store = Store::default();
         let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
-        let patch = |expression: &str| -> Body {
-            let mutation =
+        let subject = |expression: &str| -> Subject {
+            let mutations =
                 json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
-            Body::Mutating {
-                mutations: serde_json::from_value(mutation).unwrap(),
-                reinvocation: None,
+            Subject::MutatingPolicy {
+                policy: policy("1", "a").into(),
+                mutations: serde_json::from_value(mutations).unwrap(),
+                reinvocation_policy: None,
             }
         };
         let put = |version, expression| {
-            let policy = policy(version, "a");
-            store.put_opt_in(
-                mutating.clone(),
-                policy,
-                patch(expression),
-                EventSource::Watched,
-            )
+            let metadata = policy(version, "a").metadata;
+            let from = EventSource::Watched;
+            store.put_opt_in(mutating.clone(), &metadata, subject(expression), from)
         };
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(put("2", "[]"));
-        let of = |id: &SubjectId| store.get(id).unwrap();
-        assert_eq!(
-            (of(&id("a")).body, of(&mutating).body),
-            (None, Some(patch("[]")))
-        );
-        assert_ne!(of(&id("a")).generation(), of(&mutating).generation());
-        let before = of(&mutating).generation();
+        let entry = |id: &SubjectId| store.get(id).unwrap();
+        let validating = Subject::ValidatingPolicy(policy("1", "a").into());
+        assert_eq!(*entry(&id("a")).subject, validating);
+        assert_eq!(*entry(&mutating).subject, subject("[]"));
+        let before = entry(&mutating).generation();
+        assert_ne!(entry(&id("a")).generation(), before);
         assert!(put("3", "[[]]"));
-        assert_ne!(
-            of(&mutating).generation(),
-            before,
-            "the mutations are others"
-        );
-        // A list of one kind says nothing of the other.
+        assert_ne!(entry(&mutating).generation(), before);
+        // A list of one kind does not affect the other.
         let retain = |kind| store.retain(kind, &BTreeSet::new());
         assert_eq!(retain(SubjectKind::ValidatingAdmissionPolicy), [id("a")]);
         assert_eq!(retain(SubjectKind::MutatingAdmissionPolicy), [mutating]);
     }
 
     #[test]
-    fn a_list_takes_out_what_it_lacks() {
+    fn retain_removes_unlisted_subjects() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
         assert_eq!(store.retain(POLICIES, &["a".to_owned()].into()), []);

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicyBinding};
 
 use super::params;
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::controller::context::Context;
 use crate::controller::subjects::params::{Listing, Objects, Referrer};
-use crate::policy;
 use crate::policy::subject::{SubjectId, SubjectKind};
+use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{ParamLookup, ParamsState};
@@ -40,22 +38,20 @@ pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings,
     }
 }
 
-/// The resource that serves the policy's paramKind, if one does.
+/// The resource that serves a paramKind, if one does.
 pub(crate) fn param_resource<'a>(
-    policy: &ValidatingAdmissionPolicy,
+    param_kind: Option<&Gvk>,
     snapshot: &'a ClusterSnapshot,
 ) -> Option<&'a ApiResource> {
-    let gvk = policy::param_kind(policy)?;
-    snapshot.mapper.resources_of_kind(&gvk).next()
+    snapshot.mapper.resources_of_kind(param_kind?).next()
 }
 
 /// Returns the state of the bindings, as the status reports it.
 pub(crate) fn bindings_state(
-    policy: &ValidatingAdmissionPolicy,
+    has_param_kind: bool,
     bindings: &Bindings,
     params: Option<&ApiResource>,
 ) -> BindingsState {
-    let has_param_kind = policy::param_kind(policy).is_some();
     let bindings = bindings.iter().map(AsRef::as_ref);
     BindingsState::from_bindings(bindings, has_param_kind, params)
 }

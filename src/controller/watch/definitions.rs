@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Deserialize;
@@ -20,7 +19,7 @@ use crate::controller::context::Context;
 use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::opt_in::OptInState;
 use crate::controller::subjects::rules::Rules;
-use crate::controller::subjects::store::Body;
+use crate::controller::subjects::subject::Subject;
 use crate::policy::subject::{SubjectId, SubjectKind};
 
 /// The kind.
@@ -149,15 +148,9 @@ impl<'a> Listener<'a> {
         if from == EventSource::Listed {
             self.listed.insert(name.to_owned());
         }
-        let shared = ValidatingAdmissionPolicy {
-            metadata: metadata.clone(),
-            ..ValidatingAdmissionPolicy::default()
-        };
-        let body = Body::Definition(rules);
-        let is_new = self
-            .context
-            .store
-            .put_opt_in(id.clone(), shared, body, from);
+        let subject = Subject::CustomResourceDefinition(rules);
+        let store = &self.context.store;
+        let is_new = store.put_opt_in(id.clone(), metadata, subject, from);
         if is_new {
             self.context.queue.add(&id);
         }

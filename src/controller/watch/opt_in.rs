@@ -173,8 +173,9 @@ async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version:
     let mut unreadable = BTreeSet::new();
     let put = |received: K, from| {
         let id = id(name_of(&received));
-        let (shared, body) = received.parts();
-        if context.store.put_opt_in(id.clone(), shared, body, from) {
+        let (metadata, subject) = received.parts();
+        let store = &context.store;
+        if store.put_opt_in(id.clone(), &metadata, subject, from) {
             context.queue.add(&id);
         }
     };

@@ -1,15 +1,13 @@
-//! Mutating policies, their bindings and webhook configurations as the API server sends them, of any version,
-//! parsed as the part that they share with validating policies.
+//! Mutating policies, their bindings and webhook configurations as the API server sends them, of any version.
 //!
-//! `null` and a missing field are the same, as for validating policies.
+//! `null` and a missing field are equivalent, as for validating policies.
 
 use std::borrow::Cow;
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingAdmissionPolicyBindingSpec,
-    MutatingAdmissionPolicySpec, Mutation, ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicySpec, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -17,28 +15,27 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::controller::subjects::store::Body;
+use crate::controller::subjects::subject::Subject;
 use crate::policy::subject::{Row, SubjectKind};
-use crate::policy::{mutations, webhooks};
+use crate::policy::{RequestPolicy, mutations};
+
+/// An object of a kind without a status of its own.
+pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
+    /// Returns the metadata and the content.
+    fn parts(self) -> (ObjectMeta, Subject);
+}
 
 /// A mutating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PolicyObject")]
-pub(crate) struct WireMutatingPolicy {
-    /// The part that it shares with validating ones.
-    pub(crate) shared: ValidatingAdmissionPolicy,
-    /// Its mutations.
-    pub(crate) mutations: Vec<Mutation>,
-    /// Its reinvocationPolicy.
-    pub(crate) reinvocation: Option<String>,
-}
+pub(crate) struct WireMutatingPolicy(MutatingAdmissionPolicy);
 
-/// The binding of a mutating policy, read as one of a validating policy.
+/// The binding of a mutating policy, in the form of one of a validating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "BindingObject")]
 pub(crate) struct WireBinding(pub(crate) ValidatingAdmissionPolicyBinding);
 
-// The version of an object is what its path says: `apiVersion` is not read.
+// The version of an object is that of its path: `apiVersion` is not parsed.
 #[derive(Deserialize)]
 struct PolicyObject {
     #[serde(default)]
@@ -57,15 +54,22 @@ struct BindingObject {
 
 impl From<PolicyObject> for WireMutatingPolicy {
     fn from(PolicyObject { metadata, spec }: PolicyObject) -> Self {
-        let policy = MutatingAdmissionPolicy {
+        Self(MutatingAdmissionPolicy {
             metadata: metadata.unwrap_or_default(),
             spec,
-        };
-        Self {
-            shared: mutations::shared_part(&policy),
+        })
+    }
+}
+
+impl WireSubject for WireMutatingPolicy {
+    fn parts(self) -> (ObjectMeta, Subject) {
+        let Self(policy) = self;
+        let subject = Subject::MutatingPolicy {
+            policy: RequestPolicy::from(&policy),
             mutations: mutations::mutations(&policy).to_vec(),
-            reinvocation: policy.spec.and_then(|spec| spec.reinvocation_policy),
-        }
+            reinvocation_policy: policy.spec.and_then(|spec| spec.reinvocation_policy),
+        };
+        (policy.metadata, subject)
     }
 }
 
@@ -80,28 +84,12 @@ impl From<BindingObject> for WireBinding {
     }
 }
 
-/// An object that is followed, of whatever kind: what it shares with validating policies, and the rest.
-pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
-    /// The two of them.
-    fn parts(self) -> (ValidatingAdmissionPolicy, Body);
-}
-
-impl WireSubject for WireMutatingPolicy {
-    fn parts(self) -> (ValidatingAdmissionPolicy, Body) {
-        let body = Body::Mutating {
-            mutations: self.mutations,
-            reinvocation: self.reinvocation,
-        };
-        (self.shared, body)
-    }
-}
-
-/// A configuration of webhooks, each as a policy of its name.
+/// A configuration of webhooks of either kind.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "ConfigurationObject")]
 pub(crate) struct WireWebhooks {
     metadata: ObjectMeta,
-    webhooks: Vec<ValidatingAdmissionPolicy>,
+    webhooks: Vec<RequestPolicy>,
 }
 
 #[derive(Deserialize)]
@@ -117,9 +105,7 @@ impl TryFrom<ConfigurationObject> for WireWebhooks {
 
     fn try_from(object: ConfigurationObject) -> Result<Self, Self::Error> {
         let webhooks = object.webhooks.unwrap_or_default();
-        let webhooks = webhooks.iter().map(|webhook| {
-            serde_json::from_value::<ValidatingAdmissionPolicy>(webhooks::as_policy(webhook))
-        });
+        let webhooks = webhooks.iter().map(RequestPolicy::from_webhook);
         Ok(Self {
             metadata: object.metadata.unwrap_or_default(),
             webhooks: webhooks.collect::<Result<_, serde_json::Error>>()?,
@@ -128,12 +114,8 @@ impl TryFrom<ConfigurationObject> for WireWebhooks {
 }
 
 impl WireSubject for WireWebhooks {
-    fn parts(self) -> (ValidatingAdmissionPolicy, Body) {
-        let policy = ValidatingAdmissionPolicy {
-            metadata: self.metadata,
-            ..ValidatingAdmissionPolicy::default()
-        };
-        (policy, Body::Webhooks(self.webhooks))
+    fn parts(self) -> (ObjectMeta, Subject) {
+        (self.metadata, Subject::Webhooks(self.webhooks))
     }
 }
 
@@ -141,7 +123,7 @@ const MUTATING: &Row = SubjectKind::MutatingAdmissionPolicy.row();
 
 const VALIDATING_WEBHOOKS: &Row = SubjectKind::ValidatingWebhookConfiguration.row();
 
-// All are in one group, and their version is the one that the cluster serves.
+// All are in one group. The version is that of the path.
 macro_rules! resource {
     ($type:ty, $kind:expr, $plural:expr, $($metadata:tt).+) => {
         impl Resource for $type {
@@ -179,9 +161,9 @@ resource!(
     WireMutatingPolicy,
     MUTATING.kind,
     MUTATING.plural,
-    shared.metadata
+    0.metadata
 );
-// The paths are those of what is followed: this names a configuration of either sort.
+// The path of the watch names the kind of the configurations.
 resource!(
     WireWebhooks,
     VALIDATING_WEBHOOKS.kind,
@@ -200,15 +182,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::policy::matching;
 
-    fn read(value: Value) -> WireMutatingPolicy {
-        serde_json::from_value(value).unwrap()
+    fn parsed(value: Value) -> Subject {
+        let policy: WireMutatingPolicy = serde_json::from_value(value).unwrap();
+        policy.parts().1
     }
 
     #[test]
-    fn a_policy_of_any_version_is_read() {
+    fn policies_of_all_versions_are_parsed() {
         for version in ["v1", "v1beta1", "v1alpha1"] {
-            let read = read(json!({
+            let subject = parsed(json!({
                 "apiVersion": format!("admissionregistration.k8s.io/{version}"),
                 "kind": "MutatingAdmissionPolicy",
                 "metadata": {"name": "a", "uid": "u", "generation": 2, "resourceVersion": "7"},
@@ -219,10 +203,9 @@ mod tests {
                     "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
                 },
             }));
-            assert_eq!(read.mutations.len(), 1);
-            let spec = read.shared.spec.unwrap();
-            assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
-            let rules = spec.match_constraints.unwrap().resource_rules.unwrap();
+            assert_eq!(subject.mutations().unwrap().len(), 1);
+            assert!(!subject.fails_closed());
+            let rules = matching::rules(subject.policy().unwrap());
             assert_eq!(
                 rules[0].operations.as_ref().unwrap(),
                 &["CREATE", "UPDATE", "CONNECT"]
@@ -231,7 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn null_is_read_as_absence() {
+    fn null_is_absent() {
+        let empty = Subject::MutatingPolicy {
+            policy: RequestPolicy::default(),
+            mutations: Vec::new(),
+            reinvocation_policy: None,
+        };
         for value in [
             json!({}),
             json!({"metadata": null, "spec": null}),
@@ -239,10 +227,10 @@ mod tests {
             json!({"metadata": {"name": null}, "spec": {"mutations": null, "variables": null,
                    "matchConstraints": null, "paramKind": null, "matchConditions": null}}),
         ] {
-            assert_eq!(read(value), WireMutatingPolicy::default());
+            assert_eq!(parsed(value), empty);
         }
-        let odd = read(json!({"spec": {"mutations": [{"patchType": null, "jsonPatch": null}]}}));
-        assert_eq!(odd.mutations.len(), 1);
+        let odd = parsed(json!({"spec": {"mutations": [{"patchType": null, "jsonPatch": null}]}}));
+        assert_eq!(odd.mutations().unwrap().len(), 1);
         for value in [
             json!({}),
             json!({"metadata": null, "spec": null}),
@@ -250,19 +238,6 @@ mod tests {
         ] {
             let WireBinding(read) = serde_json::from_value(value).unwrap();
             assert_eq!(read.spec.policy_name, "");
-        }
-    }
-
-    impl Default for WireMutatingPolicy {
-        fn default() -> Self {
-            read(json!({"spec": {}}))
-        }
-    }
-
-    impl PartialEq for WireMutatingPolicy {
-        fn eq(&self, other: &Self) -> bool {
-            let spec = |of: &Self| of.shared.spec.clone().unwrap_or_default();
-            spec(self) == spec(other) && self.mutations == other.mutations
         }
     }
 
@@ -275,29 +250,27 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_its_webhooks() {
+    fn configuration_has_its_webhooks() {
         let read = |value| serde_json::from_value::<WireWebhooks>(value);
         let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]);
-        let found = read(json!({"metadata": {"name": "a"}, "webhooks": [
+        let configuration = read(json!({"metadata": {"name": "a"}, "webhooks": [
             {"name": "one.example.com", "rules": rules, "failurePolicy": "Ignore", "clientConfig": {"url": "https://a"},
              "matchConditions": [{"name": "c", "expression": "true"}], "sideEffects": "None"},
             {"name": "two.example.com", "rules": null, "matchConditions": null, "namespaceSelector": null},
             {}]}));
-        let (policy, body) = found.unwrap().parts();
-        assert_eq!(policy.metadata.name.as_deref(), Some("a"));
-        let [one, two, _] = body.webhooks() else {
-            panic!("{body:?}")
+        let (metadata, subject) = configuration.unwrap().parts();
+        assert_eq!(metadata.name.as_deref(), Some("a"));
+        let [one, two, _] = subject.webhooks() else {
+            panic!("{subject:?}")
         };
-        assert_eq!(two.metadata.name.as_deref(), Some("two.example.com"));
-        let spec = one.spec.as_ref().unwrap();
-        assert_eq!(spec.match_conditions.as_ref().unwrap().len(), 1);
-        assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
-        let constraints = spec.match_constraints.as_ref().unwrap();
-        assert_eq!(constraints.resource_rules.as_ref().unwrap().len(), 1);
-        for nothing in [json!({}), json!({"metadata": null, "webhooks": null})] {
-            assert_eq!(read(nothing).unwrap(), WireWebhooks::default());
+        assert_eq!(two.name.as_deref(), Some("two.example.com"));
+        assert_eq!(one.match_conditions.len(), 1);
+        assert_eq!(one.failure_policy.as_deref(), Some("Ignore"));
+        assert_eq!(matching::rules(one).len(), 1);
+        for empty in [json!({}), json!({"metadata": null, "webhooks": null})] {
+            assert_eq!(read(empty).unwrap(), WireWebhooks::default());
         }
-        // One that cannot be read is told of; it is not taken for one that says nothing.
+        // A webhook that cannot be parsed is an error, not an empty webhook.
         read(json!({"webhooks": [{"rules": 7}]})).unwrap_err();
         read(json!({"webhooks": 7})).unwrap_err();
     }

@@ -20,12 +20,13 @@ fn computed(schemas: &[Value]) -> DesiredStatus {
 }
 
 fn compute_from(rules: &RuleFindings) -> DesiredStatus {
-    let policy = ValidatingAdmissionPolicy::default();
     let matched = MatchSummary::default();
     // `Ready` may require conditions that the kind does not have.
     let ready_requires: BTreeSet<ConditionType> = ConditionType::ALL.into();
     let observed = Observations {
-        policy: &policy,
+        policy: None,
+        generation: 0,
+        status: None,
         subject: SubjectKind::CustomResourceDefinition,
         compiled: StepOutcome::Done(CompileSummary {
             findings: &rules.compiled,

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ExpressionWarning, TypeChecking, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
-    ValidatingAdmissionPolicyStatus, Validation,
+    ExpressionWarning, TypeChecking, ValidatingAdmissionPolicyStatus, Validation,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::{BindingFacts, BindingsState};
@@ -20,6 +19,7 @@ use super::probes::{ProbeFacts, ProbesState};
 use super::staleness::Staleness;
 use crate::cel::diagnostic::{Code, Diagnostics, Severity};
 use crate::cel::source::Location;
+use crate::policy::RequestPolicy;
 use crate::policy::analysis::{TypeCheck, UncheckedKind, WildcardKinds};
 use crate::policy::compile::{Cause, CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
@@ -49,7 +49,9 @@ fn at(second: i64) -> Timestamp {
 /// The facts of a policy without problems. Each test modifies some of them.
 struct Facts {
     subject: SubjectKind,
-    policy: ValidatingAdmissionPolicy,
+    policy: RequestPolicy,
+    generation: i64,
+    status: Option<ValidatingAdmissionPolicyStatus>,
     findings: Vec<CompileFinding>,
     matches: Matches,
     types: TypeCheck,
@@ -69,15 +71,12 @@ impl Facts {
     fn sound() -> Self {
         Self {
             subject: SubjectKind::ValidatingAdmissionPolicy,
-            policy: ValidatingAdmissionPolicy {
-                metadata: ObjectMeta {
-                    name: Some("policy".into()),
-                    generation: Some(GENERATION),
-                    ..ObjectMeta::default()
-                },
-                spec: Some(ValidatingAdmissionPolicySpec::default()),
-                status: None,
+            policy: RequestPolicy {
+                name: Some("policy".into()),
+                ..RequestPolicy::default()
             },
+            generation: GENERATION,
+            status: None,
             findings: Vec::new(),
             matches: Matches {
                 resources: vec![MatchedResource {
@@ -114,7 +113,7 @@ impl Facts {
 
     fn ignoring(self) -> Self {
         self.with(|facts| {
-            facts.policy.spec.as_mut().unwrap().failure_policy = Some("Ignore".into());
+            facts.policy.failure_policy = Some("Ignore".into());
         })
     }
 
@@ -131,7 +130,9 @@ impl Facts {
         };
         compute(
             &Observations {
-                policy: &self.policy,
+                policy: Some(&self.policy),
+                generation: self.generation,
+                status: self.status.as_ref(),
                 subject: self.subject,
                 compiled: match self.deadline {
                     Some(CheckStep::Compiling) => self.deadline_exceeded(),
@@ -166,7 +167,7 @@ impl Facts {
     /// Returns these facts with the status computed from `before` as the current status.
     fn after(mut self, before: &Self, now: Timestamp) -> Self {
         let desired = before.compute(now);
-        self.policy.status = Some(status_of(&desired));
+        self.status = Some(status_of(&desired));
         self
     }
 }
@@ -600,7 +601,7 @@ fn unavailable_inputs_retain_conditions() {
     let now = waiting.compute(at(50));
     assert_eq!(now.conditions, before.conditions);
     assert_eq!((before.has_retained, now.has_retained), (false, true));
-    assert!(now.is_satisfied_by(waiting.policy.status.as_ref()));
+    assert!(now.is_satisfied_by(waiting.status.as_ref()));
 }
 
 #[test]
@@ -635,7 +636,7 @@ fn partial_discovery_retains_messages() {
 #[test]
 fn retained_verdict_is_limited_to_its_generation() {
     let mut waiting = Facts::sound().with(timed_out).after(&Facts::sound(), at(5));
-    waiting.policy.metadata.generation = Some(GENERATION + 1);
+    waiting.generation = GENERATION + 1;
     let desired = waiting.compute(at(50));
     assert_eq!(
         get(&desired, ConditionType::TypeChecked).reason,
@@ -737,7 +738,7 @@ fn compute_is_idempotent() {
         let again = facts().after(&facts(), at(10));
         let second = again.compute(at(99));
         assert_eq!(first, second);
-        assert!(second.is_satisfied_by(again.policy.status.as_ref()));
+        assert!(second.is_satisfied_by(again.status.as_ref()));
         assert!(!second.is_satisfied_by(None));
     }
 }

@@ -173,7 +173,7 @@ fn stalled_is_retained_during_outage() {
     assert_eq!(now.expression_warnings, desired.expression_warnings);
     assert!(stalled(&desired).is_some());
     // It is not retained for another generation.
-    let edited = waiting.with(|facts| facts.policy.metadata.generation = Some(GENERATION + 1));
+    let edited = waiting.with(|facts| facts.generation = GENERATION + 1);
     assert_eq!(stalled(&edited.compute(at(9))), None);
 }
 
@@ -182,7 +182,7 @@ fn stalled_corrected_policy_removes_condition() {
     let corrected = Facts::sound().after(&warned(), at(5));
     let desired = corrected.compute(at(9));
     assert_eq!(stalled(&desired), None);
-    assert!(!desired.is_satisfied_by(corrected.policy.status.as_ref()));
+    assert!(!desired.is_satisfied_by(corrected.status.as_ref()));
     // A remaining `Stalled` is a reason to write, even if everything else is equal.
     let mut live = status_of(&desired);
     assert!(desired.is_satisfied_by(Some(&live)));

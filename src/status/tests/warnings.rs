@@ -127,11 +127,11 @@ fn expression_warnings_huge_part_is_truncated() {
 fn budget_bytes_shrinks_with_policy() {
     let with_bytes = |n: usize| {
         let mut facts = Facts::sound();
-        facts.policy.spec.as_mut().unwrap().validations = Some(vec![Validation {
+        facts.policy.validations = vec![Validation {
             expression: "x".repeat(n),
             ..Validation::default()
-        }]);
-        budget_bytes(&facts.policy)
+        }];
+        budget_bytes(Some(&facts.policy))
     };
     assert_eq!(with_bytes(1000), MAX_TOTAL_BYTES);
     assert_eq!(with_bytes(600 * 1024), 80 * 1024);

@@ -18,12 +18,13 @@ fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
             .collect(),
     );
     let outcome = TypeSummary::from_webhooks(Vec::new());
-    let policy = ValidatingAdmissionPolicy::default();
-    // `Ready` may require conditions that the kind does not have.
+    // Also where the options require more than there is.
     let ready_requires: BTreeSet<ConditionType> =
         [ConditionType::ResourcesMatched, ConditionType::Bound].into();
     let observed = Observations {
-        policy: &policy,
+        policy: None,
+        generation: 0,
+        status: None,
         subject: SubjectKind::ValidatingWebhookConfiguration,
         compiled: StepOutcome::Done(CompileSummary {
             findings: &[],

@@ -14,6 +14,7 @@
 
 mod values;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 use vap_status_controller::policy::analysis::differences::{differences, rules};
 use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
@@ -106,7 +107,8 @@ fn compiled(rule: Value, spec: &Value) -> CompiledPolicy {
         constraints[key] = value.clone();
     }
     spec["matchConstraints"]["resourceRules"] = json!([constraints]);
-    let policy = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
+    let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
     CompiledPolicy::new(&policy)
 }
 

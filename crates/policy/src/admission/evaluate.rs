@@ -52,12 +52,10 @@ pub(super) enum Conditions {
 
 impl Evaluator {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
-        let spec = compiled.policy().spec.as_ref();
-        let failure_policy = spec.and_then(|spec| spec.failure_policy.as_deref());
-        let validations = spec.and_then(|spec| spec.validations.as_deref());
-        let validations = validations.unwrap_or_default().iter();
+        let policy = compiled.policy();
+        let validations = policy.validations.iter();
         Self {
-            failure_policy: FailurePolicy::new(failure_policy),
+            failure_policy: FailurePolicy::new(policy.failure_policy.as_deref()),
             validations: validations
                 .map(|validation| Validation {
                     reason: validation

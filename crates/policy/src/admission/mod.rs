@@ -50,13 +50,12 @@ pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
 pub use rules::Unmatched;
 pub use selector::Selector;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-
 use self::evaluate::Evaluator;
 use self::failure::FailurePolicy;
 use self::rules::{Constraints, Matched};
 use super::compile::CompiledPolicy;
 use super::reads::fields::FieldRead;
+use super::request_policy::RequestPolicy;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -120,7 +119,7 @@ impl fmt::Debug for ReviewContext<'_> {
 impl Admission {
     /// Prepares `policy`: parses its selectors and compiles its expressions.
     #[must_use]
-    pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
+    pub fn new(policy: impl Into<RequestPolicy>) -> Self {
         Self::from_compiled(&CompiledPolicy::new(policy))
     }
 
@@ -128,16 +127,11 @@ impl Admission {
     #[must_use]
     pub fn from_compiled(compiled: &CompiledPolicy) -> Self {
         let policy = compiled.policy();
-        let spec = policy.spec.as_ref();
         Self {
-            name: policy.metadata.name.clone().unwrap_or_default(),
-            failure_policy: FailurePolicy::new(
-                spec.and_then(|spec| spec.failure_policy.as_deref()),
-            ),
-            has_param_kind: spec.is_some_and(|spec| spec.param_kind.is_some()),
-            constraints: spec
-                .and_then(|spec| spec.match_constraints.as_ref())
-                .map(Constraints::new),
+            name: policy.name.clone().unwrap_or_default(),
+            failure_policy: FailurePolicy::new(policy.failure_policy.as_deref()),
+            has_param_kind: policy.param_kind.is_some(),
+            constraints: policy.match_constraints.as_ref().map(Constraints::new),
             evaluator: Evaluator::new(compiled),
             reads: OnceLock::new(),
         }

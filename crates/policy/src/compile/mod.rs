@@ -9,16 +9,14 @@ mod finding;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, Mutation, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, Mutation};
 
 use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words, parse_all};
-use super::fails_closed;
 use super::mutations;
 use super::reads::{Input, Reads, without_dyn};
+use super::request_policy::{RequestPolicy, fails_closed};
 use super::rule::Rule;
 use cel::ast::{Expr, StructField};
 use cel::checker::CheckedAst;
@@ -81,7 +79,7 @@ pub struct Sound {
 /// A policy with all of its expressions parsed and compiled. Built once for each generation.
 #[derive(Debug)]
 pub struct CompiledPolicy {
-    policy: ValidatingAdmissionPolicy,
+    policy: RequestPolicy,
     /// True for a mutating policy.
     is_mutating: bool,
     expressions: Vec<PolicyExpression>,
@@ -97,29 +95,23 @@ pub struct CompiledPolicy {
 impl CompiledPolicy {
     /// Compiles every expression of `policy`.
     #[must_use]
-    pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
-        Self::of_parts(policy, None)
+    pub fn new(policy: impl Into<RequestPolicy>) -> Self {
+        Self::from_parts(policy.into(), None)
     }
 
     /// Compiles every expression of a mutating policy.
     #[must_use]
     pub fn of_mutating(policy: &MutatingAdmissionPolicy) -> Self {
-        let shared = mutations::shared_part(policy);
-        Self::of_parts(&shared, Some(mutations::mutations(policy)))
+        Self::from_parts(policy.into(), Some(mutations::mutations(policy)))
     }
 
     /// Compiles every expression of a policy, and of its mutations if it is a mutating one.
     #[must_use]
-    pub fn of_parts(policy: &ValidatingAdmissionPolicy, mutations: Option<&[Mutation]>) -> Self {
-        let expressions = parse_all(policy, mutations.unwrap_or_default());
-        let mut slim = ValidatingAdmissionPolicy {
-            spec: policy.spec.clone(),
-            ..Default::default()
-        };
-        slim.metadata.name.clone_from(&policy.metadata.name);
-        let consequences = consequence::consequences(&expressions, fails_closed(policy));
+    pub fn from_parts(policy: RequestPolicy, mutations: Option<&[Mutation]>) -> Self {
+        let expressions = parse_all(&policy, mutations.unwrap_or_default());
+        let consequences = consequence::consequences(&expressions, fails_closed(&policy));
         let mut compiled = Self {
-            policy: slim,
+            policy,
             is_mutating: mutations.is_some(),
             expressions,
             findings: Vec::new(),
@@ -174,9 +166,9 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// The spec, under the policy's name.
+    /// The policy that was compiled.
     #[must_use]
-    pub fn policy(&self) -> &ValidatingAdmissionPolicy {
+    pub fn policy(&self) -> &RequestPolicy {
         &self.policy
     }
 
@@ -346,7 +338,7 @@ impl CompiledPolicy {
 
 /// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
 #[must_use]
-pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
+pub fn compile(policy: &RequestPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
     let expressions = parse_all(policy, &[]);
     let mut compiled = Vec::with_capacity(expressions.len());
     compile_all(
@@ -361,7 +353,7 @@ pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<Com
 }
 
 fn compile_all(
-    policy: (&ValidatingAdmissionPolicy, bool),
+    policy: (&RequestPolicy, bool),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
@@ -372,16 +364,13 @@ fn compile_all(
 }
 
 fn compile_in_order(
-    (policy, is_mutating): (&ValidatingAdmissionPolicy, bool),
+    (policy, is_mutating): (&RequestPolicy, bool),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
 ) {
     let dyn_type = Type::Dyn;
-    let has_params = policy
-        .spec
-        .as_ref()
-        .is_some_and(|spec| spec.param_kind.is_some());
+    let has_params = policy.param_kind.is_some();
     let declared = Declared {
         object: &dyn_type,
         params: has_params.then_some(&dyn_type),

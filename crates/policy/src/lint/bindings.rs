@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MatchResources, ValidatingAdmissionPolicyBinding,
 };
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::{Lint, selectors};
 use crate::compile::CompiledPolicy;
 use crate::matching;
+use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
 /// Returns the lints of `binding`, a binding of `policy`. `mapper` has the served resources.
@@ -43,13 +44,10 @@ pub fn find_in_binding(
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams` (without a
 /// paramKind no params are looked for).
 fn ignored_params(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &RequestPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
 ) -> Option<Lint> {
-    let has_kind = policy
-        .spec
-        .as_ref()
-        .is_some_and(|spec| spec.param_kind.is_some());
+    let has_kind = policy.param_kind.is_some();
     let has_ref = binding.spec.param_ref.is_some();
     (has_ref && !has_kind).then(|| Lint {
         rule: Rule::IgnoredParams,
@@ -64,7 +62,7 @@ fn ignored_params(
 /// The operations of each resource, by group and name. Versions do not matter, as they are converted into each other.
 type Reach<'a> = BTreeMap<(&'a str, &'a str), Vec<&'static str>>;
 
-fn reach<'a>(policy: &'a ValidatingAdmissionPolicy, mapper: &'a RestMapper) -> Reach<'a> {
+fn reach<'a>(policy: &'a RequestPolicy, mapper: &'a RestMapper) -> Reach<'a> {
     let mut reach = Reach::new();
     for target in matching::targets(policy, mapper) {
         let gvr = &target.resource.gvr;
@@ -76,7 +74,7 @@ fn reach<'a>(policy: &'a ValidatingAdmissionPolicy, mapper: &'a RestMapper) -> R
 
 /// Rules of a binding that no request matches together with those of the policy.
 fn disjoint_rules(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &RequestPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
     mapper: &RestMapper,
 ) -> Option<Lint> {
@@ -86,13 +84,14 @@ fn disjoint_rules(
         .as_ref()
         .filter(|rules| !rules.is_empty())?;
     // A copy of the policy with the rules of the binding.
-    let mut narrowed = policy.clone();
-    let spec = narrowed.spec.as_mut()?;
-    spec.match_constraints = Some(MatchResources {
-        resource_rules: Some(rules.clone()),
-        exclude_resource_rules: of_binding.exclude_resource_rules.clone(),
-        ..MatchResources::default()
-    });
+    let narrowed = RequestPolicy {
+        match_constraints: Some(MatchResources {
+            resource_rules: Some(rules.clone()),
+            exclude_resource_rules: of_binding.exclude_resource_rules.clone(),
+            ..MatchResources::default()
+        }),
+        ..RequestPolicy::default()
+    };
     // Without the served resources of all rules, the overlap is unknown.
     let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
     if !is_known(policy) || !is_known(&narrowed) {

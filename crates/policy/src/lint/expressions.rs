@@ -14,7 +14,7 @@ use crate::analysis::{ConstantResult, evaluate_closed};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, policy_env};
 use crate::expressions::{PolicyExpression, Role};
-use crate::matching::{MatchedResource, Operations};
+use crate::matching::{self, MatchedResource, Operations};
 use crate::nearest::{is_respelt, nearest};
 use crate::param_kind;
 use crate::reads::Input;
@@ -69,9 +69,7 @@ struct Names {
 
 impl Names {
     fn new(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Self {
-        let rules = policy.policy().spec.iter();
-        let rules = rules.filter_map(|spec| spec.match_constraints.as_ref());
-        let rules = rules.flat_map(|constraints| constraints.resource_rules.iter().flatten());
+        let rules = matching::rules(policy.policy()).iter();
         let of_rules = rules.flat_map(|rule| rule.api_groups.iter().flatten());
         let of_rules: Vec<&String> = of_rules.collect();
         // Constraints without rules match everything.

@@ -17,8 +17,7 @@ const MAX_FOUND: usize = 5;
 
 /// Returns the lints of the rules of `policy`.
 pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
-    let spec = policy.policy().spec.as_ref();
-    let Some(constraints) = spec.and_then(|spec| spec.match_constraints.as_ref()) else {
+    let Some(constraints) = &policy.policy().match_constraints else {
         return Vec::new();
     };
     let rules = constraints.resource_rules.as_deref().unwrap_or_default();
@@ -60,7 +59,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
     let policy = policy.policy();
     let gvk = crate::param_kind(policy)?;
     let is_custom = gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io");
-    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let constraints = policy.match_constraints.as_ref()?;
     let has_labels = constraints
         .object_selector
         .as_ref()

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::Lint;
 use crate::matching;
+use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
 /// The requirements of a selector on one label.
@@ -74,7 +75,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `MatchNamespaceSelector`.
 pub(super) fn ineffective(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &RequestPolicy,
     mapper: &RestMapper,
     resources: &MatchResources,
     field_ref: &str,
@@ -86,7 +87,7 @@ pub(super) fn ineffective(
     }
     let targets = matching::targets(policy, mapper);
     // A resource that is not served may be namespaced.
-    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let constraints = policy.match_constraints.as_ref()?;
     let rules = constraints.resource_rules.iter().flatten();
     let mut named = rules.flat_map(|rule| rule.resources.iter().flatten());
     let is_target = |name: &String| {
@@ -118,11 +119,11 @@ pub(super) fn ineffective(
 ///
 /// objectSelectors are not compared: in an UPDATE, the object may match one selector and the old object the other.
 pub(super) fn disjoint_namespaces(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &RequestPolicy,
     mapper: &RestMapper,
     of_binding: &MatchResources,
 ) -> Option<Lint> {
-    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let constraints = policy.match_constraints.as_ref()?;
     let ours = of_binding.namespace_selector.as_ref()?;
     let both = [constraints.namespace_selector.as_ref()?, ours];
     if both

@@ -72,8 +72,7 @@ pub fn find(
     params: Option<ParamKind>,
 ) -> Option<Lockout> {
     // The API server rejects a policy without rules.
-    let spec = policy.policy().spec.as_ref()?;
-    let constraints = spec.match_constraints.as_ref()?;
+    let constraints = policy.policy().match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?;
     // The content of params and the results of the authorizer are unknown.
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {

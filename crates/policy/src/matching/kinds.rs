@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use cel::interrupt::checkpoint;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::{Kinds, Target, list, rules, targets};
+use crate::request_policy::RequestPolicy;
 
 /// The most kinds that are taken from wildcards. Where there are more, nothing is said of those: one that
 /// was not looked at may be the one that is meant.
@@ -45,7 +45,7 @@ pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
 /// The kinds of all resources that rules match, by name or by wildcards, sorted; not more of the latter
 /// than can be checked.
 #[must_use]
-pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
+pub fn kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     Kinds::new(&targets(policy, mapper)).all()
 }
 
@@ -58,7 +58,7 @@ const MAX_LOOKUPS: usize = 50_000;
 /// A rule with a wildcard in its groups or versions is passed over, and so are resources with a `*` or
 /// a `/`. Once one rule has led to ten kinds, repeats counted, no further one is looked at.
 #[must_use]
-pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
+pub fn upstream_kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     let mut kinds = BTreeSet::new();
     let mut n_lookups = 0;
     for rule in rules(policy) {

@@ -9,13 +9,12 @@ mod unserved;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 
 use self::rule::{Exclusions, Incomplete, Rule};
 use self::unserved::{MAX_LOOKED_AT, unserved};
 use super::exempt;
+use super::request_policy::RequestPolicy;
 use cel::interrupt::checkpoint;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvk, Gvr};
@@ -146,7 +145,7 @@ fn list(values: Option<&Vec<String>>) -> &[String] {
 }
 
 /// The API groups that the rules of `policy` name, `*` among them.
-pub fn groups(policy: &ValidatingAdmissionPolicy) -> impl Iterator<Item = &str> {
+pub fn groups(policy: &RequestPolicy) -> impl Iterator<Item = &str> {
     let groups = rules(policy).iter();
     groups
         .flat_map(|rule| list(rule.api_groups.as_ref()))
@@ -155,29 +154,20 @@ pub fn groups(policy: &ValidatingAdmissionPolicy) -> impl Iterator<Item = &str> 
 
 /// The rules of `policy`.
 #[must_use]
-pub fn rules(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
-    policy
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.match_constraints.as_ref())
-        .and_then(|constraints| constraints.resource_rules.as_deref())
-        .unwrap_or_default()
+pub fn rules(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
+    let constraints = policy.match_constraints.as_ref();
+    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
+    rules.unwrap_or_default()
 }
 
-fn excluded(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
-    policy
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.match_constraints.as_ref())
-        .and_then(|constraints| constraints.exclude_resource_rules.as_deref())
-        .unwrap_or_default()
+fn excluded(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
+    let constraints = policy.match_constraints.as_ref();
+    let rules = constraints.and_then(|constraints| constraints.exclude_resource_rules.as_deref());
+    rules.unwrap_or_default()
 }
 
 /// The resources that the rules of `policy` match and that it is asked about, sorted.
-pub(super) fn targets<'a>(
-    policy: &ValidatingAdmissionPolicy,
-    mapper: &'a RestMapper,
-) -> Vec<Target<'a>> {
+pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec<Target<'a>> {
     let mut exclusions = Exclusions::new(policy);
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
     for rule in rules(policy).iter().map(Rule::new) {
@@ -216,7 +206,7 @@ pub(super) fn targets<'a>(
 
 /// Resolves the rules of `policy` against what is served.
 #[must_use]
-pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Matches {
+pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     let mut matches = Matches::default();
     let mut exclusions = Exclusions::new(policy);
     let mut by_wildcard: BTreeMap<(&Gvr, &Gvk), bool> = BTreeMap::new();
@@ -305,7 +295,7 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
 #[must_use]
-pub fn of_webhook(policy: &ValidatingAdmissionPolicy, mut matches: Matches) -> (Matches, bool) {
+pub fn of_webhook(policy: &RequestPolicy, mut matches: Matches) -> (Matches, bool) {
     let n_exempt = matches.exempt.len();
     let is_configuration =
         |resource: &ExemptResource| resource.resource.starts_with(exempt::CONFIGURATION_GROUP);
@@ -350,7 +340,7 @@ pub fn of_webhook(policy: &ValidatingAdmissionPolicy, mut matches: Matches) -> (
 /// The same, with those of the resources that are such reviews.
 #[must_use]
 pub fn asked_of_webhook(
-    policy: &ValidatingAdmissionPolicy,
+    policy: &RequestPolicy,
     matches: &Matches,
 ) -> (Matches, Vec<ExemptResource>) {
     let is_review = |of: &&ExemptResource| !of.resource.starts_with(exempt::CONFIGURATION_GROUP);

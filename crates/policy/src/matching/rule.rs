@@ -6,13 +6,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cel::interrupt::checkpoint;
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::GroupVersion;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{Operations, excluded, list};
+use crate::request_policy::RequestPolicy;
 
 /// A list of a rule: a policy may have thousands of rules, and a rule thousands of names.
 enum Values<'a> {
@@ -153,7 +152,7 @@ pub(super) struct Exclusions<'a> {
 }
 
 impl<'a> Exclusions<'a> {
-    pub(super) fn new(policy: &'a ValidatingAdmissionPolicy) -> Self {
+    pub(super) fn new(policy: &'a RequestPolicy) -> Self {
         // A rule about certain objects takes out none.
         let rules = excluded(policy).iter();
         let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());

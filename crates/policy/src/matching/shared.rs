@@ -4,15 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    NamedRuleWithOperations, ValidatingAdmissionPolicy,
-};
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::rest_mapper::RestMapper;
 use kubernetes::schema::{GroupVersion, Gvk};
 
 use super::{
     Matches, Operations, Target, excluded, named_kinds, resolve, rules, targets, wildcard_kinds,
 };
+use crate::request_policy::RequestPolicy;
 
 /// The matches of rules: those of every policy with the same rules.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ pub fn describing(kinds: &[Gvk], matches: &Matches) -> BTreeSet<GroupVersion> {
 impl RuleMatches {
     /// Holds the rules of `policy` against what `mapper` serves.
     #[must_use]
-    pub fn new(policy: &ValidatingAdmissionPolicy, mapper: Arc<RestMapper>) -> Self {
+    pub fn new(policy: &RequestPolicy, mapper: Arc<RestMapper>) -> Self {
         let targets = targets(policy, &mapper);
         let kinds = Kinds::new(&targets);
         let shared = targets.into_iter().filter_map(|target| {
@@ -108,7 +107,7 @@ impl RuleMatches {
     /// Reports whether these are the matches of `policy` too: it has these very rules, and `mapper` is the one that
     /// they were held against.
     #[must_use]
-    pub fn are_of(&self, policy: &ValidatingAdmissionPolicy, mapper: &Arc<RestMapper>) -> bool {
+    pub fn are_of(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> bool {
         Arc::ptr_eq(&self.mapper, mapper)
             && *self.rules == *rules(policy)
             && *self.excluded == *excluded(policy)

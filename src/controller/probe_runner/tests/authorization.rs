@@ -119,7 +119,7 @@ async fn hanging_review_does_not_block_evaluation() {
     let (context, log) = asking(check, |_| None);
     reconcile(&context, &id("a")).await.unwrap();
     // The policy is reconciled. The results of its probes are not known yet.
-    let status = context.store.get(&id("a")).unwrap().policy.status.clone();
+    let status = context.store.get(&id("a")).unwrap().status;
     let conditions = serde_json::to_value(status).unwrap()["conditions"].clone();
     assert!(
         conditions.to_string().contains("it is not evaluated yet"),

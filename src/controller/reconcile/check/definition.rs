@@ -26,10 +26,9 @@ pub(super) async fn check(
     entry: &Entry,
     lane: Lane,
 ) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
-    let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
-    let rules = if entry.has_rules() {
-        let definition = match definition::read(&context.client, name).await {
-            Ok(Some(definition)) if definition::is_of(&definition, &entry.policy.metadata) => {
+    let rules = if entry.subject.has_rules() {
+        let definition = match definition::read(&context.client, &entry.id.name).await {
+            Ok(Some(definition)) if definition::is_of(&definition, &entry.metadata()) => {
                 Ok(definition)
             }
             Ok(_) => return Ok(Err(Skipped::ObjectChanged)),

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use self::guard::{Guarded, defer, guard, panicked};
@@ -23,13 +22,14 @@ use crate::controller::context::Context;
 use crate::controller::reconcile::result::{Interrupted, ReconcileError};
 use crate::controller::subjects::admission_cache::AdmissionCache;
 use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane};
-use crate::controller::subjects::store::{Body, Entry};
+use crate::controller::subjects::store::Entry;
+use crate::controller::subjects::subject::Subject;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, TypeCheck, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
 use crate::policy::matching::{self, RuleMatches, describing};
 use crate::policy::subject::SubjectKind;
-use crate::policy::{self, webhooks};
+use crate::policy::{RequestPolicy, webhooks};
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::{CheckStep, MatchSummary, TypeSummary};
@@ -52,7 +52,7 @@ impl Part {
         let mut findings = self.compiled.findings().to_vec();
         if let Some((n, _, _)) = &self.webhook {
             for finding in &mut findings {
-                finding.field_ref = webhooks::of_field(*n, &finding.field_ref);
+                finding.field_ref = webhooks::field_of_webhook(*n, &finding.field_ref);
             }
         }
         findings
@@ -211,9 +211,9 @@ async fn check(
     } = context;
     let id = &entry.id;
     // Upstream does not check mutating policies, so there is no upstream behavior to follow.
-    let profile = match entry.body {
-        Some(_) => Profile::Truthful,
-        None => context.settings.profile,
+    let profile = match *entry.subject {
+        Subject::ValidatingPolicy(_) => context.settings.profile,
+        _ => Profile::Truthful,
     };
     let check = Check {
         context,
@@ -335,7 +335,7 @@ pub(crate) async fn check_in(
 
 /// A policy or a webhook that is not compiled yet.
 struct Unmatched<'a> {
-    policy: &'a ValidatingAdmissionPolicy,
+    policy: &'a RequestPolicy,
     matches: Arc<RuleMatches>,
     webhook: Option<(usize, String, MatchSummary)>,
 }
@@ -346,14 +346,14 @@ fn match_parts<'a>(
     mapper: &Arc<RestMapper>,
     match_cache: &MatchCache,
 ) -> Vec<Unmatched<'a>> {
-    let Some(Body::Webhooks(webhooks)) = &entry.body else {
+    if let Some(policy) = entry.subject.policy() {
         return vec![Unmatched {
-            policy: &entry.policy,
-            matches: match_cache.get(&entry.policy, mapper),
+            policy,
+            matches: match_cache.get(policy, mapper),
             webhook: None,
         }];
-    };
-    let webhooks = webhooks.iter().enumerate();
+    }
+    let webhooks = entry.subject.webhooks().iter().enumerate();
     let parts = webhooks.map(|(n, webhook)| {
         let matches = match_cache.get(webhook, mapper);
         let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
@@ -361,7 +361,7 @@ fn match_parts<'a>(
         let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
         matched.n_resources = matched.n_resources.saturating_add(reviews.len());
         matched.n_by_wildcard = matched.n_by_wildcard.saturating_add(by_wildcard.count());
-        let name = webhook.metadata.name.clone().unwrap_or_default();
+        let name = webhook.name.clone().unwrap_or_default();
         Unmatched {
             policy: webhook,
             matches,
@@ -378,12 +378,9 @@ fn compile_parts(
     profile: Profile,
     admissions: Option<Arc<AdmissionCache>>,
 ) -> (Vec<Part>, BTreeSet<GroupVersion>) {
-    let mutations = entry.body.as_ref().and_then(|body| match body {
-        Body::Webhooks(_) => None,
-        body => Some(body.mutations()),
-    });
+    let mutations = entry.subject.mutations();
     let parts = unmatched.into_iter().map(|part| Part {
-        compiled: CompiledPolicy::of_parts(part.policy, mutations),
+        compiled: CompiledPolicy::from_parts(part.policy.clone(), mutations),
         matches: part.matches,
         webhook: part.webhook,
     });
@@ -400,12 +397,11 @@ fn compile_parts(
         let group_versions = all().cloned().collect();
         return (parts, group_versions);
     };
-    let policy = &*entry.policy;
     if let Some(admissions) = admissions
-        && entry.body.is_none()
-        && admissions.get(policy).is_none()
+        && matches!(*entry.subject, Subject::ValidatingPolicy(_))
+        && admissions.get(entry).is_none()
     {
-        admissions.put(policy, Admission::from_compiled(compiled));
+        admissions.put(entry, Admission::from_compiled(compiled));
     }
     let mut group_versions = match profile {
         Profile::Truthful => matches.group_versions().clone(),
@@ -414,7 +410,7 @@ fn compile_parts(
             describing(&kinds, matches.matches())
         }
     };
-    group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
+    group_versions.extend(entry.subject.param_kind().map(|gvk| gvk.group_version()));
     (parts, group_versions)
 }
 

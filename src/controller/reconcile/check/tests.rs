@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::*;

@@ -10,7 +10,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
+};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, ObjectMeta};
@@ -23,6 +25,7 @@ use crate::cluster::error::{Error, within};
 use crate::controller::context::Context;
 use crate::controller::process::token_bucket::TokenBucket;
 use crate::controller::subjects::managed_fields::FIELD_MANAGER;
+use crate::controller::subjects::opt_in::OptInState;
 use crate::controller::subjects::pending_events::{Key, PendingEvent};
 use crate::controller::subjects::store::Entry;
 use crate::status::DesiredStatus;
@@ -67,18 +70,16 @@ const MAX_SERIES: usize = 1_000;
 /// Queues an Event for each condition that `desired` changes.
 pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
     let regarding = regarding(context, entry);
-    publish_of(context, &entry.policy, &regarding, desired);
+    publish_of(context, entry.status.as_ref(), &regarding, desired);
 }
 
 fn publish_of(
     context: &Context,
-    policy: &ValidatingAdmissionPolicy,
+    status: Option<&ValidatingAdmissionPolicyStatus>,
     regarding: &ObjectReference,
     desired: &DesiredStatus,
 ) {
-    let live = policy
-        .status
-        .as_ref()
+    let live = status
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
     for condition in transitions(live, &desired.conditions) {
@@ -110,14 +111,17 @@ fn publish_of(
 
 /// Returns the object that the Events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
-    let reference = entry.policy.object_ref(&());
-    let Some(state) = context.opt_in.of(entry.id.kind) else {
-        return reference;
-    };
+    let state = context.opt_in.of(entry.id.kind);
+    let api_version = state.map_or_else(
+        || ValidatingAdmissionPolicy::api_version(&()).into_owned(),
+        OptInState::api_version,
+    );
     ObjectReference {
-        api_version: Some(state.api_version()),
-        kind: Some(state.kind.as_str().to_owned()),
-        ..reference
+        api_version: Some(api_version),
+        kind: Some(entry.kind().as_str().to_owned()),
+        name: Some((*entry.id.name).to_owned()),
+        uid: entry.identity.state().uid.map(str::to_owned),
+        ..ObjectReference::default()
     }
 }
 

@@ -87,7 +87,12 @@ fn desired(status: &str, message: &str) -> DesiredStatus {
 }
 
 fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &DesiredStatus) {
-    publish_of(context, policy, &policy.object_ref(&()), desired);
+    publish_of(
+        context,
+        policy.status.as_ref(),
+        &policy.object_ref(&()),
+        desired,
+    );
 }
 
 /// Returns a context whose API server accepts Events, or rejects each with this status.

@@ -23,7 +23,7 @@ pub(crate) async fn leave(
     entry: &Entry,
     excluded: Excluded,
 ) -> Result<ReconcileResult, ReconcileError> {
-    let (id, policy) = (&entry.id, &entry.policy);
+    let id = &entry.id;
     context.metrics.remove_policy(id);
     context.admissions.forget(id);
     // The next evaluation writes to the statuses of its probes that the policy is excluded.
@@ -34,8 +34,8 @@ pub(crate) async fn leave(
     let Some(permit) = context.leadership.may_write() else {
         return Ok(Skipped::NotLeader.into());
     };
-    let policies = context.policies();
-    let cleared = permit.within(clear(&policies, &policy.metadata, true));
+    let (policies, metadata) = (context.policies(), entry.metadata());
+    let cleared = permit.within(clear(&policies, &metadata, true));
     Ok(match cleared.await? {
         Written::Applied(written) => {
             context.metrics.status_written();

@@ -16,6 +16,7 @@ mod rules;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -23,7 +24,7 @@ use super::*;
 /// Returns a policy named `p` with the spec `spec`, with the API server's defaults.
 fn admission(spec: &Json) -> Admission {
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
-    Admission::new(&serde_json::from_value(policy).unwrap())
+    Admission::new(serde_json::from_value::<ValidatingAdmissionPolicy>(policy).unwrap())
 }
 
 /// Returns a binding named `b` with the spec `spec`.

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use serde_json::{Value as Json, json};
 
 use crate::admission::{Admission, AuthorizerList, Namespace, Operation};
@@ -99,7 +99,7 @@ impl<'a> RequestBuilder<'a> {
             tried: Vec::new(),
             evaluated: HashMap::new(),
             authorizer: Arc::new(AuthorizerList::default()),
-            match_resources: match_constraints(policy.policy()).into_iter().collect(),
+            match_resources: policy.policy().match_constraints.iter().collect(),
         }
     }
 
@@ -193,10 +193,6 @@ impl<'a> RequestBuilder<'a> {
             && is_whole
             && all.any(|(operation, object)| fails_validation(kind, operation, object))
     }
-}
-
-fn match_constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
-    policy.spec.as_ref()?.match_constraints.as_ref()
 }
 
 /// Returns constraints for the minimal request of each operation.

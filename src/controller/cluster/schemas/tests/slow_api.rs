@@ -65,15 +65,10 @@ fn answer(
 ) -> Option<Reply> {
     if request.method == Method::PATCH {
         let name = request.path.split('/').nth(5).unwrap();
-        let known = context.get().unwrap().store.get(&id(name)).unwrap().policy;
-        let mut written = serde_json::to_value(&*known).unwrap();
-        let version: u64 = known
-            .metadata
-            .resource_version
-            .as_ref()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let entry = context.get().unwrap().store.get(&id(name)).unwrap();
+        let metadata = entry.metadata();
+        let mut written = json!({"metadata": metadata, "spec": entry.subject.policy()});
+        let version: u64 = metadata.resource_version.as_ref().unwrap().parse().unwrap();
         written["metadata"]["resourceVersion"] = json!((version + 1).to_string());
         written["status"] = request.body["status"].clone();
         return Some(Reply::json(&written));
@@ -130,7 +125,6 @@ impl Cluster {
             >| { result.holds_for(&entry.generation(), &snapshot) };
             entry.result.as_ref().is_some_and(is_current)
                 && entry
-                    .policy
                     .status
                     .as_ref()
                     .is_some_and(|status| status.conditions.is_some())
@@ -143,8 +137,8 @@ impl Cluster {
     }
 
     fn type_checked(&self, name: &str) -> Option<String> {
-        let policy = self.context.store.get(&id(name)).unwrap().policy;
-        let conditions = policy.status.as_ref()?.conditions.clone()?;
+        let entry = self.context.store.get(&id(name)).unwrap();
+        let conditions = entry.status?.conditions?;
         let of_types = |condition: &&_| {
             let condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition = condition;
             condition.type_ == "TypeChecked"

@@ -1,0 +1,254 @@
+//! The part of a subject that decides about requests, for all kinds with such a part.
+//!
+//! [`RequestPolicy`] is a whole ValidatingAdmissionPolicy, a MutatingAdmissionPolicy without its mutations, or one
+//! webhook of a configuration. Field references are those of a policy; [`webhooks::field_of_webhook`] translates them.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/plugin.go` (`NewPlugin`),
+//! `pkg/admission/plugin/webhook/accessors.go` (`WebhookAccessor`).
+//!
+//! [`webhooks::field_of_webhook`]: crate::webhooks::field_of_webhook
+
+use k8s_openapi::api::admissionregistration::v1::{
+    AuditAnnotation, MatchCondition, MatchResources, MutatingAdmissionPolicy,
+    NamedRuleWithOperations, ParamKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
+    Validation, Variable,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kubernetes::schema::{GroupVersion, Gvk};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The part of a policy or webhook that decides about requests.
+///
+/// Absent lists are empty. The serialized form is for our own storage.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestPolicy {
+    /// The name of the policy or webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The kind of the params. Webhooks have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param_kind: Option<ParamKind>,
+    /// The rules and selectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_constraints: Option<MatchResources>,
+    /// The match conditions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_conditions: Vec<MatchCondition>,
+    /// The variables.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variable>,
+    /// The validations of a ValidatingAdmissionPolicy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub validations: Vec<Validation>,
+    /// The audit annotations of a ValidatingAdmissionPolicy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub audit_annotations: Vec<AuditAnnotation>,
+    /// The effect of failures: `Fail`, which denies the request and is the default, or `Ignore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<String>,
+}
+
+impl RequestPolicy {
+    /// Returns the policy with this name and spec.
+    #[must_use]
+    pub fn new(name: Option<String>, spec: ValidatingAdmissionPolicySpec) -> Self {
+        Self {
+            name,
+            param_kind: spec.param_kind,
+            match_constraints: spec.match_constraints,
+            match_conditions: spec.match_conditions.unwrap_or_default(),
+            variables: spec.variables.unwrap_or_default(),
+            validations: spec.validations.unwrap_or_default(),
+            audit_annotations: spec.audit_annotations.unwrap_or_default(),
+            failure_policy: spec.failure_policy,
+        }
+    }
+
+    /// Returns the policy that a webhook of a configuration amounts to: its rules, selectors and match conditions.
+    ///
+    /// # Errors
+    /// If a field has the wrong type.
+    pub fn from_webhook(webhook: &Value) -> Result<Self, serde_json::Error> {
+        let webhook = match webhook {
+            Value::Object(_) => Webhook::deserialize(webhook)?,
+            _ => Webhook::default(),
+        };
+        Ok(Self {
+            name: webhook.name,
+            match_constraints: Some(MatchResources {
+                resource_rules: webhook.rules,
+                match_policy: webhook.match_policy,
+                namespace_selector: webhook.namespace_selector,
+                object_selector: webhook.object_selector,
+                ..MatchResources::default()
+            }),
+            match_conditions: webhook.match_conditions.unwrap_or_default(),
+            failure_policy: webhook.failure_policy,
+            ..Self::default()
+        })
+    }
+}
+
+impl From<ValidatingAdmissionPolicy> for RequestPolicy {
+    fn from(policy: ValidatingAdmissionPolicy) -> Self {
+        Self::new(policy.metadata.name, policy.spec.unwrap_or_default())
+    }
+}
+
+impl From<&ValidatingAdmissionPolicy> for RequestPolicy {
+    fn from(policy: &ValidatingAdmissionPolicy) -> Self {
+        let spec = policy.spec.clone().unwrap_or_default();
+        Self::new(policy.metadata.name.clone(), spec)
+    }
+}
+
+/// Converts everything but the mutations. A wildcard among the operations becomes the operations that the API server
+/// calls mutating policies for.
+impl From<&MutatingAdmissionPolicy> for RequestPolicy {
+    fn from(policy: &MutatingAdmissionPolicy) -> Self {
+        let name = policy.metadata.name.clone();
+        let spec = policy.spec.clone().unwrap_or_default();
+        let mut match_constraints = spec.match_constraints;
+        let constraints = match_constraints.iter_mut();
+        let rules = constraints.flat_map(|constraints| constraints.resource_rules.iter_mut());
+        rules.flatten().for_each(expand_operations);
+        Self {
+            name,
+            param_kind: spec.param_kind,
+            match_constraints,
+            match_conditions: spec.match_conditions.unwrap_or_default(),
+            variables: spec.variables.unwrap_or_default(),
+            failure_policy: spec.failure_policy,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&Self> for RequestPolicy {
+    fn from(policy: &Self) -> Self {
+        policy.clone()
+    }
+}
+
+/// The operations of requests to mutating policies.
+const MUTATING_OPERATIONS: [&str; 3] = ["CREATE", "UPDATE", "CONNECT"];
+
+fn expand_operations(rule: &mut NamedRuleWithOperations) {
+    if let Some(operations) = &mut rule.operations
+        && operations.iter().any(|operation| operation == "*")
+    {
+        *operations = MUTATING_OPERATIONS.map(str::to_owned).to_vec();
+    }
+}
+
+/// The fields of a webhook that a [`RequestPolicy`] has too. `null` and a missing field are equivalent.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Webhook {
+    name: Option<String>,
+    rules: Option<Vec<NamedRuleWithOperations>>,
+    match_policy: Option<String>,
+    namespace_selector: Option<LabelSelector>,
+    object_selector: Option<LabelSelector>,
+    match_conditions: Option<Vec<MatchCondition>>,
+    failure_policy: Option<String>,
+}
+
+/// Returns the kind of the policy's params. `None` without a paramKind, and if its apiVersion cannot be parsed.
+///
+/// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeChecker.paramsGVK`.
+#[must_use]
+pub fn param_kind(policy: &RequestPolicy) -> Option<Gvk> {
+    let param_kind = policy.param_kind.as_ref()?;
+    let api_version = param_kind.api_version.as_deref().unwrap_or_default();
+    let kind = param_kind.kind.clone().unwrap_or_default();
+    let (group, version) = GroupVersion::split_valid(api_version)?;
+    Some(Gvk::new(group, version, kind))
+}
+
+/// Returns the paramKind as declared, for lookups and messages. If its apiVersion cannot be parsed, the version is the
+/// whole apiVersion, which no API server serves.
+#[must_use]
+pub fn declared_param_kind(policy: &RequestPolicy) -> Option<Gvk> {
+    let declared = policy.param_kind.as_ref()?;
+    Some(param_kind(policy).unwrap_or_else(|| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Gvk::new("", text(&declared.api_version), text(&declared.kind))
+    }))
+}
+
+/// Returns true if errors deny requests: failurePolicy `Fail`, the default.
+#[must_use]
+pub fn fails_closed(policy: &RequestPolicy) -> bool {
+    policy.failure_policy.as_deref() != Some("Ignore")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn from_mutating_expands_wildcard_operations() {
+        let rule = |operations: &[&str]| json!({"resources": ["pods"], "operations": operations});
+        let policy: MutatingAdmissionPolicy = serde_json::from_value(json!({
+            "metadata": {"name": "a"},
+            "spec": {
+                "failurePolicy": "Ignore",
+                "matchConstraints": {"resourceRules": [rule(&["*"]), rule(&["DELETE"])]},
+                "variables": [{"name": "v", "expression": "1"}],
+            },
+        }))
+        .unwrap();
+        let converted = RequestPolicy::from(&policy);
+        let expected: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+            "metadata": {"name": "a"},
+            "spec": {
+                "failurePolicy": "Ignore",
+                "matchConstraints":
+                    {"resourceRules": [rule(&MUTATING_OPERATIONS), rule(&["DELETE"])]},
+                "variables": [{"name": "v", "expression": "1"}],
+            },
+        }))
+        .unwrap();
+        assert_eq!(converted, RequestPolicy::from(expected));
+        assert!(!fails_closed(&converted));
+    }
+
+    #[test]
+    fn from_webhook_ignores_null_and_other_fields() {
+        let webhook = json!({
+            "name": "a", "rules": [], "failurePolicy": null, "clientConfig": {},
+            "matchConditions": [{"name": "c", "expression": "true"}],
+        });
+        let policy = RequestPolicy::from_webhook(&webhook).unwrap();
+        assert_eq!(policy.name.as_deref(), Some("a"));
+        assert_eq!(policy.match_conditions.len(), 1);
+        assert_eq!(policy.failure_policy, None);
+        let constraints = policy.match_constraints.unwrap();
+        assert_eq!(constraints.resource_rules, Some(Vec::new()));
+        let empty = RequestPolicy::from_webhook(&json!({})).unwrap();
+        assert_eq!(empty.match_constraints, Some(MatchResources::default()));
+        assert_eq!(RequestPolicy::from_webhook(&json!(7)).unwrap(), empty);
+        RequestPolicy::from_webhook(&json!({"rules": 7})).unwrap_err();
+    }
+
+    #[test]
+    fn serialized_form_round_trips() {
+        let policy = ValidatingAdmissionPolicy {
+            spec: Some(ValidatingAdmissionPolicySpec {
+                validations: Some(vec![Validation::default()]),
+                ..ValidatingAdmissionPolicySpec::default()
+            }),
+            ..ValidatingAdmissionPolicy::default()
+        };
+        let policy = RequestPolicy::from(policy);
+        let json = serde_json::to_string(&policy).unwrap();
+        assert_eq!(json, r#"{"validations":[{"expression":""}]}"#);
+        let parsed: RequestPolicy = serde_json::from_str(&json).unwrap();
+        assert_eq!(parsed, policy);
+    }
+}

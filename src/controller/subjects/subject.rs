@@ -1,0 +1,94 @@
+//! The part of a subject that its check and its probes are about, by kind.
+
+use k8s_openapi::api::admissionregistration::v1::Mutation;
+use serde::{Deserialize, Serialize};
+
+use super::rules::Rules;
+use crate::policy::{self, RequestPolicy};
+use crate::schema::Gvk;
+
+/// The content of a subject, without its metadata and its status.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) enum Subject {
+    /// A ValidatingAdmissionPolicy.
+    ValidatingPolicy(RequestPolicy),
+    /// A MutatingAdmissionPolicy.
+    MutatingPolicy {
+        policy: RequestPolicy,
+        mutations: Vec<Mutation>,
+        reinvocation_policy: Option<String>,
+    },
+    /// The webhooks of a configuration of either kind.
+    Webhooks(Vec<RequestPolicy>),
+    /// A CustomResourceDefinition.
+    CustomResourceDefinition(Rules),
+}
+
+impl Subject {
+    /// Returns the policy. `None` for webhook configurations and CustomResourceDefinitions.
+    pub(crate) const fn policy(&self) -> Option<&RequestPolicy> {
+        match self {
+            Self::ValidatingPolicy(policy) | Self::MutatingPolicy { policy, .. } => Some(policy),
+            Self::Webhooks(_) | Self::CustomResourceDefinition(_) => None,
+        }
+    }
+
+    /// Returns the policy, or the webhooks of a configuration.
+    pub(crate) fn policies(&self) -> &[RequestPolicy] {
+        match self {
+            Self::ValidatingPolicy(policy) | Self::MutatingPolicy { policy, .. } => {
+                std::slice::from_ref(policy)
+            }
+            Self::Webhooks(webhooks) => webhooks,
+            Self::CustomResourceDefinition(_) => &[],
+        }
+    }
+
+    /// Returns the webhooks of a configuration.
+    pub(crate) fn webhooks(&self) -> &[RequestPolicy] {
+        match self {
+            Self::Webhooks(webhooks) => webhooks,
+            _ => &[],
+        }
+    }
+
+    /// Returns the mutations of a mutating policy. `None` for other kinds.
+    pub(crate) fn mutations(&self) -> Option<&[Mutation]> {
+        match self {
+            Self::MutatingPolicy { mutations, .. } => Some(mutations),
+            _ => None,
+        }
+    }
+
+    /// Returns the kind of the params. `None` without a paramKind, and if its apiVersion cannot be parsed.
+    pub(crate) fn param_kind(&self) -> Option<Gvk> {
+        self.policy().and_then(policy::param_kind)
+    }
+
+    /// Returns true if the subject is a CustomResourceDefinition with validation rules.
+    pub(crate) const fn has_rules(&self) -> bool {
+        matches!(self, Self::CustomResourceDefinition(rules) if rules.has_some)
+    }
+
+    /// Returns true if a failure denies the request. A failure of one webhook is enough.
+    pub(crate) fn fails_closed(&self) -> bool {
+        match self {
+            Self::CustomResourceDefinition(_) => true,
+            _ => self.policies().iter().any(policy::fails_closed),
+        }
+    }
+
+    /// Removes the content.
+    pub(crate) fn clear(&mut self) {
+        *self = match self {
+            Self::ValidatingPolicy(_) => Self::ValidatingPolicy(RequestPolicy::default()),
+            Self::MutatingPolicy { .. } => Self::MutatingPolicy {
+                policy: RequestPolicy::default(),
+                mutations: Vec::new(),
+                reinvocation_policy: None,
+            },
+            Self::Webhooks(_) => Self::Webhooks(Vec::new()),
+            Self::CustomResourceDefinition(_) => Self::CustomResourceDefinition(Rules::default()),
+        };
+    }
+}
