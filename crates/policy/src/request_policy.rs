@@ -69,7 +69,7 @@ impl RequestPolicy {
     /// Returns the policy that a webhook of a configuration amounts to: its rules, selectors and match conditions.
     ///
     /// # Errors
-    /// If a field has the wrong type.
+    /// Returns an error if a field has the wrong type.
     pub fn from_webhook(webhook: &Value) -> Result<Self, serde_json::Error> {
         let webhook = match webhook {
             Value::Object(_) => Webhook::deserialize(webhook)?,

@@ -20,18 +20,18 @@ use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
 
-/// The part of it that the cluster serves.
+/// The part of the kind that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// All of it, what is followed in this version.
+    /// The kind, in this version, and its status objects.
     All(&'static str),
-    /// No kind to watch.
+    /// Not the kind itself.
     NoPolicies,
-    /// No objects that could hold conditions.
+    /// Not the status objects.
     NoObjects,
 }
 
-/// The part that the cluster serves; nothing before that is known.
+/// Returns the part that the cluster serves. `None` before the first discovery.
 fn served(context: &Context, state: &OptInState) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
@@ -55,7 +55,7 @@ fn served(context: &Context, state: &OptInState) -> Option<Served> {
     })
 }
 
-/// Watches a kind while it is served, forever.
+/// Watches a kind while it is served. Never returns.
 pub(crate) async fn run(context: Arc<Context>, kind: SubjectKind) {
     let Some(state) = context.opt_in.of(kind) else {
         return std::future::pending().await;
@@ -219,7 +219,7 @@ async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version:
     .await;
 }
 
-/// Follows the bindings of a kind; for ever, also where it has none.
+/// Watches the bindings of a kind. Never returns, also if the kind has no bindings.
 async fn bindings(context: &Context, state: &OptInState, version: &str) {
     let row = state.kind.row();
     let (Some(source), Some(resource)) = (state.watches.bindings, row.bindings) else {
@@ -323,7 +323,7 @@ mod tests {
             "resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}}});
         let (client, _) = client(move |request| {
             Some(match start.elapsed().as_secs() {
-                // The watch ends when its time is over.
+                // The watch ends at its timeout.
                 _ if request.path.contains("sendInitialEvents") => {
                     Reply::ended_watch(&[event("BOOKMARK", &end)])
                 }
@@ -360,7 +360,7 @@ mod tests {
         let grant = "grant `list` and `watch` on it in the ClusterRole \
                      vap-status-controller-mutatingadmissionpolicies";
         assert!(problem.contains(grant), "{problem}");
-        // It is told once, however often it is found again.
+        // It is logged once, however often it occurs.
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(queued(&context).await, []);
 
@@ -370,7 +370,7 @@ mod tests {
         assert!(context.readiness.is_in_sync(Source::MutatingBindings));
     }
 
-    /// Bindings that were never read hold up no policy for ever, whatever it is that fails.
+    /// Bindings that cannot be read do not block policies forever, whatever the failure is.
     #[tokio::test(start_paused = true)]
     async fn bindings_that_cannot_be_listed_hold_nothing_up() {
         for code in [403, 500] {
@@ -394,7 +394,7 @@ mod tests {
         }
     }
 
-    /// One that cannot be read costs itself: the watch goes on, and its object is not taken for one without a policy.
+    /// An unreadable policy affects only itself: the watch continues, and its status object is not deleted.
     #[tokio::test(start_paused = true)]
     async fn a_policy_that_cannot_be_read_stops_nobody() {
         let n = std::sync::atomic::AtomicUsize::new(0);

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use kube::Resource;
 use serde::Deserialize;
 
-/// A policy. Of its metadata it has the names, the versions, the labels, and who applied fields of it.
+/// A policy. Of its metadata only names, versions, labels and the owners of applied fields are parsed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Received")]
 pub(crate) struct WirePolicy(pub(crate) ValidatingAdmissionPolicy);

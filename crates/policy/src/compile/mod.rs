@@ -1,4 +1,4 @@
-//! Every expression of a policy, compiled as the API server compiles it.
+//! Compiles every expression of a policy as the API server does.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`,
 //! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
@@ -36,23 +36,23 @@ pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
 };
 
-/// When a policy is compiled: what may be named differs.
+/// The time of compilation, which determines the available names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileMode {
-    /// When the policy is created or changed.
+    /// The policy is created or changed.
     New,
-    /// When the admission plugin loads the stored policy.
+    /// The admission plugin loads the stored policy.
     Stored,
 }
 
-/// The outcome of compiling one expression.
+/// The result of compiling one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledExpression {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub index: usize,
     /// The field of the policy.
     pub field_ref: String,
-    /// The type of the result, or what is wrong.
+    /// The result type, or the error.
     pub outcome: Result<Type, CompileError>,
 }
 
@@ -61,13 +61,13 @@ pub struct CompiledExpression {
 pub struct NewerCall {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The place of the call in the expression, in code points.
+    /// The offset of the call in the expression, in code points.
     pub offset: u32,
     /// The function or macro.
     pub call: TooNew,
 }
 
-/// A sound expression: its checked tree, and the program that was planned from it.
+/// A valid expression: its checked tree, and the planned program.
 #[derive(Debug)]
 pub struct Sound {
     /// The checked tree.
@@ -76,7 +76,7 @@ pub struct Sound {
     pub program: Program,
 }
 
-/// A policy with all of its expressions parsed and compiled. Built once for each generation.
+/// A policy with compiled expressions. Built once for each generation.
 #[derive(Debug)]
 pub struct CompiledPolicy {
     policy: RequestPolicy,
@@ -84,11 +84,11 @@ pub struct CompiledPolicy {
     is_mutating: bool,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
-    /// The fields that the findings are about.
+    /// The fields with findings.
     failed: HashSet<String>,
-    /// The consequences of failures, by the indices of the expressions.
+    /// The effects of failing expressions, by expression index.
     consequences: Vec<Consequence>,
-    /// The programs of the expressions that compile, by their indices.
+    /// The programs of the expressions that compile, by expression index.
     programs: Vec<Option<Arc<Program>>>,
 }
 
@@ -105,7 +105,7 @@ impl CompiledPolicy {
         Self::from_parts(policy.into(), Some(mutations::mutations(policy)))
     }
 
-    /// Compiles every expression of a policy, and of its mutations if it is a mutating one.
+    /// Compiles every expression of a policy, and of its mutations for a mutating policy.
     #[must_use]
     pub fn from_parts(policy: RequestPolicy, mutations: Option<&[Mutation]>) -> Self {
         let expressions = parse_all(&policy, mutations.unwrap_or_default());
@@ -166,25 +166,25 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// The policy that was compiled.
+    /// Returns the compiled policy.
     #[must_use]
     pub fn policy(&self) -> &RequestPolicy {
         &self.policy
     }
 
-    /// Reports whether it is a mutating policy.
+    /// Returns true for a mutating policy.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
         self.is_mutating
     }
 
-    /// All expressions, in the order of the policy's fields.
+    /// Returns all expressions, in the order of the policy's fields.
     #[must_use]
     pub fn expressions(&self) -> &[PolicyExpression] {
         &self.expressions
     }
 
-    /// The variables that could be parsed, by their names.
+    /// Returns the parsed variables by name.
     #[must_use]
     pub fn variables(&self) -> Vec<(String, &cel::ast::Ast)> {
         let variables = self.expressions.iter();
@@ -194,13 +194,13 @@ impl CompiledPolicy {
             .collect()
     }
 
-    /// The expressions that do not compile, in the order of the policy's fields.
+    /// Returns the expressions that do not compile, in the order of the policy's fields.
     #[must_use]
     pub fn findings(&self) -> &[CompileFinding] {
         &self.findings
     }
 
-    /// Reports whether the expression of the index `n` compiles without schemas.
+    /// Returns true if the expression with the index `n` compiles without schemas.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions
@@ -208,21 +208,21 @@ impl CompiledPolicy {
             .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
     }
 
-    /// The fate of a request for which the expression of the index `n` fails.
+    /// Returns the effect on the request if the expression with the index `n` fails.
     #[must_use]
     pub fn consequence(&self, n: usize) -> Consequence {
         let known = self.consequences.get(n).copied();
         known.unwrap_or(Consequence::Unread)
     }
 
-    /// The program of the expression of the index `n`, as the admission plugin plans it; `None` where it does not
-    /// compile.
+    /// Returns the program of the expression with the index `n`, as the admission plugin plans it. `None` if the
+    /// expression does not compile.
     #[must_use]
     pub fn program(&self, n: usize) -> Option<&Arc<Program>> {
         self.programs.get(n)?.as_ref()
     }
 
-    /// The reason why the expression of the index `n` has no program, as the API server says it.
+    /// Returns the API server's error for the expression with the index `n`, if it has no program.
     #[must_use]
     pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
         let expression = self.expressions.get(n)?;
@@ -237,19 +237,19 @@ impl CompiledPolicy {
         Some(finding.cause.message())
     }
 
-    /// How many nodes the trees of the expressions have: what a check takes is in proportion.
+    /// Returns the number of nodes of all expressions. The time of a check is proportional to it.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.expressions.iter().map(PolicyExpression::n_nodes).sum()
     }
 
-    /// How many expressions the policy has.
+    /// Returns the number of expressions.
     #[must_use]
     pub fn n_expressions(&self) -> usize {
         self.expressions.len()
     }
 
-    /// Compiles all expressions without schemas, in the order in which the API server does.
+    /// Compiles all expressions without schemas, in the API server's order.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
@@ -257,8 +257,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// The expressions for which the API server refuses the policy when it is created, in the order in which it comes
-    /// to them.
+    /// Returns the expressions for which the API server rejects the policy at creation, in the order in which it
+    /// compiles them.
     #[must_use]
     pub fn refused(&self) -> Vec<CompiledExpression> {
         if self.compiles_when_new() {
@@ -284,12 +284,12 @@ impl CompiledPolicy {
         self.expressions.iter().enumerate().all(is_sound)
     }
 
-    /// [`CompiledPolicy::compile`] in the API server's words, with an estimate of what each sound
-    /// expression costs.
+    /// Compiles like [`CompiledPolicy::compile`], with the API server's error texts, and estimates the cost of each valid
+    /// expression.
     ///
-    /// The API server estimates no costs of policies: it measures them, and stops what exceeds
-    /// [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
-    /// objects, any expression that iterates over a part of one has an estimate without bound.
+    /// The API server estimates no costs of policies. It measures them, and stops an expression that exceeds
+    /// [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). Without the sizes of
+    /// objects, any expression that iterates over a part of an object has an unbounded estimate.
     #[must_use]
     pub fn compile_with_costs(
         &self,
@@ -304,8 +304,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// The calls of functions and macros that an API server of `version` does not take in a new policy, of
-    /// sound expressions.
+    /// Returns the calls of functions and macros in valid expressions that an API server of `version` rejects in a new
+    /// policy.
     #[must_use]
     pub fn too_new(&self, version: Version) -> Vec<NewerCall> {
         let mut found = Vec::new();
@@ -323,8 +323,8 @@ impl CompiledPolicy {
         found
     }
 
-    /// Compiles all expressions without schemas, in the order in which the API server does, and hands
-    /// each to `visit`, with its program if it is sound.
+    /// Compiles all expressions without schemas, in the API server's order, and passes
+    /// each to `visit`, with its program if it is valid.
     pub fn compile_each(
         &self,
         mode: CompileMode,
@@ -382,7 +382,7 @@ fn compile_in_order(
     let mut variables = VariableTypes::default();
     let mut env = plain.clone();
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
-    // Of a mutating policy upstream compiles all with variables, whether it has some or not.
+    // Upstream compiles all expressions of a mutating policy with variables, even if it has none.
     let declares_variables = mode == CompileMode::Stored || has_variables || is_mutating;
 
     let text_left = TextLeft::default();
@@ -409,7 +409,7 @@ fn compile_in_order(
     for variable in of_role(Role::Variable) {
         env.set_variable("variables", variables.to_type());
         let type_ = compile(variable, &env);
-        // The environment lets go of the variables, so that adding one copies none.
+        // The environment releases the variables, so that adding one copies none.
         env.set_variable("variables", Type::Dyn);
         let (_, PolicyExpression { name, .. }) = variable;
         variables.add(name.as_deref().unwrap_or_default(), type_);
@@ -461,7 +461,7 @@ fn compile_in_order(
     }
 }
 
-/// The type of the result, or what is wrong; and the program of a sound expression.
+/// The result type or the error, and the program of a valid expression.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
@@ -505,7 +505,7 @@ fn outcome(
     }
 }
 
-/// Plans a checked expression. What fails here fails at each request, if it gets into the cluster.
+/// Plans a checked expression. An error here is an error of each request, if the policy is stored.
 fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound, CompileError> {
     if checked.has_unspecified() {
         return Err(CompileError {
@@ -535,7 +535,7 @@ fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound
     }
 }
 
-/// The expression without the white space around it, where the API server takes that away.
+/// Returns the expression without surrounding white space, if the API server trims it.
 fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
     let trims = matches!(
         expression.role,
@@ -573,7 +573,7 @@ fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) 
     }
 }
 
-/// The result types that the API server accepts; `None` is any.
+/// Returns the result types that the API server accepts. `None` means any type.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go`
 /// (`ReturnTypes` of `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`,
@@ -610,7 +610,7 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     })
 }
 
-/// The finding that the API server panics where it makes JSON of an object of the type `name`.
+/// Returns the finding that the API server panics when it converts an object of the type `name` to JSON.
 fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
     let message = format!(
         "`{name}` stands within a list or a map that is the `value` of a JSONPatch: the API server accepts the policy, and \
@@ -621,7 +621,7 @@ fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) 
     (field_ref, CompileFindingKind::Unsafe, cause)
 }
 
-/// The type of an object that stands within a list, a map or an optional value which is the `value` of a `JSONPatch`.
+/// Returns the type of an object in a list, map or optional that is the `value` of a `JSONPatch`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`
 /// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which wants messages of
@@ -634,7 +634,7 @@ fn object_in_list(checked: &CheckedAst) -> Option<String> {
     });
     let values = literals.flatten().filter(|field| &*field.field == "value");
     let misplaced = |value: &StructField| {
-        // What `dyn` hides is of its type all the same.
+        // A value in `dyn` keeps its type.
         let id = without_dyn(ast, value.value);
         let type_ = checked.type_of(id);
         match &type_ {
@@ -649,7 +649,7 @@ fn is_json_patch(type_name: &str) -> bool {
     type_name.strip_prefix('.').unwrap_or(type_name) == JSON_PATCH
 }
 
-/// The type of an object among the types that values of `type_` hold.
+/// Returns the type of an object among the types that values of `type_` contain.
 fn object_below(type_: &Type) -> Option<String> {
     let of_held = |held: &Type| match held {
         Type::Struct(object) if is_object(&object.name) => Some(object.name.to_string()),
@@ -663,9 +663,9 @@ fn object_below(type_: &Type) -> Option<String> {
     }
 }
 
-/// Variables that evaluate themselves without end, which ends the API server's process: of two of one name the second
-/// that reads the first, and those that read what is declared behind them through `dyn(variables)`. Where one of
-/// these is among `failed`, the expressions that do not compile, the API server refuses the policy.
+/// Returns the variables that evaluate themselves without end, which ends the API server's process: the second of two
+/// with the same name, if it reads the first, and those that read later ones through `dyn(variables)`. If one of
+/// these is in `failed`, the expressions that do not compile, the API server rejects the policy.
 fn self_reading_variables(
     expressions: &[PolicyExpression],
     failed: &HashSet<&str>,

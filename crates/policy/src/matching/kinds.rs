@@ -1,5 +1,5 @@
-//! Kinds of the resources that rules match: those that the analysis looks at, and those that upstream's type checker
-//! does.
+//! Kinds of the resources that rules match: those for the analysis, and those for upstream's type
+//! checker.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`typesToCheck`).
 
@@ -13,20 +13,20 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use super::{Kinds, Target, list, rules, targets};
 use crate::request_policy::RequestPolicy;
 
-/// The most kinds that are taken from wildcards. Where there are more, nothing is said of those: one that
-/// was not looked at may be the one that is meant.
+/// Maximum number of kinds from wildcards. If there are more, nothing is reported about them: an unchecked
+/// kind may be the intended one.
 const MAX_WILDCARD_KINDS: usize = 400;
 
-/// The kinds of all resources that rules match by name, sorted.
+/// Returns the kinds of all resources that rules match by name, sorted.
 pub(crate) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {
     let named = targets.iter().filter(|target| !target.by_wildcard);
     let kinds: BTreeSet<_> = named.map(|target| target.resource.gvk.clone()).collect();
     kinds.into_iter().collect()
 }
 
-/// The kinds that rules match by wildcards only, and those among them that are too many.
+/// Returns the kinds that rules match only by wildcards, and those of them beyond the maximum.
 ///
-/// The kinds of Kubernetes itself come first: of a cluster's own kinds there may be hundreds.
+/// Kubernetes' own kinds come first, since a cluster may have hundreds of custom kinds.
 pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
     let named = named_kinds(targets);
     let by_wildcard = targets.iter().map(|target| &target.resource.gvk);
@@ -42,21 +42,21 @@ pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
     (kinds, rest)
 }
 
-/// The kinds of all resources that rules match, by name or by wildcards, sorted; not more of the latter
+/// Returns the kinds of all resources that rules match, by name or by wildcards, sorted; of the latter not more
 /// than can be checked.
 #[must_use]
 pub fn kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     Kinds::new(&targets(policy, mapper)).all()
 }
 
-/// How often resources are looked up for one policy: a rule can name a billion of groups, versions and
-/// resources in combination.
+/// Maximum number of lookups of resources for one policy, since a rule can combine a billion groups, versions and
+/// resources.
 const MAX_LOOKUPS: usize = 50_000;
 
-/// The kinds that upstream's type checker looks at, sorted.
+/// Returns the kinds that upstream's type checker checks, sorted.
 ///
-/// A rule with a wildcard in its groups or versions is passed over, and so are resources with a `*` or
-/// a `/`. Once one rule has led to ten kinds, repeats counted, no further one is looked at.
+/// A rule with a wildcard in its groups or versions is skipped, and so are resources with a `*` or
+/// a `/`. After a rule has led to ten kinds, counting repetitions, the rest is skipped.
 #[must_use]
 pub fn upstream_kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     let mut kinds = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Which served kinds the rules of a policy match.
+//! The served kinds that the rules of a policy match.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`.
 
@@ -31,16 +31,16 @@ pub struct MatchedResource {
     pub gvr: Gvr,
     /// The kind of the object in its requests.
     pub gvk: Gvk,
-    /// True if it was matched by a wildcard only.
+    /// True if only a wildcard matches it.
     pub by_wildcard: bool,
 }
 
-/// The operations that a rule is about.
+/// The operations of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operations(u8);
 
 impl Operations {
-    /// The names of the operations, in the order in which they are looked at.
+    /// The names of the operations, in the order of evaluation.
     pub(crate) const NAMES: [&'static str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
     fn bit(name: &str) -> u8 {
@@ -58,7 +58,7 @@ impl Operations {
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
     }
 
-    /// The operations of which requests for `resource` exist at all.
+    /// Returns the operations for which requests for `resource` exist.
     ///
     /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources
     /// and their verbs).
@@ -67,14 +67,14 @@ impl Operations {
             None => &["CREATE", "UPDATE", "DELETE"],
             Some((_, "binding" | "eviction" | "token")) => &["CREATE"],
             Some((_, "exec" | "attach" | "portforward" | "proxy")) => &["CONNECT"],
-            // It is only read.
+            // It is read-only.
             Some(("pods", "log")) => &[],
             Some(_) => &["UPDATE"],
         };
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
     }
 
-    /// The names of the operations.
+    /// Returns the names of the operations.
     pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES
             .into_iter()
@@ -82,69 +82,69 @@ impl Operations {
     }
 }
 
-/// A resource that rules match, with all that they say of it.
+/// A resource that rules match, with the combined properties of these rules.
 #[derive(Clone, Debug)]
 pub(super) struct Target<'a> {
     /// The resource.
     pub(super) resource: &'a ApiResource,
-    /// True if it is matched by a wildcard only.
+    /// True if only a wildcard matches it.
     pub(super) by_wildcard: bool,
-    /// The operations of the rules, those left out that no request has.
+    /// The operations of the rules, without those for which no request exists.
     pub(super) operations: Operations,
 }
 
-/// A resource that a rule names and that nothing serves.
+/// A resource in a rule that the cluster does not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnservedResource {
     /// The field of the policy, `spec.matchConstraints.resourceRules[0]`.
     pub field_ref: String,
     /// The index of the rule.
     pub index: usize,
-    /// The words of the rule, `apps/v1 deployment`.
+    /// The resource as the rule spells it, `apps/v1 deployment`.
     pub rule: String,
-    /// The name that it says, `deployment`.
+    /// The name in the rule, `deployment`.
     pub name: String,
-    /// The name that was probably meant, `deployments`.
+    /// The probably intended name, `deployments`.
     pub suggestion: Option<String>,
-    /// True if that is of a group that the rule names, so that the name was most likely misspelt.
+    /// True if the intended resource is in a group of the rule, so that the name is most likely misspelled.
     pub is_misspelt: bool,
 }
 
-/// A resource that a rule matches and that no policy is asked about, [`exempt`].
+/// A resource that a rule matches, but for which policies are never evaluated ([`exempt`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExemptResource {
     /// The resource, `authentication.k8s.io tokenreviews`.
     pub resource: String,
     /// The field of the policy, `spec.matchConstraints.resourceRules[0]`.
     pub field_ref: String,
-    /// The name by which the rule matches it, `tokenreviews`.
+    /// The name in the rule that matches it, `tokenreviews`.
     pub name: String,
-    /// True if it was matched by wildcards only.
+    /// True if only wildcards match it.
     pub by_wildcard: bool,
 }
 
 /// The resources that the rules of a policy match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// The served resources that the policy is asked about, sorted, without repeats.
+    /// The served resources for which the policy is evaluated, sorted and unique.
     pub resources: Vec<MatchedResource>,
-    /// The served resources that rules match in vain, since no policy is asked about them; sorted by name.
+    /// The served resources that rules match, but for which policies are never evaluated; sorted by name.
     pub exempt: Vec<ExemptResource>,
-    /// The resources that rules name and nothing serves.
+    /// The resources in rules that are not served.
     pub unserved: Vec<UnservedResource>,
-    /// Group versions that a rule touches and whose discovery failed, with the reason.
+    /// Group versions of rules whose discovery failed, with the reason.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions that a rule touches and that have not been discovered for some time
+    /// Group versions of rules that have not been discovered for some time
     /// ([`RestMapper::undiscovered`]).
     pub undiscovered: Vec<String>,
 }
 
-/// A list of a rule; an absent one is empty.
+/// Returns a list of a rule. An absent list is empty.
 fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The API groups that the rules of `policy` name, `*` among them.
+/// Returns the API groups in the rules of `policy`, including `*`.
 pub fn groups(policy: &RequestPolicy) -> impl Iterator<Item = &str> {
     let groups = rules(policy).iter();
     groups
@@ -152,7 +152,7 @@ pub fn groups(policy: &RequestPolicy) -> impl Iterator<Item = &str> {
         .map(String::as_str)
 }
 
-/// The rules of `policy`.
+/// Returns the rules of `policy`.
 #[must_use]
 pub fn rules(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
     let constraints = policy.match_constraints.as_ref();
@@ -166,7 +166,7 @@ fn excluded(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
     rules.unwrap_or_default()
 }
 
-/// The resources that the rules of `policy` match and that it is asked about, sorted.
+/// Returns the resources that the rules of `policy` match and for which it is evaluated, sorted.
 pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec<Target<'a>> {
     let mut exclusions = Exclusions::new(policy);
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
@@ -183,7 +183,7 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
                 continue;
             }
             let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
-            // A wildcard does not mean what it cannot match: `pods/exec` where only CREATE is asked for.
+            // A wildcard does not mean resources without the operation: `pods/exec` with only CREATE.
             if by_wildcard && possible == 0 {
                 continue;
             }
@@ -204,7 +204,7 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
     targets.into_values().collect()
 }
 
-/// Resolves the rules of `policy` against what is served.
+/// Resolves the rules of `policy` with the served resources.
 #[must_use]
 pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     let mut matches = Matches::default();
@@ -253,7 +253,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
         }
         for name in list(rule.spec.resources.as_ref()) {
             checkpoint();
-            // Of a name that is given twice it is said once.
+            // A repeated name is reported once.
             if found.insert(name.clone()) {
                 let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;
                 let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
@@ -286,11 +286,11 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     matches
 }
 
-/// The matches of a webhook with the rules of `policy`, given those of a policy with them.
+/// Returns the matches of a webhook with the rules of `policy`, from the matches of a policy with the same rules.
 ///
-/// An API server asks webhooks about reviews too, which it does not ask policies about, and about no configuration of
-/// webhooks. The reviews are not among the resources, for a policy has no kinds of them; that there are some is the
-/// second value.
+/// An API server also calls webhooks for reviews, for which it evaluates no policies, and never for webhook
+/// configurations. Reviews are not among the resources, since policies have no kinds for them. The second value is
+/// true if there are reviews.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -337,7 +337,7 @@ pub fn of_webhook(policy: &RequestPolicy, mut matches: Matches) -> (Matches, boo
     (matches, has_reviews)
 }
 
-/// The same, with those of the resources that are such reviews.
+/// Resolves the rules, and also returns the matched reviews.
 #[must_use]
 pub fn asked_of_webhook(
     policy: &RequestPolicy,
@@ -348,7 +348,7 @@ pub fn asked_of_webhook(
     (of_webhook(policy, matches.clone()).0, reviews)
 }
 
-/// The field of the rule `n`.
+/// Returns the field of the rule `n`.
 fn field_ref(n: usize) -> String {
     format!("spec.matchConstraints.resourceRules[{n}]")
 }

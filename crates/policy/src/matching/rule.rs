@@ -1,5 +1,5 @@
-//! Rules of a policy, ready to be held against many resources: which they match, which operations they take out
-//! again, and of which group versions more may match than is known.
+//! Rules of a policy, indexed for matching with many resources: the matched and excluded operations, and the group
+//! versions of which resources may be unknown.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go` (`Matcher`).
 
@@ -13,13 +13,13 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{Operations, excluded, list};
 use crate::request_policy::RequestPolicy;
 
-/// A list of a rule: a policy may have thousands of rules, and a rule thousands of names.
+/// A list of a rule, indexed. A policy may have thousands of rules, and a rule thousands of names.
 enum Values<'a> {
     Few(&'a [String]),
     Many(HashSet<&'a str>),
 }
 
-/// The most values that are looked through one by one.
+/// Maximum number of values for a linear search.
 const MAX_FEW: usize = 16;
 
 impl<'a> Values<'a> {
@@ -39,18 +39,18 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Reports whether it has `value`, or `*`.
+    /// Returns true if it contains `value` or `*`.
     fn matches(&self, value: &str) -> bool {
         self.contains(value) || self.contains("*")
     }
 }
 
-/// A rule, ready to be held against many resources.
+/// A rule, indexed for matching with many resources.
 pub(super) struct Rule<'a> {
     pub(super) spec: &'a NamedRuleWithOperations,
     groups: Values<'a>,
     versions: Values<'a>,
-    /// Its resources.
+    /// The resources of the rule.
     names: Values<'a>,
     pub(super) operations: Operations,
 }
@@ -66,12 +66,12 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// The resources of the groups of the rule, with their indices: all that it could match, in their order.
+    /// Returns the resources of the groups of the rule, with their indices, in order: all that the rule could match.
     pub(super) fn candidates<'m>(&self, mapper: &'m RestMapper) -> Vec<(usize, &'m ApiResource)> {
         let resources = &mapper.resources;
         let of_group = match &self.groups {
             Values::Few(groups) if !groups.iter().any(|group| group == "*") => groups,
-            // Of thousands of groups a rule is as quickly held against all resources.
+            // With thousands of groups it is as fast to match all resources.
             Values::Few(_) | Values::Many(_) => return resources.iter().enumerate().collect(),
         };
         let of_group: BTreeSet<&str> = of_group.iter().map(String::as_str).collect();
@@ -84,7 +84,7 @@ impl<'a> Rule<'a> {
         candidates
     }
 
-    /// Hands on the names of the rule by which it matches requests for `resource`.
+    /// Calls a function for each name of the rule that matches requests for `resource`.
     fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
         checkpoint();
         let served = resource.gvr.resource.as_str();
@@ -114,7 +114,7 @@ impl<'a> Rule<'a> {
                 matching.for_each(|name| each(name));
             }
             Values::Many(names) => {
-                // All that could match.
+                // All that it could match.
                 let mut could = vec![format!("{main}/*"), "*/*".to_owned()];
                 could.extend([format!("{main}/{sub}"), format!("*/{sub}")]);
                 if sub.is_empty() {
@@ -126,8 +126,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Reports whether it matches requests for `resource` by wildcards alone, which do not tell it from others;
-    /// `None` where it does not match. Hands on the names as [`Self::for_each_name`] does.
+    /// Returns true if the rule matches requests for `resource` only by wildcards. `None` if it does not match.
+    /// Passes on the matching names as [`Self::for_each_name`] does.
     pub(super) fn by_wildcard(
         &self,
         resource: &ApiResource,
@@ -147,13 +147,13 @@ impl<'a> Rule<'a> {
 /// The requests that a policy excludes from those that its rules match.
 pub(super) struct Exclusions<'a> {
     rules: Vec<Rule<'a>>,
-    /// The operations taken out of requests for a resource, by its index.
+    /// The excluded operations of a resource, by its index.
     of: HashMap<usize, Operations>,
 }
 
 impl<'a> Exclusions<'a> {
     pub(super) fn new(policy: &'a RequestPolicy) -> Self {
-        // A rule about certain objects takes out none.
+        // A rule with object names excludes no operation as a whole.
         let rules = excluded(policy).iter();
         let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());
         Self {
@@ -162,7 +162,7 @@ impl<'a> Exclusions<'a> {
         }
     }
 
-    /// The operations that no rule takes out of requests for `resource`, which has the index `n`.
+    /// Returns the operations of `resource`, with the index `n`, that no rule excludes.
     pub(super) fn without(
         &mut self,
         operations: Operations,
@@ -183,9 +183,9 @@ impl<'a> Exclusions<'a> {
     }
 }
 
-/// The group versions of which not everything is known, by group.
+/// The group versions with unknown resources, by group.
 pub(super) struct Incomplete<'a> {
-    /// The version, empty where it is all of them, and the index.
+    /// The version, which is empty for all versions, and the index.
     by_group: HashMap<&'a str, Vec<(&'a str, usize)>>,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Incomplete<'a> {
         Self { by_group }
     }
 
-    /// Adds the indices of those that `rule` names something in.
+    /// Adds the indices of those that `rule` mentions.
     pub(super) fn touched(&self, rule: &Rule<'_>, touched: &mut BTreeSet<usize>) {
         let mut add = |versions: &[(&str, usize)]| {
             for (version, n) in versions {

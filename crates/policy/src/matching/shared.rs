@@ -1,5 +1,5 @@
-//! Everything that is made of the rules of a policy and of what is served, to be shared by the policies with the same
-//! rules: a rule with wildcards is held against thousands of resources.
+//! Results of the rules of a policy and the served resources, shared by policies with the same
+//! rules, since a rule with wildcards is matched with thousands of resources.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::request_policy::RequestPolicy;
 
-/// The matches of rules: those of every policy with the same rules.
+/// The matches of rules, shared by all policies with the same rules.
 #[derive(Debug)]
 pub struct RuleMatches {
     mapper: Arc<RestMapper>,
@@ -28,11 +28,11 @@ pub struct RuleMatches {
 /// The kinds of the resources that rules match.
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds {
-    /// Those matched by name, sorted.
+    /// Kinds matched by name, sorted.
     pub(crate) named: Vec<Gvk>,
-    /// Those matched by wildcards only, sorted, as many as are checked for one policy.
+    /// Kinds matched only by wildcards, sorted, up to the maximum for one policy.
     pub(crate) by_wildcard: Vec<Gvk>,
-    /// The others that are matched by wildcards only.
+    /// The other kinds that are matched only by wildcards.
     pub(crate) beyond: Vec<Gvk>,
 }
 
@@ -46,7 +46,7 @@ impl Kinds {
         }
     }
 
-    /// Those that are checked, sorted.
+    /// The checked kinds, sorted.
     pub(super) fn all(&self) -> Vec<Gvk> {
         let mut kinds = [&*self.named, &*self.by_wildcard].concat();
         kinds.sort();
@@ -54,7 +54,7 @@ impl Kinds {
     }
 }
 
-/// A [`Target`] that names its resource by its index.
+/// A [`Target`] that refers to its resource by index.
 #[derive(Debug)]
 struct SharedTarget {
     resource: usize,
@@ -62,22 +62,22 @@ struct SharedTarget {
     operations: Operations,
 }
 
-/// The group versions whose documents describe `kinds`, which are sorted: their own, and those of the resources that
-/// hold them, since the kind of a subresource is described where the resource is.
+/// Returns the group versions whose documents describe `kinds`, which are sorted: their own, and those of their
+/// resources, since the kind of a subresource is described with the resource.
 #[must_use]
 pub fn describing(kinds: &[Gvk], matches: &Matches) -> BTreeSet<GroupVersion> {
     let own = kinds.iter().map(Gvk::group_version);
     let described = matches
         .resources
         .iter()
-        // They are hundreds where a rule has wildcards.
+        // A rule with wildcards has hundreds.
         .filter(|resource| kinds.binary_search(&resource.gvk).is_ok());
     let described = described.map(|resource| resource.gvr.group_version());
     own.chain(described).collect()
 }
 
 impl RuleMatches {
-    /// Holds the rules of `policy` against what `mapper` serves.
+    /// Matches the rules of `policy` with the resources of `mapper`.
     #[must_use]
     pub fn new(policy: &RequestPolicy, mapper: Arc<RestMapper>) -> Self {
         let targets = targets(policy, &mapper);
@@ -104,8 +104,8 @@ impl RuleMatches {
         }
     }
 
-    /// Reports whether these are the matches of `policy` too: it has these very rules, and `mapper` is the one that
-    /// they were held against.
+    /// Returns true if these are also the matches of `policy`: it has the same rules, and `mapper` is the one that
+    /// was used.
     #[must_use]
     pub fn are_of(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> bool {
         Arc::ptr_eq(&self.mapper, mapper)
@@ -113,13 +113,13 @@ impl RuleMatches {
             && *self.excluded == *excluded(policy)
     }
 
-    /// The resources that the rules match, and those that they match in vain.
+    /// Returns the resources that the rules match, and the exempt ones.
     #[must_use]
     pub fn matches(&self) -> &Matches {
         &self.matches
     }
 
-    /// The group versions whose documents describe the kinds of [`super::kinds`].
+    /// Returns the group versions whose documents describe the kinds of [`super::kinds`].
     #[must_use]
     pub fn group_versions(&self) -> &BTreeSet<GroupVersion> {
         &self.group_versions

@@ -1,4 +1,4 @@
-//! Resources that a rule names and nothing serves: the words of the rule, and the name that was probably meant.
+//! Resources in rules that are not served: their spelling in the rule, and the probably intended name.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::Gvk;
@@ -7,13 +7,13 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{UnservedResource, field_ref, list};
 use crate::nearest::nearest;
 
-/// For how many names that nothing serves one is looked for that is written almost alike.
+/// Maximum number of unserved names for which a similar name is searched.
 pub(super) const MAX_LOOKED_AT: usize = 20;
 
-/// The most values of a list that are told of a rule.
+/// Maximum number of values of a list that a message shows.
 const MAX_TOLD: usize = 10;
 
-/// The most bytes of one of them; no name of a group is longer.
+/// Maximum size of such a value in bytes. No name of a group is longer.
 const MAX_TOLD_BYTES: usize = 253;
 
 fn shortened(value: &str) -> &str {
@@ -22,7 +22,7 @@ fn shortened(value: &str) -> &str {
     value.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
-/// The values of a list of a rule, joined.
+/// Returns the values of a list of a rule, joined.
 fn joined(values: &[String]) -> String {
     let told = values.iter().take(MAX_TOLD);
     let told: Vec<_> = told.map(|value| shortened(value)).collect();
@@ -50,12 +50,12 @@ pub(super) fn unserved(
     let suggestion = match respelt {
         Some((Some(group), name)) => Some(format!("{group} {name}")),
         Some((None, name)) => Some(name),
-        // In a group that is not known as a whole there may be such a resource.
+        // A group that is only known in part may have such a resource.
         None if is_looked_at => near(groups, name, mapper),
         None => None,
     };
     let words = format!("{group_version} {name}");
-    // Served, and left out by the scope alone.
+    // Served, and excluded only by the scope.
     let suggestion = match (suggestion, rule.scope.as_deref()) {
         (Some(same), Some("Cluster")) if same == words => Some("scope: Namespaced".to_owned()),
         (Some(same), _) if same == words => Some("scope: Cluster".to_owned()),
@@ -71,8 +71,8 @@ pub(super) fn unserved(
     }
 }
 
-/// The served resource of one of `groups` whose name is written almost as `name` is; a subresource of the same
-/// resource where it names one.
+/// Returns the served resource of one of `groups` with a name similar to `name`. For a subresource, the resource must be
+/// the same.
 fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     let main = |name: &str| name.split_once('/').map(|(main, _)| main.to_owned());
     let names = mapper
@@ -84,8 +84,8 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     nearest(name, names).map(str::to_owned)
 }
 
-/// The served resource that a rule probably means: another spelling first, one of another group after, with that
-/// group and its version.
+/// Returns the served resource that a rule probably means: another spelling first, then one of another group, with
+/// that group and its version.
 fn suggestion(
     groups: &[String],
     name: &str,
