@@ -17,16 +17,16 @@ use crate::status::compute::{CheckStep, Deadline, MatchSummary, TypeSummary};
 /// A lane of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// All policies at first.
+    /// The first lane of each policy.
     Quick,
-    /// Policies that gave way to others.
+    /// Checks that yielded to others.
     Deferred,
-    /// Policies that take seconds.
+    /// Checks that take seconds.
     Slow,
 }
 
 impl Lane {
-    /// The threads for its checks.
+    /// Returns the number of threads for its checks.
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Quick => Kind::Check,
@@ -35,7 +35,7 @@ impl Lane {
         }
     }
 
-    /// The name of its task.
+    /// Returns the name of its task.
     pub(crate) const fn task(self) -> &'static str {
         match self {
             Self::Quick => "workers",
@@ -45,73 +45,73 @@ impl Lane {
     }
 }
 
-/// Result of checking one generation of a policy.
+/// The result of checking one generation of a policy.
 #[derive(Debug)]
 pub(crate) struct CheckResult {
     generation: Generation,
-    /// The revision of the resources that it was matched with, where it was.
+    /// The revision of the served resources that it was matched with. `None` if it was not matched.
     revision: Option<u64>,
-    /// The documents that it asked for, by group version; policies that ask for the same share them.
+    /// The needed documents by group version, shared by policies that need the same.
     group_versions: Arc<BTreeSet<GroupVersion>>,
-    /// A hash of their addresses at that time.
+    /// A hash of the addresses of these documents.
     addresses: u64,
-    /// The documents of them that could not be had.
+    /// The unavailable documents.
     missing: Vec<Missing>,
     pub(crate) outcome: CheckOutcome,
 }
 
-/// How a check ended.
+/// The end of a check.
 #[derive(Debug)]
 pub(crate) enum CheckOutcome {
-    /// It ran to its end.
+    /// It completed.
     Done {
         findings: Vec<CompileFinding>,
         n_expressions: usize,
         matched: MatchSummary,
         typed: TypeSummary,
-        /// Documents that could not be had, with the reason.
+        /// The unavailable documents, with the reason.
         waiting: Vec<(String, String)>,
     },
-    /// It panicked; what its rules match may be known.
+    /// It panicked. The matches of its rules may be known.
     Panicked { matched: Option<MatchSummary> },
     /// It exceeded its deadline.
     DeadlineExceeded {
-        /// The step that was not finished.
+        /// The unfinished step.
         late: LateStep,
-        /// The findings of compiling with the number of expressions, unless that was not finished.
+        /// The findings of compilation with the number of expressions, if compilation finished.
         compiled: Option<(Vec<CompileFinding>, usize)>,
-        /// The matches of the rules, unless these were not matched.
+        /// The matches of the rules, if matching finished.
         matched: Option<MatchSummary>,
     },
 }
 
-/// A step of a check that was not finished in time.
+/// A step of a check that did not finish in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LateStep {
     step: CheckStep,
     pub(crate) late: Late,
 }
 
-/// Work that was not finished in time.
+/// Work that did not finish in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
-    /// The field that was worked on.
+    /// The field in progress.
     pub(crate) field: Option<String>,
     pub(crate) limit: Duration,
-    /// The lane in which it is to be tried again. `None` if it is not.
+    /// The lane of the next attempt. `None` if there is none.
     pub(crate) next: Option<Lane>,
     pub(crate) is_stuck: bool,
 }
 
 impl Late {
-    /// The same as of `step`.
+    /// Adds the step.
     pub(crate) const fn of(self, step: CheckStep) -> LateStep {
         LateStep { step, late: self }
     }
 }
 
 impl LateStep {
-    /// The deadline as the status reports it.
+    /// Returns the deadline for the status.
     pub(crate) fn deadline(&self) -> Deadline<'_> {
         Deadline {
             limit: self.late.limit,
@@ -147,7 +147,7 @@ impl CheckResult {
         Self::new(generation, None, documents, Vec::new(), outcome)
     }
 
-    /// Reports whether it is about this very generation of the policy.
+    /// Returns true if the result is about the current generation of the policy.
     pub(crate) fn is_of(&self, generation: &Generation) -> bool {
         self.generation == *generation
     }
@@ -159,19 +159,19 @@ impl CheckResult {
             && self.is_current_in(snapshot)
     }
 
-    /// Reports whether everything that the result depends on is unchanged in `snapshot`.
+    /// Returns true if all inputs of the result are unchanged in `snapshot`.
     pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
         self.revision
             .is_none_or(|revision| revision == snapshot.revision)
             && self.addresses == addresses(&self.group_versions, &snapshot.index)
     }
 
-    /// The group versions whose schemas it depends on.
+    /// Returns the group versions of the schemas that the result depends on.
     pub(crate) fn group_versions(&self) -> &Arc<BTreeSet<GroupVersion>> {
         &self.group_versions
     }
 
-    /// Reports whether its messages suggest resources in place of those that are not served.
+    /// Returns true if its messages suggest resources for those that are not served.
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
             CheckOutcome::Done { matched, .. } => !matched.unserved.is_empty(),
@@ -183,7 +183,7 @@ impl CheckResult {
     }
 }
 
-/// A hash of the addresses of documents.
+/// Returns a hash of the addresses of documents.
 fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
     let mut hasher = DefaultHasher::new();
     for gv in group_versions {

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// One state of an object: enough of its metadata to tell it from others.
+/// One state of an object: the metadata that identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectState<'a> {
     pub(crate) uid: Option<&'a str>,
@@ -24,14 +24,14 @@ impl<'a> From<&'a ObjectMeta> for ObjectState<'a> {
     }
 }
 
-/// How an object became known.
+/// The source of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
-    /// It was listed: a list is what there is, also where it is older, as after the restore of a backup.
+    /// A list, which is authoritative even if it is older, as after the restore of a backup.
     Listed,
-    /// The watch told of it.
+    /// An event of a watch.
     Watched,
-    /// The API server answered it to a write.
+    /// The response to a write.
     Answered,
 }
 
@@ -85,7 +85,7 @@ mod tests {
             (Listed, None, ("u", "9"), true),
             (Watched, None, ("u", "9"), true),
             (Answered, None, ("u", "9"), false),
-            // An older state is not news, but in a list.
+            // An older state is only accepted from a list.
             (Watched, Some(("u", "9")), ("u", "10"), true),
             (Watched, Some(("u", "9")), ("u", "9"), false),
             (Watched, Some(("u", "10")), ("u", "9"), false),
@@ -97,7 +97,7 @@ mod tests {
             (Watched, Some(("u", "9")), ("v", "10"), true),
             (Listed, Some(("u", "9")), ("v", "9"), true),
             (Answered, Some(("v", "9")), ("u", "10"), false),
-            // Versions that are no numbers.
+            // Versions that are not numbers.
             (Watched, Some(("u", "x")), ("u", "y"), true),
             (Watched, Some(("u", "x")), ("u", "x"), false),
             (Answered, Some(("u", "x")), ("u", "y"), false),

@@ -22,7 +22,7 @@ use crate::status::condition::Reason;
 /// Time limits of the lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The time after which a check in the quick lane gives way to others.
+    /// The time after which a check in the quick lane yields to others.
     pub(crate) turn: Duration,
     /// The limit of the quick lane, and of the one for deferred checks.
     pub(crate) quick: Duration,
@@ -45,7 +45,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         if cfg!(test) {
-            // A build for tests on a busy machine takes long for sound policies too.
+            // Test builds on a busy machine are slow for valid policies too.
             Self {
                 turn: Duration::from_secs(20),
                 quick: Duration::from_secs(60),
@@ -60,7 +60,7 @@ impl Default for Limits {
 /// The time after which a check that exceeded its deadline is repeated although nothing has changed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// The queues of the lanes besides the quick one, and the policies in them.
+/// The queues of the lanes except the quick one, and the policies in them.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) limits: Limits,
@@ -83,7 +83,7 @@ struct Note {
 }
 
 impl Lanes {
-    /// The lane in which `entry` is checked.
+    /// Returns the lane for the check of `entry`.
     pub(crate) fn lane(&self, entry: &Entry) -> Lane {
         let mut policies = self.lock();
         let Some(note) = policies.get(&entry.id) else {
@@ -102,14 +102,14 @@ impl Lanes {
         }
     }
 
-    /// The lane that was noted for this generation of `entry`.
+    /// Returns the recorded lane for this generation of `entry`.
     pub(crate) fn note_lane(&self, entry: &Entry) -> Option<Lane> {
         let policies = self.lock();
         let note = policies.get(&entry.id)?;
         (note.generation == entry.generation()).then_some(note.lane)
     }
 
-    /// Lets the policy `id` be checked in `lane`, of which it has been noted.
+    /// Queues the policy `id` for a check in `lane`, which was recorded for it.
     pub(crate) fn add(&self, id: &SubjectId, lane: Lane) {
         match lane {
             Lane::Quick => {}
@@ -118,14 +118,14 @@ impl Lanes {
         }
     }
 
-    /// Lets this generation of the policy `id` be checked in `lane` from now on.
+    /// Records `lane` for this generation of the policy `id`.
     pub(crate) fn defer(&self, id: &SubjectId, generation: Generation, lane: Lane) {
         let note = Note::new(generation, lane);
         self.lock().insert(id.clone(), note);
         self.add(id, lane);
     }
 
-    /// Notes that the check of this generation took `took`; the next one of a quick policy is in the quick lane again.
+    /// Records the duration of the check of this generation. The next check of a quick policy is in the quick lane.
     pub(crate) fn finished(&self, id: &SubjectId, took: Duration) {
         if took <= self.limits.turn {
             self.forget(id);
@@ -134,7 +134,7 @@ impl Lanes {
         }
     }
 
-    /// Notes that the check of this generation exceeded its deadline.
+    /// Records that the check of this generation exceeded its deadline.
     pub(crate) fn exceeded(&self, id: &SubjectId, generation: Generation, is_stuck: bool) {
         let note = Note {
             exceeded_at: Some(Instant::now()),
@@ -144,12 +144,12 @@ impl Lanes {
         self.lock().insert(id.clone(), note);
     }
 
-    /// Forgets a policy that is not checked any more.
+    /// Removes a policy that is no longer checked.
     pub(crate) fn forget(&self, id: &SubjectId) {
         self.lock().remove(id);
     }
 
-    /// Lets checks be repeated that exceeded their deadline long before `now`.
+    /// Permits a repetition of checks that exceeded their deadline long before `now`.
     pub(crate) fn retry(&self, now: Instant) {
         for (id, note) in &mut *self.lock() {
             let is_due = note.exceeded_at.is_some_and(|exceeded_at| {
@@ -170,7 +170,7 @@ impl Lanes {
         note.is_some_and(|note| std::mem::take(&mut note.is_due))
     }
 
-    /// The time limit of a check in `lane`.
+    /// Returns the time limit of a check in `lane`.
     pub(crate) fn limit(&self, lane: Lane) -> TimeLimit {
         let Limits {
             turn,
@@ -190,7 +190,7 @@ impl Lanes {
         }
     }
 
-    /// Returns how many policies wait for the slow lane.
+    /// Returns the number of policies that wait for the slow lane.
     #[cfg(test)]
     pub(crate) fn n_slow(&self) -> usize {
         self.slow.len()
@@ -213,7 +213,7 @@ impl Note {
     }
 }
 
-/// Returns true if the status of `entry` says of this generation that its check took too long.
+/// Returns true if the status of `entry` reports an exceeded deadline for this generation.
 fn has_exceeded_deadline(entry: &Entry) -> bool {
     let generation = entry.identity.generation();
     let status = entry.status.as_ref();

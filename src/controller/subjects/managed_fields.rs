@@ -14,8 +14,8 @@ pub const FIELD_MANAGER: &str = "vap-status-controller";
 
 /// Parameters of our server-side applies.
 ///
-/// Without `fieldValidation` the API server reads each patch a second time, to warn of duplicate fields, which nobody
-/// would see.
+/// Without `fieldValidation` the API server parses each patch a second time for warnings about duplicate fields, which
+/// would not be visible anywhere.
 ///
 /// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
 pub(crate) fn apply_params() -> PatchParams {
@@ -30,19 +30,19 @@ pub(crate) fn owns_status(metadata: &ObjectMeta) -> bool {
     ours(metadata).next().is_some()
 }
 
-/// Reports whether another manager may own a condition that is ours. Managed fields without content tell nothing.
+/// Returns true if another manager may own one of our conditions. Managed fields without content are ignored.
 pub(crate) fn may_share(metadata: &ObjectMeta) -> bool {
     let mut ours = ours(metadata);
     ours.any(|entry| entry.fields_v1.is_none()) || !shared(metadata).is_empty()
 }
 
-/// The name of a condition among managed fields.
+/// Returns the type of a condition in managed fields.
 pub(crate) fn key(condition: &Value) -> String {
     let type_ = condition.get("type").and_then(Value::as_str);
     format!("k:{}", json!({"type": type_.unwrap_or_default()}))
 }
 
-/// Entries of the managed fields that are ours.
+/// Returns our entries of the managed fields.
 fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let managers = metadata.managed_fields.iter().flatten();
     managers.filter(|entry| is_ours(entry))
@@ -53,7 +53,7 @@ fn is_ours(entry: &ManagedFieldsEntry) -> bool {
         && entry.subresource.as_deref() == Some("status")
 }
 
-/// The keys of the conditions whose content we own, and that other managers own a part of.
+/// Returns the keys of the conditions that we own and that other managers own in part.
 pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
     let of_others: Vec<_> = (metadata.managed_fields.iter().flatten())
         .filter(|entry| !is_ours(entry))
@@ -67,7 +67,7 @@ pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
         .collect()
 }
 
-/// The conditions that a manager owns something of.
+/// Returns the conditions of which a manager owns a part.
 fn conditions(entry: &ManagedFieldsEntry) -> Option<&Map<String, Value>> {
     let fields = entry.fields_v1.as_ref()?;
     fields.0.pointer("/f:status/f:conditions")?.as_object()
@@ -101,7 +101,7 @@ mod tests {
         assert!(is_shared(&whole, &whole));
         assert!(is_shared(&whole, &key));
         assert!(!is_shared(&whole, &other));
-        // Somebody else has written the content since.
+        // Another manager has written the content since.
         assert!(!is_shared(&key, &whole));
         assert!(!may_share(&metadata(&[(FIELD_MANAGER, whole.clone())])));
         assert!(!may_share(&metadata(&[("others", whole)])));

@@ -126,7 +126,7 @@ pub(crate) struct OptInState {
 struct State {
     /// The version in which the subjects are served.
     version: &'static str,
-    /// Why they are not watched, although they are to be.
+    /// The reason why they are not watched, although they are enabled.
     obstacle: Option<String>,
     /// True once all subjects are known.
     are_policies_listed: bool,
@@ -134,7 +134,7 @@ struct State {
     are_bindings_listed: bool,
     /// True once all of our objects are known.
     are_objects_listed: bool,
-    /// Names of subjects that exist, and could not be read in the last list.
+    /// Names of existing subjects that could not be parsed in the last list.
     unreadable: BTreeSet<String>,
     /// Our objects, by name, which is that of their subject.
     objects: HashMap<String, Object>,
@@ -196,7 +196,7 @@ impl OptInState {
         self.ids_of(objects.into_keys())
     }
 
-    /// The `apiVersion` in which the policies are served.
+    /// Returns the `apiVersion` in which the policies are served.
     pub(crate) fn api_version(&self) -> String {
         format!("{}/{}", self.kind.row().group, self.lock().version)
     }
@@ -206,7 +206,7 @@ impl OptInState {
         (state.version, state.obstacle) = (version, None);
     }
 
-    /// Returns why the kind is not watched, although it is enabled.
+    /// Returns the reason why the kind is not watched, although it is enabled.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.lock().obstacle.clone()
     }
@@ -215,7 +215,7 @@ impl OptInState {
         self.lock().obstacle = Some(why);
     }
 
-    /// Notes that all policies are known; those of these names exist and cannot be read.
+    /// Records that all policies are known. Those with these names exist and cannot be parsed.
     pub(crate) fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
         let mut state = self.lock();
         state.are_policies_listed = true;
@@ -267,7 +267,7 @@ impl OptInState {
         self.ids_of(gone)
     }
 
-    /// Notes that a subject that could not be read is deleted.
+    /// Records that an unreadable subject is deleted.
     pub(crate) fn set_gone(&self, name: &str) {
         self.lock().unreadable.remove(name);
     }
@@ -360,7 +360,7 @@ mod tests {
         assert!(unknown.orphan("a").is_none());
         assert!(listed(&[]).orphan("a").is_some());
         assert!(listed(&[]).orphan("b").is_none());
-        // It exists, and cannot be read: its object stays until it is gone.
+        // It exists and cannot be parsed: its status object remains until it is deleted.
         let unreadable = listed(&["a"]);
         assert!(unreadable.orphan("a").is_none());
         unreadable.set_gone("a");

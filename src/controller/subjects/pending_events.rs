@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// How many events may wait.
+/// Maximum number of waiting events.
 pub(crate) const MAX_WAITING: usize = 1_000;
 
 /// The events that wait to be sent.
@@ -17,16 +17,16 @@ pub(crate) const MAX_WAITING: usize = 1_000;
 pub(crate) struct Events {
     state: Mutex<State>,
     has_work: Notify,
-    /// Notifies when the last one was sent.
+    /// Notifies when the last event was sent.
     is_idle: Notify,
-    /// True while the process ends, so that waiting events are sent without pauses.
+    /// True while the process ends, when waiting events are sent without pauses.
     is_ending: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<PendingEvent>,
-    /// True if one was taken out and is not sent yet.
+    /// True while an event is being sent.
     is_sending: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Key {
     pub(crate) note: u64,
 }
 
-/// An event that is to be sent.
+/// An event to send.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingEvent {
     pub(crate) key: Key,
@@ -61,7 +61,7 @@ pub(crate) struct PendingEvent {
 }
 
 impl Events {
-    /// Puts in an event; whether there was room for it. One that waits already is not put in again.
+    /// Adds an event, unless it is already waiting. Returns true if there was room.
     pub(crate) fn add(&self, event: PendingEvent) -> bool {
         let mut state = self.lock();
         if state.waiting.iter().any(|other| other.key == event.key) {
@@ -76,7 +76,7 @@ impl Events {
         true
     }
 
-    /// The next event, which counts as being sent until [`Events::sent`].
+    /// Returns the next event, which counts as being sent until [`Events::sent`].
     pub(crate) async fn next(&self) -> PendingEvent {
         loop {
             {
@@ -90,7 +90,7 @@ impl Events {
         }
     }
 
-    /// Notes that the event taken last was sent or given up.
+    /// Records that the last event was sent or dropped.
     pub(crate) fn sent(&self) {
         let mut state = self.lock();
         state.is_sending = false;
@@ -99,7 +99,7 @@ impl Events {
         }
     }
 
-    /// Waits until an event may be sent; at the end of the process nothing is waited for.
+    /// Waits until an event may be sent. Returns at once while the process ends.
     pub(crate) async fn pause(&self, until: Instant) {
         let mut is_ending = self.is_ending.subscribe();
         tokio::select! {
@@ -114,7 +114,7 @@ impl Events {
         state.waiting.is_empty() && !state.is_sending
     }
 
-    /// Lets what waits be sent at once, and gives up what was not begun within `limit`: how many that are.
+    /// Sends waiting events without pauses. Drops those not begun within `limit`, and returns their number.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
         self.is_ending.send_replace(true);
         let all_sent = async {

@@ -19,27 +19,27 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 /// The bindings.
 pub(crate) type Bindings = PolicyIndex<ValidatingAdmissionPolicyBinding>;
 
-/// The probes. All that exist are known where their kind is not served.
+/// The probes. If their kind is not served, all are known.
 pub(crate) type Probes = PolicyIndex<Probe>;
 
 /// An object that refers to a policy.
 pub(crate) trait RefersToPolicy: ResourceExt {
-    /// The object as it is kept.
+    /// The stored form of the object.
     type Kept;
 
-    /// Keeps the object.
+    /// Converts the object to its stored form.
     fn keep(self) -> Self::Kept;
 
-    /// The object that is kept.
+    /// Returns the object from its stored form.
     fn kept(kept: &Self::Kept) -> Arc<Self>;
 
-    /// The state of the object that is kept.
+    /// Returns the state of the stored object.
     fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
-    /// Returns the policy. Bindings name it only: its kind is `bound`.
+    /// Returns the policy. Bindings contain only its name, so `bound` is its kind.
     fn subject(&self, bound: SubjectKind) -> SubjectId;
 
-    /// Reports whether the object is the same as `other` as far as the policy is concerned: other
+    /// Returns true if the object is equivalent to `other` for the policy. Other
     /// differences are ignored.
     fn is_equivalent_to(&self, other: &Self) -> bool;
 
@@ -53,7 +53,7 @@ pub(crate) trait RefersToPolicy: ResourceExt {
         0
     }
 
-    /// Returns the object without its content, which there is no room for because of `why`.
+    /// Returns the object without its content, which was rejected because of `why`.
     fn rejected(_kept: &Self::Kept, _why: &str) -> Option<Self::Kept> {
         None
     }
@@ -64,7 +64,7 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     }
 }
 
-/// A binding at rest. There may be one for each of thousands of policies.
+/// A stored binding. There may be one for each of thousands of policies.
 #[derive(Debug)]
 pub(crate) struct PackedBinding {
     name: Box<str>,
@@ -152,7 +152,7 @@ impl RefersToPolicy for Probe {
     }
 }
 
-/// The greatest number of bytes that objects of a kind may take when they are stored.
+/// Maximum number of bytes of the stored objects of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// The bytes of one policy's objects.
@@ -186,13 +186,13 @@ struct State<K: RefersToPolicy> {
     n_bytes: usize,
     /// The stored objects whose bytes count.
     stored: ByAge,
-    /// The objects that there was no room for.
+    /// The objects without room.
     rejected: ByAge,
     /// True once all existing objects are known.
     is_listed: bool,
     /// The policy that an object refers to, by the name of the object.
     policies: HashMap<Arc<str>, SubjectId>,
-    /// The objects of a policy with their names, sorted by these.
+    /// The objects of a policy, sorted by name.
     by_policy: HashMap<SubjectId, Named<K::Kept>>,
 }
 

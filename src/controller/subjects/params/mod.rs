@@ -28,20 +28,20 @@ use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// How long reading one object may take.
+/// The timeout for reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Knowledge about the objects of a kind.
+/// The objects of a kind, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Listing {
-    /// They were not listed yet.
+    /// Not listed yet.
     #[default]
     Unread,
-    /// We may not list them; the text says what is missing.
+    /// Listing is not allowed. The text names the missing permission.
     Refused(String),
-    /// They could not be listed, for this reason.
+    /// Listing failed, for this reason.
     Failed(String),
-    /// These are all; what becomes of them shows there.
+    /// All objects, updated by the watch.
     Known(Arc<Objects>),
 }
 
@@ -55,29 +55,29 @@ pub(crate) struct Params {
 struct Kind {
     resource: ApiResource,
     listing: Listing,
-    /// Objects that were read.
+    /// Objects that were read as a whole.
     objects: HashMap<Key, Read>,
     references: References,
     n_unreadable: usize,
     task: AbortHandle,
 }
 
-/// An object that was read.
+/// An object that was read as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     version: String,
     /// The object as JSON.
     pub(crate) text: Arc<str>,
-    /// Bytes that it needs when it is parsed.
+    /// The estimated bytes of the parsed object.
     pub(crate) unpacked_bytes: usize,
 }
 
-/// Why something that a probe needs cannot be had.
+/// The reason why an input of a probe is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
-    /// A sentence on it.
+    /// The reason as a sentence.
     pub(crate) text: String,
-    /// True if that may change by waiting alone.
+    /// True if waiting may help.
     pub(crate) is_transient: bool,
 }
 
@@ -104,7 +104,7 @@ impl Drop for Kind {
 }
 
 impl Params {
-    /// Returns the objects of the kind that `resource` serves, as far as they are known; starts a watch
+    /// Returns the known objects of the kind of `resource`, and starts a watch
     /// if there is none.
     fn listing(
         &self,
@@ -132,9 +132,9 @@ impl Params {
         Listing::Unread
     }
 
-    /// Returns the objects to which `references` of a policy refer, and all others of their kind, as
-    /// far as they are known; starts a watch if there is none. The policy is put into the queue when
-    /// the objects that it refers to change.
+    /// Returns the objects that the `references` of a policy refer to, and the others of their kind, as
+    /// far as they are known. Starts a watch if there is none. The policy is queued when
+    /// the referenced objects change.
     pub(crate) fn referred<'a>(
         &self,
         resource: &ApiResource,
@@ -149,7 +149,7 @@ impl Params {
                 kind.references.remove(policy, referrer);
             }
         }
-        // From here on each change is told, so that what is looked at after this is not outdated unnoticed.
+        // From now on each change is reported, so the returned objects cannot become outdated unnoticed.
         if let Some(kind) = kinds.get_mut(&resource.gvk) {
             kind.references
                 .set(policy, referrer, references, resource.namespaced);
@@ -157,14 +157,14 @@ impl Params {
         listing
     }
 
-    /// Forgets what a policy refers to.
+    /// Removes the references of a policy.
     pub(crate) fn forget(&self, policy: &SubjectId, referrer: Referrer) {
         for kind in self.lock().values_mut() {
             kind.references.remove(policy, referrer);
         }
     }
 
-    /// Puts the policies into the queue that refer to objects that are others.
+    /// Queues the policies that refer to changed objects.
     pub(crate) fn touch(&self, queue: &Queue, gvk: &Gvk, changed: &[Changed]) {
         let touched = {
             let mut kinds = self.lock();
@@ -180,7 +180,7 @@ impl Params {
         }
     }
 
-    /// Ends the watches of all kinds but these.
+    /// Ends the watches of all other kinds.
     pub(crate) fn retain(&self, metrics: &Metrics, in_use: &BTreeSet<Gvk>) {
         let mut kinds = self.lock();
         kinds.retain(|gvk, _| in_use.contains(gvk));
@@ -188,10 +188,10 @@ impl Params {
         metrics.set_unreadable(Source::Params, n_unreadable);
     }
 
-    /// Reads an object that is listed, unless it was read before and has not changed since.
+    /// Reads a listed object, unless an unchanged copy is cached.
     ///
     /// # Errors
-    /// The reason why it could not be read.
+    /// Returns the reason why it could not be read.
     pub(crate) async fn read(
         &self,
         client: &Client,
@@ -266,7 +266,7 @@ impl Params {
         Ok(Some(read))
     }
 
-    /// Notes how many objects of a kind cannot be read.
+    /// Records the number of unreadable objects of a kind.
     pub(crate) fn set_unreadable(&self, metrics: &Metrics, gvk: &Gvk, n: usize) {
         let mut kinds = self.lock();
         if let Some(kind) = kinds.get_mut(gvk) {
@@ -307,7 +307,7 @@ fn path(resource: &ApiResource, namespace: &str, name: &str) -> String {
 /// Reads the version of an object without parsing the rest, and returns it with the text.
 ///
 /// # Errors
-/// If it is no object.
+/// Returns an error if the text is not an object.
 fn read_param(body: &[u8]) -> Result<(String, String), serde_json::Error> {
     #[derive(Deserialize)]
     struct Outline {

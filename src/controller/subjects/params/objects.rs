@@ -11,10 +11,10 @@ use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use crate::policy::admission::{Labels, Selector};
 use crate::policy::subject::SubjectId;
 
-/// The namespace and name of an object; the namespace of what has none is empty.
+/// The namespace and name of an object. The namespace of a cluster-scoped object is empty.
 pub(crate) type Key = (String, String);
 
-/// The parts of an object that are kept.
+/// The stored parts of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) labels: Labels,
@@ -27,10 +27,10 @@ pub(crate) struct Objects {
     by_name: RwLock<ByName>,
 }
 
-/// Objects by name and namespace, in one map: a map for each name would be larger than all that is in it.
+/// Objects by name and namespace, in one map, since a map for each name would be larger than its content.
 type ByName = BTreeMap<(String, String), Meta>;
 
-/// Those of a name, with their namespaces.
+/// Returns the objects of a name, with their namespaces.
 fn of_name<'a>(
     by_name: &'a ByName,
     name: &'a str,
@@ -41,7 +41,7 @@ fn of_name<'a>(
         .map(|((_, namespace), meta)| (namespace, meta))
 }
 
-/// An object that came, went or changed.
+/// An added, removed or changed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) key: Key,
@@ -50,15 +50,15 @@ pub(crate) struct Changed {
 }
 
 impl Objects {
-    /// Reports whether there is one of that name, in that namespace or, where it is `None`, in any.
+    /// Returns true if an object with that name exists, in that namespace, or in any if it is `None`.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
         let mut named = of_name(&by_name, name);
         named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
-    /// Reports whether there is one that `selector` selects, in that namespace or, where it is `None`,
-    /// in any.
+    /// Returns true if `selector` selects an object in that namespace, or in any if it is
+    /// `None`.
     pub(crate) fn has_selected(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         let by_name = self.read();
         by_name.iter().any(|((_, of), meta)| {
@@ -66,7 +66,7 @@ impl Objects {
         })
     }
 
-    /// The keys of all of that name.
+    /// Returns the keys of all objects of that name.
     pub(crate) fn named(&self, name: &str) -> Vec<Key> {
         let by_name = self.read();
         let named = of_name(&by_name, name);
@@ -75,7 +75,7 @@ impl Objects {
             .collect()
     }
 
-    /// The keys of all that `selector` selects, in any namespace.
+    /// Returns the keys of all objects that `selector` selects, in any namespace.
     pub(crate) fn selected(&self, selector: &Selector) -> Vec<Key> {
         let by_name = self.read();
         by_name
@@ -85,13 +85,13 @@ impl Objects {
             .collect()
     }
 
-    /// Returns the kept parts of the object.
+    /// Returns the stored parts of the object.
     pub(crate) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
         let key = (name.clone(), namespace.clone());
         self.read().get(&key).cloned()
     }
 
-    /// Puts an object in, in the place of its older state; that is what changed, if anything did.
+    /// Inserts or replaces an object. Returns the change, if there is one.
     pub(crate) fn put(&self, key: Key, meta: Meta) -> Option<Changed> {
         let (namespace, name) = key.clone();
         let old = self.write().insert((name, namespace), meta.clone());
@@ -103,7 +103,7 @@ impl Objects {
         (changed.old != changed.new).then_some(changed)
     }
 
-    /// Takes an object out; that is what changed, if it was there.
+    /// Removes an object. Returns the change, if the object was stored.
     pub(crate) fn remove(&self, key: &Key) -> Option<Changed> {
         let (namespace, name) = key.clone();
         let old = self.write().remove(&(name, namespace));
@@ -114,7 +114,7 @@ impl Objects {
         })
     }
 
-    /// Takes `listed` for all that there are, and tells what that changes.
+    /// Replaces all objects by `listed`. Returns the changes.
     pub(crate) fn replace(&self, listed: BTreeMap<Key, Meta>) -> Vec<Changed> {
         let gone: Vec<Key> = {
             let by_name = self.read();
@@ -138,16 +138,16 @@ impl Objects {
     }
 }
 
-/// Referrers to params within a policy.
+/// The kinds of references in a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Referrer {
-    /// Its bindings, for which it matters what exists and has which labels.
+    /// References of its bindings, which depend on existence and labels.
     Bindings,
-    /// Its probes, for which the content matters too.
+    /// References of its probes, which also depend on the content.
     Probes,
 }
 
-/// Which objects of a kind policies refer to.
+/// The references of policies to the objects of a kind.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_field_names,
@@ -161,7 +161,7 @@ pub(crate) struct References {
     by_labels: BTreeSet<(SubjectId, Referrer)>,
 }
 
-/// A reference to objects: those of a namespace, or of any where it is `None`.
+/// A reference to objects in a namespace, or in any namespace if it is `None`.
 #[derive(Clone, Debug)]
 struct Reference {
     namespace: Option<String>,
@@ -175,7 +175,7 @@ enum What {
 }
 
 impl Reference {
-    /// The reference, unless the API server cannot use it.
+    /// Returns the reference. `None` if the API server cannot use it.
     fn new(reference: &ParamRef, is_namespaced: bool) -> Option<Self> {
         let named = reference.name.as_ref().filter(|name| !name.is_empty());
         let what = match (named, &reference.selector) {
@@ -188,7 +188,7 @@ impl Reference {
         Some(Self { namespace, what })
     }
 
-    /// Reports whether the referenced objects differ after the change.
+    /// Returns true if the change affects the referenced objects.
     fn is_touched_by(&self, changed: &Changed, referrer: Referrer) -> bool {
         let (namespace, name) = &changed.key;
         if self.namespace.as_ref().is_some_and(|of| of != namespace) {
@@ -209,7 +209,7 @@ impl Reference {
 }
 
 impl References {
-    /// Notes what a policy refers to now.
+    /// Replaces the references of a policy.
     pub(crate) fn set<'a>(
         &mut self,
         policy: &SubjectId,
@@ -237,7 +237,7 @@ impl References {
         }
     }
 
-    /// Forgets what a policy refers to.
+    /// Removes the references of a policy.
     pub(crate) fn remove(&mut self, policy: &SubjectId, referrer: Referrer) {
         let who = (policy.clone(), referrer);
         for reference in self.by_policy.remove(&who).unwrap_or_default() {
@@ -253,7 +253,7 @@ impl References {
         self.by_labels.remove(&who);
     }
 
-    /// The policies that the changes may matter to.
+    /// Returns the policies that the changes may affect.
     pub(crate) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<SubjectId> {
         let mut touched = BTreeSet::new();
         for changed in changed {
@@ -322,13 +322,13 @@ mod tests {
             touched(&references, changed),
             ["anywhere", "by-labels", "by-name", "probed"]
         );
-        // The same once more; another content; other labels.
+        // The same again, another content, other labels.
         assert_eq!(put("a", "one", meta("x", "1")), None);
         let changed = put("a", "one", meta("x", "2"));
         assert_eq!(touched(&references, changed), ["probed"]);
         let changed = put("a", "one", meta("y", "3"));
         assert_eq!(touched(&references, changed), ["by-labels", "probed"]);
-        // One of that name elsewhere.
+        // The same name in another namespace.
         let changed = put("b", "one", meta("y", "4"));
         assert_eq!(touched(&references, changed), ["anywhere"]);
         let changed = put("b", "two", meta("y", "5"));
