@@ -1,6 +1,7 @@
-//! The rules of cel-go's grammar as data, in the form from which its parser was generated.
+//! cel-go's CEL grammar as data, with the same rules as `CEL.g4`, from which ANTLR generates cel-go's parser.
 //!
-//! A left-recursive rule is written as its first part and a loop over its continuations, each with its precedence.
+//! A left-recursive rule consists of its non-recursive first part and a loop over its continuations, each with a
+//! precedence.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`.
 
@@ -30,7 +31,7 @@ pub(super) enum Rule {
     Literal,
 }
 
-/// A part of a rule.
+/// An element of a rule's right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     /// A token.
@@ -49,7 +50,7 @@ pub(super) enum Part {
     AtLeastOnce(&'static [Part]),
     /// One of several alternatives.
     Either(&'static [&'static [Part]]),
-    /// Zero or more repetitions of several alternatives, each with its precedence.
+    /// Zero or more repetitions, each of one of several alternatives with precedences.
     Loop(&'static [(u8, &'static [Part])]),
 }
 

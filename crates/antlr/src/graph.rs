@@ -17,7 +17,7 @@ pub(super) type StateId = u16;
 /// Kinds of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateKind {
-    /// Before a token or a rule.
+    /// Before a token or a call of a rule.
     Basic,
     /// Before an optional part or alternatives.
     BlockStart,
@@ -25,15 +25,15 @@ pub(super) enum StateKind {
     BlockEnd,
     /// Before a loop. [`Choice`] has the precedence of its alternatives, if they have any.
     LoopEntry,
-    /// Before each repetition.
+    /// Before each repetition of a loop.
     LoopBlockStart,
-    /// After each repetition.
+    /// After each repetition of a loop.
     LoopBack,
     /// Before a part that occurs at least once.
     PlusBlockStart,
-    /// After each repetition of such a part.
+    /// After each repetition of a part that occurs at least once.
     PlusLoopBack,
-    /// After the last repetition.
+    /// After the last repetition of a loop or of a part that occurs at least once.
     LoopEnd,
     /// The end of a rule.
     RuleStop,
@@ -57,17 +57,17 @@ pub(super) enum Edge {
 /// The decision between several alternatives.
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
-    /// There is one alternative.
+    /// The state has a single alternative.
     None,
-    /// By the next token, which matches at most one of `alternatives`, in this order. If it matches none and `or_last`
-    /// is set, the last alternative is taken.
+    /// Decided by the next token, which matches at most one of `alternatives`, in this order. If it matches none of
+    /// them and `or_last` is set, the last alternative is taken.
     NextToken {
         alternatives: Box<[TokenSet]>,
         or_last: bool,
     },
-    /// By the next token and the precedence.
+    /// Decided by the next token and the precedence.
     Precedence(Box<[(u8, TokenSet)]>),
-    /// By prediction with unlimited lookahead.
+    /// Decided by prediction with unlimited lookahead.
     Prediction,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct State {
     pub(super) is_left_recursive: bool,
     /// The tokens that may come next within the rule.
     pub(super) next: TokenSet,
-    /// True if the rule may end here.
+    /// True if the rule may end at this state.
     pub(super) may_end: bool,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct State {
 pub(super) struct Graph {
     states: Vec<State>,
     starts: [StateId; N_RULES],
-    /// The states after the calls of each rule.
+    /// For each rule, the states after its calls.
     follows: [Vec<StateId>; N_RULES],
     /// Placeholder that [`Graph::state`] returns for an unknown state, which does not occur.
     nowhere: State,
@@ -111,7 +111,7 @@ impl Graph {
 
     /// Returns the states after the calls of the rule with the end state `stop`.
     pub(super) fn follows(&self, stop: StateId) -> &[StateId] {
-        // INVARIANT: the ends of the rules are the first states, in the order of the rules.
+        // INVARIANT: the stop states of the rules are the first states, in the order of the rules.
         self.follows
             .get(usize::from(stop))
             .map_or(&[], Vec::as_slice)
@@ -244,7 +244,7 @@ impl Graph {
         self.add(StateKind::Basic, vec![call])
     }
 
-    /// Adds the states before and after a repeated part.
+    /// Adds the states before and after a repeated part, and returns their ids.
     fn repeated(&mut self) -> (StateId, StateId) {
         let entry = self.add(StateKind::LoopEntry, Vec::new());
         let back = self.add(StateKind::LoopBack, vec![Edge::Free(entry)]);
@@ -271,8 +271,8 @@ impl Graph {
         }
     }
 
-    /// Returns the tokens that may come next at `from`, and true if the rule may end first. With `beyond`, the tokens
-    /// after all calls of the rule are included.
+    /// Returns the tokens that may come next at `from`, and true if the rule may end before a token. With `beyond`, the
+    /// tokens after all calls of the rule are included.
     fn look(&self, from: StateId, beyond: bool) -> (TokenSet, bool) {
         let (mut next, mut may_end) = (TokenSet::NONE, false);
         let (mut open, mut seen) = (vec![from], Vec::new());
@@ -292,7 +292,7 @@ impl Graph {
                 match *edge {
                     Edge::Free(to) => open.push(to),
                     Edge::Token(tokens, _) => next = next.union(tokens),
-                    // Every rule has at least one token.
+                    // Every rule consumes at least one token, so nothing after the call comes next.
                     Edge::Call { rule, .. } => open.push(self.start(rule)),
                 }
             }
@@ -300,7 +300,8 @@ impl Graph {
         (next, may_end)
     }
 
-    /// Determines the decision of each state with alternatives: by the next token if that is sufficient.
+    /// Determines how each state with alternatives decides: by the next token if that is sufficient, else by
+    /// prediction.
     ///
     /// Source: ANTLR 4 `tool` `ParserFactory` (`LL1OptionalBlock` and others against `*Block`).
     fn choose(&mut self) {

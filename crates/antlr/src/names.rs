@@ -9,7 +9,7 @@ use cel::syntax::token::{Kind, Token, TokenSet};
 /// The name of the end of the text.
 pub(super) const END: &str = "<EOF>";
 
-/// The kinds of tokens and their names, in the order of printed sets.
+/// Token kinds and their names, in the order in which messages list them.
 const NAMES: [(Kind, &str); 36] = [
     (Kind::End, END),
     (Kind::Equals, "'=='"),
@@ -70,7 +70,7 @@ pub(super) fn token_text(token: Token, source: &str) -> String {
     }
 }
 
-/// Quotes a part of the source for a message.
+/// Quotes source text for a message and escapes its tabs and line breaks.
 pub(super) fn quoted(text: &str) -> String {
     let escaped = text
         .replace('\t', "\\t")
@@ -79,11 +79,11 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// The prefix of the message for a text that matches no alternative.
+/// The prefix of the message for input that matches no alternative.
 pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
 
-/// Replaces such messages if the text is one character and a reserved word. cel-go reports that an identifier was
-/// expected, anywhere in the message.
+/// Replaces each [`NO_VIABLE`] message in `message` whose input is one character and a reserved word with cel-go's
+/// message that an identifier was expected.
 ///
 /// Source: cel-go `parser/parser.go` (`reservedIdentifier`, `mismatchedReservedIdentifier`).
 pub(super) fn with_reserved_words(message: String) -> String {
@@ -107,7 +107,7 @@ pub(super) fn with_reserved_words(message: String) -> String {
     out
 }
 
-/// Parses a quote, any character, a reserved word and a quote. Returns the word and the rest.
+/// Parses a quote, any character, a reserved word and a closing quote. Returns the word and the rest.
 fn reserved_word(from: &str) -> Option<(&str, &str)> {
     let mut quoted = from.strip_prefix('\'')?.chars();
     quoted.next().filter(|&c| c != '\n')?;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn with_reserved_words_names_the_reserved_word() {
+    fn no_viable_alternative_at_reserved_word_expects_identifier() {
         check(
             "no viable alternative at input '.true'",
             "mismatched input 'true' expecting IDENTIFIER",

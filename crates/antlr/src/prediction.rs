@@ -1,9 +1,9 @@
 //! Predicts the alternative to take with unlimited lookahead (SLL prediction).
 //!
-//! Each alternative is simulated with a stack of the rules it has entered. After the rule of the decision, any call of
-//! that rule may continue (SLL). If alternatives are ambiguous, ANTLR repeats the prediction with the actual calls
-//! (LL). In this grammar only `-1` is ambiguous: it is a literal and the negation of one, and the continuations are the
-//! same, so the first alternative is taken in any case.
+//! Each alternative is simulated with a stack of the rules it has entered. An alternative that leaves the rule of the
+//! decision continues after every call of that rule (SLL). If alternatives are ambiguous, ANTLR repeats the prediction
+//! with the actual calls (LL). In this grammar only `-1` is ambiguous: it is both a literal and a negated literal. Both
+//! alternatives continue in the same way, so the first one is taken in any case.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `parser_atn_simulator.go` (`execATN`, `computeReachSet`,
 //! `closureWork`, `getSynValidOrSemInvalidAltThatFinishedDecisionEntryRule`).
@@ -20,7 +20,7 @@ pub(super) type Alternative = usize;
 /// A stack of return states, by its index in [`Stacks`].
 type StackId = usize;
 
-/// The stack of the rule of the decision.
+/// The empty stack, for a path within the rule that contains the decision.
 const BOTTOM: StackId = 0;
 
 /// A configuration: the state that an alternative has reached.
@@ -29,7 +29,7 @@ struct Place {
     alternative: Alternative,
     state: StateId,
     stack: StackId,
-    /// True if the path has left the rule of the decision.
+    /// True if the path has left the rule that contains the decision.
     outside: bool,
 }
 
@@ -152,8 +152,8 @@ impl Predictor {
             .map_or(&[], |set| set.places.as_slice())
     }
 
-    /// Returns the first alternative of `set` that has left the rule of the decision. It may be valid, and another rule
-    /// reports the mismatch.
+    /// Returns the first alternative of `set` that has left the rule that contains the decision. That alternative may
+    /// be valid; otherwise a calling rule reports the mismatch.
     pub(super) fn outside(&self, set: SetId) -> Option<Alternative> {
         let outside = self.places(set).iter().filter(|place| place.outside);
         outside.map(|place| place.alternative).min()
@@ -195,7 +195,7 @@ impl Predictor {
         set
     }
 
-    /// Leaves the rule that ends at `place`: returns to its call, or to all calls if the call is unknown.
+    /// Leaves the rule that ends at `place`: continues after its call, or after all of its calls if the stack is empty.
     fn leave(&self, place: Place, open: &mut Vec<Place>, places: &mut Vec<Place>) {
         if let Some((state, stack)) = self.stacks.pop(place.stack) {
             open.push(Place {
@@ -207,7 +207,7 @@ impl Predictor {
         }
         let follows = GRAPH.follows(place.state);
         if follows.is_empty() {
-            // The end of the first rule, after the end of the text.
+            // The first rule has ended, after the end of the text.
             places.push(place);
         }
         open.extend(follows.iter().map(|&state| Place {
@@ -218,7 +218,7 @@ impl Predictor {
     }
 }
 
-/// Returns the first alternative if all have the same configurations.
+/// Returns the first alternative if there are several and all have the same configurations.
 fn tied(places: &[Place]) -> Option<Alternative> {
     let mut by_alternative: Vec<(Alternative, HashSet<(StateId, StackId)>)> = Vec::new();
     for place in places {

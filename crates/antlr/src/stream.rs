@@ -1,14 +1,14 @@
 //! The token stream of the generated parser: each token is read on first access.
 //!
-//! Lexical errors are reported when they are reached. They therefore count toward the limit of syntax errors like
-//! upstream, and errors after the end of parsing are not reported.
+//! Lexical errors are reported when they are reached. As in ANTLR, they therefore count toward the limit of syntax
+//! errors, and errors after the end of parsing are not reported.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `common_token_stream.go`, `lexer.go` (`notifyListeners`).
 
 use cel::syntax::lexer::{LexError, Tokens};
 use cel::syntax::token::{Kind, Token};
 
-/// A text and its tokens.
+/// A source text, its tokens, and the position of the parser.
 pub(super) struct Stream<'t> {
     pub(super) text: &'t str,
     tokens: &'t [Token],
@@ -34,7 +34,7 @@ impl<'t> Stream<'t> {
         self.at
     }
 
-    /// Returns the token `ahead` of the current one. After the end, it is the end token.
+    /// Returns the token at offset `ahead` from the current one, or the end token after the end.
     pub(super) fn peek(&self, ahead: usize) -> Token {
         let end = Token {
             kind: Kind::End,
@@ -61,7 +61,7 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Returns the lexical errors before the token that is `ahead`, one at a time.
+    /// Returns the next unreported lexical error before the token at offset `ahead`. `None` if there is none.
     pub(super) fn next_error(&mut self, ahead: usize) -> Option<LexError> {
         let error = *self.errors.get(self.n_seen)?;
         (error.start < self.peek(ahead).start || self.peek(ahead).kind == Kind::End).then(|| {
@@ -70,7 +70,7 @@ impl<'t> Stream<'t> {
         })
     }
 
-    /// Returns the text from `first` to `last` without lexical errors.
+    /// Returns the text from `first` to `last` without the characters of lexical errors.
     pub(super) fn text_between(&self, first: Token, last: Token) -> String {
         let (mut text, mut at) = (String::new(), first.start);
         let n_before = self.errors.partition_point(|error| error.start < at);
@@ -91,7 +91,7 @@ impl<'t> Stream<'t> {
             .unwrap_or_default()
     }
 
-    /// Returns the text of a lexical error.
+    /// Returns the source text of a lexical error.
     pub(super) fn error_text(&self, error: LexError) -> &'t str {
         self.bytes(error.start, error.end)
     }

@@ -1,5 +1,5 @@
-//! Random and expensive texts: every parse ends quickly and agrees with the parser that builds the syntax tree.
-//! Messages of single texts are in `tests/cases/check/syntax_errors.md`.
+//! Tests with random and expensive expressions: every parse ends quickly and agrees with the parser that builds the
+//! syntax tree. `tests/cases/check/syntax_errors.md` tests the messages.
 
 use super::findings;
 use super::parser::Parser;
@@ -47,7 +47,7 @@ fn check_ends_soon(text: &str) {
     let shown: String = text.chars().take(40).collect();
     assert!(
         parser.n_looks <= MAX_LOOKS * n_tokens + 1_000,
-        "{} looks at {n_tokens} tokens of {shown}",
+        "{} lookups for {n_tokens} tokens of {shown}",
         parser.n_looks
     );
     assert!(parser.outcome.errors.len() <= 102, "{shown}");

@@ -1,4 +1,4 @@
-//! Control comments, `# MARK …`, and the part of the document to which each applies.
+//! Finds control comments, `# MARK …`, and the part of the document to which each of them applies.
 //!
 //! A mark within a scalar is not a comment.
 
@@ -7,10 +7,10 @@ use std::ops::Range;
 use super::parse::{Content, Nodes};
 use super::{BYTE_ORDER_MARK, Style, cursor, parse};
 
-/// A comment with the mark.
+/// A comment that begins with the mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Its span, starting at `#`.
+    /// The span of the comment, starting at `#`.
     pub span: Range<usize>,
     /// The part to which it applies.
     pub about: About,
@@ -27,8 +27,8 @@ pub enum About {
     Nothing,
 }
 
-/// Returns the comments that begin with `mark` in the first document of `text`, and true if there is a
-/// document. Invalid text has neither.
+/// Returns the comments that begin with `mark` in the first document of `text`, and true if there is a document.
+/// Invalid YAML has neither.
 #[must_use]
 pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
@@ -36,7 +36,7 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     } else {
         0
     };
-    // Input after a forbidden character is ignored.
+    // Ignores the input after a forbidden character.
     let end = cursor::forbidden(text).map_or(text.len(), |(offset, _)| offset);
     let mut text = text.get(..end).unwrap_or_default().to_owned();
     if !text.ends_with('\n') {
@@ -71,7 +71,7 @@ struct Parts {
     named: Vec<Range<usize>>,
     /// Scalars, with true for block scalars.
     scalars: Vec<(Range<usize>, bool)>,
-    /// Starts of keys, with the span of the value of each.
+    /// Starts of keys, each with the span of the key's value.
     values: Vec<(usize, Range<usize>)>,
 }
 
@@ -93,7 +93,7 @@ impl Parts {
                 Content::Map(entries) => {
                     for (key, value) in entries {
                         let (key, value) = (span(*key), span(*value));
-                        // The span of an omitted value is at the next token.
+                        // If the value is omitted, its span is at the next token.
                         let end = if value.is_empty() { key.end } else { value.end };
                         parts.named.push(key.start..end.max(key.end));
                         if !value.is_empty() {
@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // An entry that starts on this line and extends past the comment.
+        // Includes the value of an entry that starts on this line, if the value starts after the comment.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // Multi-line scalars that include this line.
+        // Includes multi-line scalars that this line is part of.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {
@@ -148,7 +148,7 @@ impl Parts {
             about.start = about.start.min(part.start);
             about.end = about.end.max(part.end);
         }
-        // An item whose scalar starts on the next line.
+        // Includes an item whose scalar starts on the next line.
         let n = self
             .scalars
             .partition_point(|(part, _)| part.start <= comment.end);
@@ -174,7 +174,7 @@ mod tests {
 
     const MARK: &str = "vap:";
 
-    /// Checks that the comments of `text` apply to the lines `expected`, counted from 1.
+    /// Checks that the comments of `text` apply to the line ranges `expected`, counted from 1.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let (actual, _) = comments(text, MARK);

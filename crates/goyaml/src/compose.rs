@@ -29,7 +29,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // A value replaced by a later entry with the same name is not converted to JSON.
+    // Reports only values that remain: one that a later entry with the same name replaces is not converted to JSON.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
     let first = if spans.is_empty() {
         None
@@ -42,7 +42,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
     }
 }
 
-/// Returns the index of the span in `spans` that occurs first in `node`, as a value or key. `None` if none
+/// Returns the index in `spans` of the span that occurs first in `node`, as a value or key. `None` if none of them
 /// occurs.
 fn first_of(node: &Node, spans: &[&Range<usize>]) -> Option<usize> {
     let find = |key: &Range<usize>| spans.iter().position(|span| *span == key);
@@ -58,20 +58,20 @@ fn first_of(node: &Node, spans: &[&Range<usize>]) -> Option<usize> {
 struct Composer<'a> {
     nodes: Nodes,
     has_aliases: bool,
-    /// Aliases being expanded.
+    /// Ids of the aliases that are being expanded.
     open_aliases: HashSet<NodeId>,
     /// Start of the outermost alias being expanded.
     alias_at: usize,
-    /// Number of decoded nodes, including the document, and the number of those decoded through an alias.
+    /// Number of decoded nodes, including the document, and how many of them were decoded through an alias.
     n_decoded: usize,
     n_of_aliases: usize,
     copies: &'a mut Copies,
-    /// Values and keys that cannot be represented in JSON, with the reason. Such a key is replaced by a
-    /// unique name.
+    /// Values and keys that JSON cannot represent, each with the reason. A key of this kind is replaced by a unique
+    /// name.
     without_json: Vec<(Range<usize>, String)>,
 }
 
-/// Returns the maximum share of nodes decoded through aliases that go-yaml accepts.
+/// Returns the maximum share of nodes decoded through aliases that go-yaml accepts for a document of `n_decoded` nodes.
 ///
 /// Source: `go.yaml.in/yaml/v2` `decode.go` (`allowedAliasRatio`).
 fn allowed_alias_ratio(n_decoded: usize) -> f64 {
@@ -171,7 +171,7 @@ impl Composer<'_> {
         Ok((span, part))
     }
 
-    /// Counts a node of `n_bytes` of text. `is_copy` is true if it is decoded through an alias.
+    /// Counts a node with `n_bytes` of text. `is_copy` is true if the node is decoded through an alias.
     fn count(&mut self, n_bytes: usize, is_copy: bool) -> Result<(), String> {
         self.n_decoded += 1;
         if is_copy {
@@ -185,7 +185,8 @@ impl Composer<'_> {
             && share > allowed_alias_ratio(self.n_decoded)
         {
             return Err(
-                "nearly all of the document are copies by aliases; write it out".to_owned(),
+                "nearly all of the document consists of copies by aliases; write out their content"
+                    .to_owned(),
             );
         }
         if self.n_decoded > MAX_NODES {
@@ -196,7 +197,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Adds the entries of a map. `is_merged` is true if they come from a merge key.
+    /// Adds the entries of a map. `is_merged` is true if they come from a merge key (`<<`).
     fn entries(
         &mut self,
         entries: &[(NodeId, NodeId)],
@@ -278,8 +279,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Adds the entries of a merge key's value, overriding existing entries. Entries after the merge key
-    /// override them again; entries before it do not.
+    /// Adds the entries of a merge key's value. They override entries before the merge key, and entries after it
+    /// override them.
     fn merge(
         &mut self,
         value: NodeId,
@@ -295,7 +296,7 @@ impl Composer<'_> {
                 let offset = self.nodes.get(item).map_or(0, |node| node.span.start);
                 return Err(ScanError::new(
                     offset,
-                    "what is merged by `<<` is an object, or a list of objects",
+                    "`<<` can only merge an object or a list of objects",
                 ));
             }
             self.merge_map(item, depth, into)?;
@@ -309,7 +310,7 @@ impl Composer<'_> {
         depth: usize,
         into: &mut BTreeMap<String, Entry>,
     ) -> Result<(), ScanError> {
-        // Nested merges are as deep as nested maps.
+        // Depth is not counted for aliases: nested merges are at most as deep as nested maps.
         match self.open(id, depth)? {
             (_, Part::Map(entries)) => self.entries(&entries, depth + 1, true, into),
             (_, Part::Alias(target)) => {
@@ -317,7 +318,7 @@ impl Composer<'_> {
                 self.open_aliases.remove(&id);
                 Ok(())
             }
-            (span, _) => Err(ScanError::new(span.start, "an object is expected")),
+            (span, _) => Err(ScanError::new(span.start, "expected an object")),
         }
     }
 }
@@ -330,8 +331,8 @@ enum Part {
     Alias(NodeId),
 }
 
-/// Sets an entry. The last of several entries with the same name wins. A merged entry is not a duplicate of
-/// the entry that overrides it.
+/// Sets an entry. If several entries have the same name, the last one wins. A merged entry is not a duplicate of the
+/// entry that overrides it.
 pub(super) fn insert(
     entries: &mut BTreeMap<String, Entry>,
     name: String,
@@ -361,7 +362,7 @@ pub(super) fn insert(
     }
 }
 
-/// Converts a scalar to JSON as sent by kubectl: signed 64-bit integers, and floats.
+/// Converts a scalar to the JSON that kubectl sends: signed 64-bit integers, and floats.
 fn json(scalar: Scalar) -> Result<Value, String> {
     Ok(match scalar {
         Scalar::Null => Value::Null,
@@ -369,8 +370,9 @@ fn json(scalar: Scalar) -> Result<Value, String> {
         Scalar::Int(number) => Value::from(number),
         #[expect(clippy::cast_precision_loss, reason = "as the API server reads it")]
         Scalar::Uint(number) => Value::from(number as f64),
-        Scalar::Float(number) => scalar::json_float(number)
-            .ok_or_else(|| "JSON has no infinite numbers; quote it if it is a text".to_owned())?,
+        Scalar::Float(number) => scalar::json_float(number).ok_or_else(|| {
+            "JSON has no infinite numbers; quote the value if it is a string".to_owned()
+        })?,
         Scalar::Text(text) => Value::String(text),
     })
 }
@@ -382,7 +384,7 @@ fn key_name(key: Scalar) -> Result<String, String> {
         Scalar::Bool(flag) => Ok(flag.to_string()),
         Scalar::Int(number) => Ok(number.to_string()),
         Scalar::Float(number) => Ok(scalar::go_float_key(number)),
-        Scalar::Null => Err("null cannot be a key; quote it".to_owned()),
-        Scalar::Uint(number) => Err(format!("{number} is too large for a key; quote it")),
+        Scalar::Null => Err("null cannot be a key; quote it if it is a string".to_owned()),
+        Scalar::Uint(number) => Err(format!("{number} is too large for a key; quote the key")),
     }
 }

@@ -6,9 +6,9 @@
 /// A line break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Break {
-    /// Its character in a value: a line feed, or a Unicode line or paragraph separator, which is preserved.
+    /// Its character in the decoded value: a line feed, or a Unicode line or paragraph separator, which is preserved.
     pub(super) character: char,
-    /// Index of its first byte.
+    /// Byte index of the line break.
     pub(super) offset: usize,
 }
 
@@ -18,11 +18,11 @@ pub(super) struct Cursor<'a> {
     text: &'a str,
     /// Byte index.
     pub(super) offset: usize,
-    /// Number of characters before it on its line.
+    /// Number of characters before the position on the same line.
     pub(super) column: usize,
-    /// Number of line breaks before it.
+    /// Number of line breaks before the position.
     pub(super) line: usize,
-    /// Number of characters before it.
+    /// Number of characters before the position.
     pub(super) index: usize,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the byte at the offset `n`. Returns 0 after the end, and only there.
+    /// Returns the byte `n` bytes after the position, or 0 after the end. The text itself contains no NUL.
     pub(super) fn byte(&self, n: usize) -> u8 {
         let bytes = self.text.as_bytes();
         bytes.get(self.offset + n).copied().unwrap_or(0)
@@ -52,10 +52,10 @@ impl<'a> Cursor<'a> {
         matches!(self.byte(n), b' ' | b'\t')
     }
 
-    /// Returns the length of the line break at the offset `n`, or 0 if there is none.
+    /// Returns the length of the line break `n` bytes after the position, or 0 if there is none.
     ///
-    /// kubectl strips the carriage return from the end of each line before parsing it as YAML, so that two of
-    /// them before a line feed are a single line break.
+    /// kubectl strips the carriage return from the end of each line before parsing it as YAML, so two carriage returns
+    /// before a line feed are a single line break.
     fn break_len(&self, n: usize) -> usize {
         match self.byte(n) {
             b'\r' if self.byte(n + 1) == b'\n' => 2,
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         matches!(self.byte(0), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-')
     }
 
-    /// Returns true at a document start or end marker.
+    /// Returns true if the cursor is at a document start or end marker.
     pub(super) fn is_document_marker(&self) -> bool {
         self.column == 0
             && (self.rest().starts_with("---") || self.rest().starts_with("..."))
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
         Some(Break { character, offset })
     }
 
-    /// Moves to the next line at the end of the text, even without a line break.
+    /// Moves to the start of a new line at the end of the text, even without a line break.
     pub(super) fn end_line(&mut self) {
         if self.column > 0 {
             self.column = 0;
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most text consists of these, and
+    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most text consists of such characters, and
     /// they are never line breaks.
     pub(super) fn advance_visible(&mut self, is_wanted: impl Fn(u8) -> bool) {
         let rest = self.rest().as_bytes();
@@ -177,11 +177,10 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the first character of `text` that YAML does not allow, and its byte index. `None` if there is
-/// none.
+/// Returns the first character of `text` that YAML does not allow, and its byte index. `None` if all are allowed.
 pub(super) fn forbidden(text: &str) -> Option<(usize, char)> {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    // Most texts contain no other characters. Testing bytes is faster than testing characters, and chunks are
+    // Most texts contain only these characters. Testing bytes is faster than testing characters, and testing chunks is
     // faster still.
     let are_plain = |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & is_plain(*byte));
     if text.as_bytes().chunks(256).all(are_plain) {

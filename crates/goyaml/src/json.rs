@@ -1,4 +1,4 @@
-//! JSON, as kubectl parses a file that starts with `{`: values with spans.
+//! Parses JSON with spans, as kubectl does for a file that starts with `{`.
 //!
 //! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.Decode`), Go `encoding/json`
 //! (`scanner`), `sigs.k8s.io/json` (`convertNumber`).
@@ -10,13 +10,14 @@ use serde_json::Value;
 use super::compose::insert;
 use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 
-/// A value, or the reason why valid JSON has none, and the index after its last byte.
+/// A value, or the reason why valid JSON cannot be represented, and the index after its last byte.
 pub type Read = (Result<Node, YamlError>, usize);
 
 /// Parses the value at the byte `start` of `text`, skipping whitespace. `None` if there is only whitespace.
 ///
 /// # Errors
-/// If it is not valid JSON.
+///
+/// Returns an error if the text at `start` is not valid JSON.
 pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     let mut reader = Reader {
         text,
@@ -33,7 +34,7 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
             let value = match reader.too_large {
                 None => Ok(node),
                 Some(offset) => {
-                    let message = "no 64 bits hold this number".to_owned();
+                    let message = "this number does not fit into 64 bits".to_owned();
                     Err(YamlError::new(text, offset, message))
                 }
             };
@@ -43,8 +44,8 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     }
 }
 
-/// Returns the characters of a string with the index of their first byte in `raw`, which includes the
-/// quotation marks.
+/// Returns the characters of a string, each with the index of its first byte in `raw`, which includes the quotation
+/// marks.
 pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
     let mut reader = Reader {
         text: raw,
@@ -53,7 +54,7 @@ pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
         too_large: None,
     };
     let mut characters = Vec::new();
-    // Errors were reported when the string was parsed.
+    // Ignores errors: they were reported when the string was first parsed.
     let _ = reader.string(&mut |character, offset| characters.push((character, offset)));
     characters
 }
@@ -77,7 +78,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Consumes one of two bytes.
+    /// Consumes `first` or `second`, and returns which of them it was.
     fn one_of(&mut self, first: u8, second: u8) -> Result<u8, String> {
         self.skip_white_space();
         match self.byte() {
@@ -86,7 +87,7 @@ impl Reader<'_> {
                 Ok(byte)
             }
             _ => Err(format!(
-                "`{}` or `{}` is expected",
+                "expected `{}` or `{}`",
                 char::from(first),
                 char::from(second)
             )),
@@ -118,7 +119,7 @@ impl Reader<'_> {
                     ("false", Value::Bool(false)),
                 ];
                 let keyword = words.into_iter().find(|(word, _)| rest.starts_with(word));
-                let (word, value) = keyword.ok_or("a value of JSON is expected")?;
+                let (word, value) = keyword.ok_or("expected a JSON value")?;
                 self.offset += word.len();
                 Data::Scalar(value, Style::Plain)
             }
@@ -160,7 +161,7 @@ impl Reader<'_> {
             self.string(&mut |character, _| name.push(character))?;
             let key = start..self.offset;
             self.one_of(b':', b':')
-                .map_err(|_| "`:` is expected".to_owned())?;
+                .map_err(|_| "expected `:`".to_owned())?;
             let node = self.value(depth + 1)?;
             insert(&mut entries, name, key, node, false);
             if self.one_of(b',', b'}')? == b'}' {
@@ -172,7 +173,7 @@ impl Reader<'_> {
     /// Parses a string. Calls `each` with every character and its byte index.
     fn string(&mut self, each: &mut dyn FnMut(char, usize)) -> Result<(), String> {
         if self.byte() != Some(b'"') {
-            return Err("a name in double quotes is expected".to_owned());
+            return Err("expected a name in double quotes".to_owned());
         }
         self.offset += 1;
         loop {
@@ -187,7 +188,9 @@ impl Reader<'_> {
                 '\\' => each(self.escape()?, start),
                 '\0'..' ' => {
                     self.offset = start;
-                    return Err("a string of JSON cannot go on in the next line".to_owned());
+                    return Err(
+                        "a JSON string cannot contain control characters or line breaks".to_owned(),
+                    );
                 }
                 other => each(other, start),
             }
@@ -226,7 +229,7 @@ impl Reader<'_> {
             }
             _ => {
                 self.offset -= 1;
-                return Err("JSON has no such escape".to_owned());
+                return Err("JSON does not support this escape sequence".to_owned());
             }
         })
     }
@@ -238,7 +241,7 @@ impl Reader<'_> {
         self.offset += 4;
         unit.ok_or_else(|| {
             self.offset -= 4;
-            "4 hexadecimal digits are expected".to_owned()
+            "expected 4 hexadecimal digits".to_owned()
         })
     }
 
@@ -276,7 +279,7 @@ impl Reader<'_> {
             is_valid = digits(self);
         }
         if !is_valid {
-            return Err("a digit is expected".to_owned());
+            return Err("expected a digit".to_owned());
         }
         let text = self.text.get(start..self.offset).unwrap_or_default();
         if is_integer && let Ok(number) = text.parse::<i64>() {

@@ -2,7 +2,7 @@
 //!
 //! Accepts and rejects the same input as sigs.k8s.io/yaml and returns the same values: YAML 1.1 with
 //! libyaml's grammar as implemented in go-yaml. `yes`, `on` and `0777` have the same meaning as in kubectl,
-//! keys may be repeated (the last one wins), and `<<` merges. ADR 17 lists the deliberate differences.
+//! may be repeated (the last value wins), and `<<` merges objects. ADR 17 lists the deliberate differences.
 //!
 //! The scanner (`scan`, with `cursor`, `text` and `tag`) produces tokens, the parser (`parse`) builds nodes,
 //! and the composer (`compose`) converts them to values.
@@ -32,7 +32,7 @@ pub use text::after_mark;
 /// Maximum number of nodes of a document, after expanding aliases.
 const MAX_NODES: usize = 1_000_000;
 
-/// Maximum number of nodes copied by aliases. A short text may expand to billions.
+/// Maximum number of nodes copied by aliases. Without it, a short document could expand to billions of nodes.
 const MAX_COPIED_NODES: usize = 100_000;
 
 /// Maximum size of the text copied by aliases, in bytes.
@@ -60,7 +60,7 @@ impl ScanError {
     }
 }
 
-/// An error of a text that is not valid YAML, or cannot be represented in JSON.
+/// An error in a document that is not valid YAML, or that JSON cannot represent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct YamlError {
@@ -105,8 +105,8 @@ pub enum Data {
     Map(Entries),
 }
 
-/// The entries of a map, sorted by name. Most documents have many small maps, for which a tree needs ten
-/// times the memory.
+/// The entries of a map, sorted by name. A vector rather than a tree, which needs ten times the memory for small maps,
+/// and most documents have many of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries(Vec<(String, Entry)>);
 
@@ -155,15 +155,15 @@ impl From<BTreeMap<String, Entry>> for Entries {
 /// An entry of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Span of its key.
+    /// Span of the key.
     pub key: Range<usize>,
-    /// Its value.
+    /// The value.
     pub node: Node,
     /// Spans of earlier keys with the same name, whose values are ignored.
     pub repeats: Vec<Range<usize>>,
     /// Spans of the keys with the same name that a merge key added or overrode, in order.
     pub merged: Vec<Range<usize>>,
-    /// True if it comes from a merge key and may be overridden.
+    /// True if the entry comes from a merge key and may be overridden.
     is_merged: bool,
 }
 
@@ -192,12 +192,12 @@ pub enum Style {
     DoubleQuoted,
     /// `|`.
     Literal {
-        /// Column of its lines, starting at 0.
+        /// Column of the scalar's lines, starting at 0.
         indent: u32,
     },
     /// `>`.
     Folded {
-        /// Column of its lines, starting at 0.
+        /// Column of the scalar's lines, starting at 0.
         indent: u32,
     },
     /// A string in a JSON file.
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// Creates a node from JSON. All its parts have the span `span`.
+    /// Creates a node from JSON. The node and all its descendants have the span `span`.
     fn from_json(value: Value, span: &Range<usize>) -> Self {
         let data = match value {
             Value::Array(items) => Data::List(
@@ -242,7 +242,7 @@ impl Node {
         }
     }
 
-    /// Creates a map with the span `span` from entries with other spans.
+    /// Creates a map with the span `span`. The entries keep their own spans.
     pub fn from_entries<'a>(
         span: Range<usize>,
         entries: impl IntoIterator<Item = (&'a str, Entry)>,
@@ -255,7 +255,7 @@ impl Node {
         }
     }
 
-    /// Sets the entry `name` of a map to a string, with an empty span.
+    /// Sets the entry `name` of a map to a string with an empty span. Does nothing for other nodes.
     pub fn set_text(&mut self, name: &str, text: &str) {
         let span = self.span.start..self.span.start;
         if let Data::Map(entries) = &mut self.data {
@@ -264,7 +264,7 @@ impl Node {
         }
     }
 
-    /// Iterates over the entries of a map. Other nodes have none.
+    /// Iterates over the entries of a map. Yields nothing for other nodes.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
         let entries = match &self.data {
             Data::Map(entries) => Some(entries),
@@ -273,7 +273,7 @@ impl Node {
         entries.into_iter().flat_map(Entries::iter)
     }
 
-    /// Returns the items of a list. Other nodes have none.
+    /// Returns the items of a list. Empty for other nodes.
     #[must_use]
     pub fn items(&self) -> &[Self] {
         match &self.data {
@@ -306,7 +306,7 @@ impl Node {
         }
     }
 
-    /// Returns true if it is null.
+    /// Returns true if the node is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar(Value::Null, _))
@@ -334,16 +334,16 @@ impl Node {
     }
 }
 
-/// Converts the first document of `text` to JSON. Returns null if there is none.
+/// Converts the first document of `text` to JSON. Returns null if `text` has no document.
 ///
 /// # Errors
 ///
-/// If `text` is not valid YAML, or cannot be represented in JSON.
+/// Returns an error if `text` is not valid YAML, or if JSON cannot represent it.
 pub fn to_json(text: &str) -> Result<Value, YamlError> {
     Ok(read(text, &mut Copies::default())?.map_or(Value::Null, |node| node.to_json()))
 }
 
-/// The remaining amount of data that aliases may copy, in one or several documents.
+/// The amount of data that aliases may still copy, in one or several documents.
 #[derive(Debug)]
 pub struct Copies {
     nodes: usize,
@@ -360,7 +360,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts a node of `n_bytes` of text that is decoded through an alias.
+    /// Counts a node with `n_bytes` of text that is decoded through an alias.
     fn count(&mut self, n_bytes: usize) -> Result<(), String> {
         match (self.nodes.checked_sub(1), self.bytes.checked_sub(n_bytes)) {
             (Some(n_left), Some(bytes_left)) => {
@@ -376,13 +376,13 @@ impl Copies {
     }
 }
 
-/// Parses the first document of `text`, which may start with a byte order mark. `None` if there is none.
+/// Parses the first document of `text`, which may start with a byte order mark. `None` if `text` has no document.
 ///
 /// # Errors
 ///
-/// If `text` is not valid YAML, or cannot be represented in JSON.
+/// Returns an error if `text` is not valid YAML, or if JSON cannot represent it.
 pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> {
-    // kubectl terminates the last line if necessary.
+    // Like kubectl, terminates the last line if necessary.
     let ended = if text.ends_with('\n') {
         Cow::Borrowed(text)
     } else {
@@ -411,7 +411,7 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
                     ),
                 )
             };
-            // The character is irrelevant if the parser does not reach it.
+            // The forbidden character is irrelevant if the parser does not reach it.
             let before = text.get(..offset).unwrap_or_default();
             let (document, end) = parse::document(before, start).map_err(|_| error())?;
             if end + LOOKAHEAD >= chunk_start(text, start, offset) {
@@ -511,7 +511,7 @@ mod tests {
         let text = lines.join("\n");
         assert!(to_json(&text).unwrap_err().to_string().contains("line"));
 
-        // An anchor has no cost, regardless of the size of its node.
+        // An anchor counts nothing toward the limits, regardless of the size of its node.
         let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
         let nested = nested.concat();
         let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));

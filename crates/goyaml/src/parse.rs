@@ -1,6 +1,6 @@
-//! The YAML parser: builds nodes from tokens and resolves anchors. Scalars keep their source form.
+//! The YAML parser: builds nodes from tokens and resolves aliases. Scalars keep their source form.
 //!
-//! Only the first document of a text is parsed, as in go-yaml. Later ones are ignored.
+//! As in go-yaml, only the first document of a text is parsed. Later documents are ignored.
 //!
 //! Source: `go.yaml.in/yaml/v2` `parserc.go` and `decode.go` (`parser.parse`).
 
@@ -39,7 +39,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Returns the number of bytes of its own text.
+    /// Returns the number of bytes of the node's own text.
     pub(super) fn n_bytes(&self) -> usize {
         match self {
             Self::Scalar { text, .. } => text.len(),
@@ -51,8 +51,8 @@ impl Content {
 /// The nodes of a document.
 pub(super) type Nodes = Vec<RawNode>;
 
-/// Parses the first document of a text from the byte `start`. Returns its nodes and root, and the index up to
-/// which the text was read. `None` if there is no document.
+/// Parses the first document of `text` from the byte `start`. Returns the nodes and the root of the document, or `None`
+/// if there is no document, and the index up to which the text was read.
 pub(super) fn document(
     text: &str,
     start: usize,
@@ -63,11 +63,11 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
-/// A document's nodes and root, if there is one, and the spans of the comments with the mark.
+/// The nodes and root of a document, if there is one, and the spans of the comments with the mark.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
-/// Parses the first document of a text from the byte `start`, and collects the comments before, in and after
-/// it that begin with `mark`.
+/// Parses the first document of `text` from the byte `start`, and collects the comments before, in and after the
+/// document that begin with `mark`.
 pub(super) fn document_with_comments(
     text: &str,
     start: usize,
@@ -90,7 +90,7 @@ struct Parser<'a> {
     last_end: usize,
 }
 
-/// Position of a node, which determines the allowed content.
+/// Position of a node, which determines what the node may be.
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     /// In a flow collection.
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
                 self.node(Position::Block, 0)?
             }
         };
-        // The token after the document may still be invalid.
+        // Reports the token after the document if it is invalid, as go-yaml does.
         self.next()?;
         Ok(Some(root))
     }
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
             let offset = self.offset()?;
             match self.next()?.clone() {
                 Token::Version(..) if has_version => {
-                    return Err(ScanError::new(offset, "a second `%YAML`"));
+                    return Err(ScanError::new(offset, "`%YAML` is repeated"));
                 }
                 Token::Version(1, 1) => has_version = true,
                 Token::Version(..) => {
@@ -183,7 +183,10 @@ impl<'a> Parser<'a> {
                 }
                 Token::TagDirective { handle, prefix } => {
                     if self.handles.iter().any(|(known, _)| *known == handle) {
-                        return Err(ScanError::new(offset, format!("a second `%TAG {handle}`")));
+                        return Err(ScanError::new(
+                            offset,
+                            format!("`%TAG {handle}` is repeated"),
+                        ));
                     }
                     self.handles.push((handle, prefix));
                 }
@@ -227,7 +230,7 @@ impl<'a> Parser<'a> {
         self.add(offset..offset, content)
     }
 
-    /// Adds an empty node, for omitted content.
+    /// Adds an empty node in place of omitted content.
     fn empty(&mut self, offset: usize) -> Result<NodeId, ScanError> {
         self.add(
             offset..offset,
@@ -243,10 +246,12 @@ impl<'a> Parser<'a> {
     fn node(&mut self, position: Position, depth: usize) -> Result<NodeId, ScanError> {
         if let Token::Alias(name) = *self.next()? {
             let token = self.take()?;
-            let target =
-                self.anchors.get(name).copied().ok_or_else(|| {
-                    ScanError::new(token.start, format!("no anchor `&{name}` above"))
-                })?;
+            let target = self.anchors.get(name).copied().ok_or_else(|| {
+                ScanError::new(
+                    token.start,
+                    format!("anchor `&{name}` is not defined before this alias"),
+                )
+            })?;
             return self.add(token.start..token.end, Content::Alias(target));
         }
         let start = self.offset()?;
@@ -258,7 +263,7 @@ impl<'a> Parser<'a> {
             Token::Scalar(..) => {
                 let token = self.take()?;
                 let Token::Scalar(text, style) = token.token else {
-                    return Err(ScanError::new(offset, "a scalar is expected"));
+                    return Err(ScanError::new(offset, "expected a scalar"));
                 };
                 let is_implicit = match &tag {
                     None => style == Style::Plain,
@@ -295,7 +300,7 @@ impl<'a> Parser<'a> {
                 return Err(ScanError::new(offset, message));
             }
         };
-        // An alias within the collection may refer to it.
+        // Registers the anchor first, because an alias within the collection may refer to the collection.
         let id = self.add_collection(offset, content, depth)?;
         self.anchor(anchor, id);
         let content = self.collection(depth + 1)?;
@@ -324,7 +329,10 @@ impl<'a> Parser<'a> {
                 Token::Tag { handle, suffix } if tag.is_none() => {
                     let full = self.full_tag(&handle, &suffix);
                     let full = full.ok_or_else(|| {
-                        ScanError::new(offset, format!("no `%TAG {handle}` for this tag"))
+                        ScanError::new(
+                            offset,
+                            format!("the handle of this tag has no `%TAG {handle}` directive"),
+                        )
                     });
                     tag = Some(full);
                 }
@@ -346,18 +354,18 @@ impl<'a> Parser<'a> {
     /// Returns the reason why no node starts here.
     fn why_no_node(&mut self) -> Result<&'static str, ScanError> {
         Ok(match self.next()? {
-            Token::End => "a value is expected, and the document ends here",
+            Token::End => "expected a value, but the document ends here",
             Token::DocumentEnd | Token::DocumentStart => {
-                "a value is expected, and the document ends here; quote `...` and `---`"
+                "expected a value, but the document ends here; quote `...` or `---` if it is a string"
             }
             Token::FlowListEnd => "`]` without a `[` before it",
             Token::FlowMapEnd => "`}` without a `{` before it",
-            Token::FlowEntry => "a value is expected before `,`",
+            Token::FlowEntry => "expected a value before `,`",
             Token::BlockEntry => {
-                "a list with `-` cannot stand within `[]` or `{}`, nor behind a key"
+                "a list with `-` is not allowed within `[]` or `{}`, or on the line of its key"
             }
-            Token::Key | Token::Value => "a key cannot stand here",
-            _ => "a value is expected here",
+            Token::Key | Token::Value => "a key is not allowed here",
+            _ => "expected a value",
         })
     }
 
@@ -391,7 +399,7 @@ impl<'a> Parser<'a> {
                     let offset = self.offset()?;
                     return Err(ScanError::new(
                         offset,
-                        "a `-` is expected: what is indented like the items of a list is one",
+                        "expected `-`: a line indented like the items of a list must be an item",
                     ));
                 }
             }
@@ -437,10 +445,10 @@ impl<'a> Parser<'a> {
                 _ => {
                     let message = match self.next()? {
                         Token::BlockEntry => {
-                            "a `-` among the keys of an object; indent the list, or put it \
-                             behind the key that it belongs to"
+                            "a `-` among the keys of an object; indent the list, or move it \
+                             below its key"
                         }
-                        _ => "a key is expected at this indentation",
+                        _ => "expected a key at this indentation",
                     };
                     let offset = self.offset()?;
                     return Err(ScanError::new(offset, message));
@@ -489,7 +497,7 @@ impl<'a> Parser<'a> {
             Token::End => Err(not_closed(opened, expected)),
             _ => {
                 let offset = self.offset()?;
-                Err(ScanError::new(offset, format!("{expected} is expected")))
+                Err(ScanError::new(offset, format!("expected {expected}")))
             }
         }
     }

@@ -6,8 +6,8 @@ use super::cursor::Cursor;
 use super::text::{BlockHeader, Written, block_lines, plain, quoted};
 use super::{Style, json};
 
-/// Returns the byte index of each character of `value`, the scalar with the given span in `source`. Returns
-/// nothing if the scalar does not have that value.
+/// Returns the byte index of each character of `value`, the scalar with the given span in `source`. Returns an empty
+/// list if the scalar does not have that value.
 #[must_use]
 pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let text = source.get(..span.end).unwrap_or(source);
@@ -42,7 +42,7 @@ pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> V
         }
     };
     let mut places = into.places.unwrap_or_default();
-    // Trailing line breaks are after the span.
+    // The span does not include trailing line breaks.
     let rest = value.strip_prefix(into.text.as_str());
     match (read, rest) {
         (Ok(()), Some(rest)) => {

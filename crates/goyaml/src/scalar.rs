@@ -1,4 +1,4 @@
-//! Resolution of plain scalars as in go-yaml, which implements YAML 1.1.
+//! Resolves plain scalars like go-yaml, which implements YAML 1.1.
 //!
 //! Source: `go.yaml.in/yaml/v2` `resolve.go` (`resolve`, `resolveMap`, `yamlStyleFloat`).
 
@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// Prefix of YAML's standard tags.
 pub(super) const CORE: &str = "tag:yaml.org,2002:";
 
-/// A scalar. Timestamps are strings, as for programs that decode into JSON.
+/// A scalar. As in programs that decode YAML into JSON, timestamps are strings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
     /// `~`, `null`, or an empty scalar.
@@ -63,7 +63,8 @@ pub fn resolve(text: &str) -> Scalar {
 /// Resolves a scalar with a tag.
 ///
 /// # Errors
-/// If the text is not valid for the type of the tag.
+///
+/// Returns an error if the text is not valid for the type of the tag.
 pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, String> {
     let Some(tag) = tag else {
         return Ok(resolve(&text));
@@ -86,11 +87,11 @@ pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, 
     }
 }
 
-/// Decodes base64, replacing each invalid UTF-8 byte by U+FFFD.
+/// Decodes base64. Replaces each byte that is not valid UTF-8 by U+FFFD.
 ///
 /// Source: Go `encoding/base64` (`StdEncoding`), `encoding/json` (`appendString`).
 fn binary(text: &str) -> Result<String, String> {
-    let wrong = || "the value of !!binary is no base64".to_owned();
+    let wrong = || "the value of !!binary is not valid base64".to_owned();
     let written: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let digits = written.trim_end_matches('=');
     let n_padding = written.len() - digits.len();
@@ -185,10 +186,10 @@ fn is_timestamp(text: &str) -> bool {
     date_and_time(text).is_some()
 }
 
-/// Formats a float as Go does in JSON. Integral values have no fraction, so that `1e3` may be decoded as an
-/// integer. `None` if JSON cannot represent it.
+/// Formats a float like Go's JSON encoder. Integral values have no fraction, so that `1e3` can be decoded as an
+/// integer. `None` if JSON cannot represent the number.
 pub(super) fn json_float(number: f64) -> Option<Value> {
-    // Source: Go `encoding/json` (`floatEncoder`), which writes an exponent from here on.
+    // Source: Go `encoding/json` (`floatEncoder`), which uses an exponent from this value on.
     const WITH_EXPONENT: f64 = 1e21;
     if number.fract() == 0.0 && number.abs() < WITH_EXPONENT {
         // The shortest digits that round-trip, followed by zeros.
@@ -217,14 +218,14 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // Go's exponent threshold is 21 in JSON, and 6 here.
+        // Go writes an exponent from 21 digits on in JSON, and from 6 digits on here.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     format!("{number}")
 }
 
-/// Parses another notation that go-yaml accepts: `0b` followed by a sign. `None` if it does not match.
+/// Parses a notation that only go-yaml accepts: `0b` followed by a sign. `None` if the text does not match.
 fn signed_binary(text: &str) -> Option<Scalar> {
     let digits = text.strip_prefix("0b")?;
     let bits = digits.strip_prefix(['+', '-'])?;
@@ -245,7 +246,7 @@ fn has_misplaced_underscore(text: &str) -> bool {
     })
 }
 
-/// Parses an integer in Go's notation: `0x`, `0o`, `0b`, or a leading `0` for octal. `None` if it is not one.
+/// Parses an integer in Go's notation: `0x`, `0o`, `0b`, or a leading `0` for octal. `None` if the text is not one.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -260,7 +261,7 @@ fn integer(text: &str) -> Option<Scalar> {
             (!rest.is_empty()).then_some((base, rest))
         })
         .unwrap_or((10, &lower));
-    // Unlike Go, Rust accepts a sign here.
+    // Unlike Go, Rust accepts a sign after the prefix.
     if digits.starts_with(['+', '-']) {
         return None;
     }
@@ -275,7 +276,7 @@ fn integer(text: &str) -> Option<Scalar> {
     }
 }
 
-/// Parses a float in YAML's notation, a subset of Rust's. `None` if it is not one.
+/// Parses a float in YAML's notation, a subset of Rust's. `None` if the text is not one.
 fn float(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -291,7 +292,7 @@ fn float(text: &str) -> Option<f64> {
         && !(whole.is_empty() && fraction.is_empty())
         && all_digits(exponent_digits)
         && !exponent_digits.is_empty();
-    // go-yaml treats a number out of range as a string.
+    // Like go-yaml, treats a number that is out of range as a string.
     well_formed
         .then(|| text.parse::<f64>().ok())?
         .filter(|number| number.is_finite())
@@ -302,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolve_follows_yaml_1_1() {
+    fn resolve_plain_scalar_as_in_yaml_1_1() {
         for (text, expected) in [
             ("", Scalar::Null),
             ("~", Scalar::Null),

@@ -1,7 +1,8 @@
-//! The YAML scanner: indentation and `:` become start and end tokens of collections.
+//! The YAML scanner: splits a text into tokens, and converts indentation and `:` to start and end tokens of
+//! collections.
 //!
-//! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may
-//! turn out to be a key, that is, on the line where it starts and within 1,024 characters.
+//! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may turn out to
+//! be a key, which must end on the line where it starts and within 1,024 characters.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in details; compared by `./dev
 //! parity-yaml`.
@@ -21,9 +22,9 @@ const MAX_KEY_LENGTH: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 struct PossibleKey {
     is_possible: bool,
-    /// True if it must be a key, because it is in the key column of its map.
+    /// True if it must be a key, because it is in the column of its map's keys.
     is_required: bool,
-    /// Number of its first token.
+    /// Number of the key's first token.
     token: usize,
     mark: Mark,
 }
@@ -36,13 +37,13 @@ struct Mark {
     index: usize,
 }
 
-/// Possible keys by the number of their first token, in ascending order.
+/// Possible keys, each by the number of its first token, in ascending order.
 #[derive(Debug, Default)]
 struct KeysOfTokens(VecDeque<(usize, usize)>);
 
 impl KeysOfTokens {
-    /// Returns the key that starts with the token `first`, and discards keys of earlier tokens. `None` if
-    /// there is none.
+    /// Returns the key that starts with the token `first`, and discards the keys that start with earlier tokens. `None`
+    /// if no key starts with `first`.
     fn take(&mut self, first: usize) -> Option<usize> {
         while let Some((token, key)) = self.0.front().copied() {
             if token >= first {
@@ -53,7 +54,7 @@ impl KeysOfTokens {
         None
     }
 
-    /// Records that the last token, `token`, starts the key `key`.
+    /// Records that the most recent token, with the number `token`, starts the key `key`.
     fn insert(&mut self, token: usize, key: usize) {
         self.remove(token);
         self.0.push_back((token, key));
@@ -81,7 +82,7 @@ pub(super) struct Scanner<'a> {
     /// Column of the innermost block collection. `None` outside of block collections.
     indent: Option<usize>,
     outer_indents: Vec<Option<usize>>,
-    /// The possible key of the block context, followed by those of the open flow collections.
+    /// The possible key of the block context, followed by the possible keys of the open flow collections.
     keys: Vec<PossibleKey>,
     /// Indices into `keys` by token number.
     key_of_token: KeysOfTokens,
@@ -117,7 +118,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Collects the comments that begin with `mark`.
+    /// Makes the scanner collect the comments that begin with `mark`.
     pub(super) fn keep_comments(&mut self, mark: &'a str) {
         self.comment_mark = Some(mark);
     }
@@ -187,7 +188,7 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Spanned { token, start, end });
     }
 
-    /// Inserts a token before the token number `before`, or at the end if that has left the queue.
+    /// Inserts a token before the token number `before`, or at the end if the latter has left the queue.
     fn insert(&mut self, before: usize, token: Token<'a>, offset: usize) {
         let length = self.queue.len();
         let position = before.checked_sub(self.n_taken).unwrap_or(length);
@@ -262,13 +263,13 @@ impl<'a> Scanner<'a> {
     /// Returns the reason why no token starts with the current character.
     fn why_no_token(&self) -> String {
         match self.cursor.byte(0) {
-            b'\t' => "a tab cannot indent; use spaces".to_owned(),
+            b'\t' => "tabs are not allowed as indentation; use spaces".to_owned(),
             byte @ (b'|' | b'>') => format!(
-                "no block `{}` within `[]` or `{{}}`; write the text in quotes",
+                "block scalars with `{}` are not allowed within `[]` or `{{}}`; quote the string",
                 char::from(byte)
             ),
             byte => format!(
-                "no value begins with `{}`; write it in quotes",
+                "a value cannot begin with `{}`; quote the string",
                 char::from(byte)
             ),
         }
@@ -352,8 +353,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Opens a block collection at `mark` if it is indented further than the enclosing one. Inserts the start
-    /// token before the token number `before`, or at the end.
+    /// Opens a block collection at `mark` if it is indented further than the enclosing one. Inserts the start token
+    /// before the token number `before`, or at the end if `before` is `None`.
     fn open_block(&mut self, mark: Mark, before: Option<usize>, token: Token<'a>) {
         if self.in_flow() || self.indent.is_some_and(|indent| indent >= mark.column) {
             return;
@@ -364,7 +365,7 @@ impl<'a> Scanner<'a> {
         self.insert(before, token, mark.offset);
     }
 
-    /// Closes the block collections indented further than `column`, or all of them.
+    /// Closes the block collections that are indented further than `column`, or all of them if it is `None`.
     fn close_blocks(&mut self, column: Option<usize>) {
         if self.in_flow() {
             return;
@@ -440,7 +441,7 @@ impl<'a> Scanner<'a> {
             if !self.allows_key {
                 return Err(ScanError::new(
                     start,
-                    "a list item cannot begin here; begin a new line for `-`",
+                    "a list item cannot begin here; put `-` on a new line",
                 ));
             }
             self.open_block(self.mark(), None, Token::BlockListStart);
@@ -458,7 +459,7 @@ impl<'a> Scanner<'a> {
             if !self.allows_key {
                 return Err(ScanError::new(
                     start,
-                    "a key cannot begin here; begin a new line for `?`",
+                    "a key cannot begin here; put `?` on a new line",
                 ));
             }
             self.open_block(self.mark(), None, Token::BlockMapStart);
@@ -488,8 +489,8 @@ impl<'a> Scanner<'a> {
                 if !self.allows_key {
                     return Err(ScanError::new(
                         start,
-                        "a `:` cannot stand here; quote the text if it is part of it, and \
-                         indent the lines below if it ends a key",
+                        "`:` is not allowed here; quote the string if `:` is part of it, or \
+                         indent the lines below if `:` ends a key",
                     ));
                 }
                 self.open_block(self.mark(), None, Token::BlockMapStart);
@@ -516,10 +517,10 @@ impl<'a> Scanner<'a> {
             );
         if name.is_empty() || !ends {
             let message = if is_alias {
-                "the name of an anchor has letters, digits, `_` and `-`; quote a text that \
+                "an anchor name can only contain letters, digits, `_` and `-`; quote a string that \
                  begins with `*`"
             } else {
-                "the name of an anchor has letters, digits, `_` and `-`; quote a text that \
+                "an anchor name can only contain letters, digits, `_` and `-`; quote a string that \
                  begins with `&`"
             };
             return Err(ScanError::new(self.cursor.offset, message));
@@ -600,6 +601,6 @@ impl<'a> Scanner<'a> {
 fn missing_colon(key: PossibleKey) -> ScanError {
     ScanError::new(
         key.mark.offset,
-        "a `:` is missing: a key is expected at this indentation, with its `:` on the same line",
+        "missing `:` after a key; every line at this indentation must start with a key and its `:`",
     )
 }

@@ -1,4 +1,4 @@
-//! Tags and the directives `%YAML` and `%TAG`.
+//! Scans tags and the directives `%YAML` and `%TAG`.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_directive`, `yaml_parser_scan_tag`).
 
@@ -25,7 +25,7 @@ pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanEr
             if cursor.byte(0) != b'.' {
                 return Err(ScanError::new(
                     cursor.offset,
-                    "a version of YAML is like `1.1`",
+                    "expected a YAML version such as `1.1`",
                 ));
             }
             cursor.advance();
@@ -37,13 +37,13 @@ pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanEr
             if handle != "!" && !(handle.len() > 1 && handle.ends_with('!')) {
                 return Err(ScanError::new(
                     cursor.offset,
-                    "a handle of tags ends with `!`",
+                    "a tag handle must end with `!`",
                 ));
             }
             if !cursor.is_blank(0) {
                 return Err(ScanError::new(
                     cursor.offset,
-                    "a space is missing behind the handle of tags",
+                    "missing space after the tag handle",
                 ));
             }
             cursor.skip_blanks();
@@ -70,7 +70,7 @@ pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanEr
 fn unknown_directive(start: usize) -> ScanError {
     ScanError::new(
         start,
-        "a line that begins with `%` is a directive, and there are only `%YAML` and `%TAG`",
+        "unknown directive: a line that begins with `%` must be `%YAML` or `%TAG`",
     )
 }
 
@@ -81,7 +81,7 @@ fn version_number(cursor: &mut Cursor<'_>) -> Result<u8, ScanError> {
     }
     let digits = cursor.since(start);
     let number = digits.parse().ok().filter(|_| digits.len() <= 2);
-    number.ok_or_else(|| ScanError::new(start, "a version of YAML is like `1.1`"))
+    number.ok_or_else(|| ScanError::new(start, "expected a YAML version such as `1.1`"))
 }
 
 /// Scans the tag at `cursor`. Returns its handle, empty for a full URI, and its suffix.
@@ -90,7 +90,10 @@ pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError
         cursor.advance_by(2);
         let suffix = uri(cursor, "", false)?;
         if cursor.byte(0) != b'>' {
-            return Err(ScanError::new(cursor.offset, "missing `>` of a tag"));
+            return Err(ScanError::new(
+                cursor.offset,
+                "missing `>` at the end of the tag",
+            ));
         }
         cursor.advance();
         (String::new(), suffix)
@@ -119,7 +122,7 @@ pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError
 fn not_in_uri(cursor: &Cursor<'_>) -> ScanError {
     ScanError::new(
         cursor.offset,
-        "a space is missing behind a tag; quote a text that begins with `!`",
+        "missing space after the tag; quote the string if `!` is part of it",
     )
 }
 
@@ -127,7 +130,7 @@ fn not_in_uri(cursor: &Cursor<'_>) -> ScanError {
 fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     let start = cursor.offset;
     if cursor.byte(0) != b'!' {
-        return Err(ScanError::new(start, "a handle of tags begins with `!`"));
+        return Err(ScanError::new(start, "a tag handle must begin with `!`"));
     }
     cursor.advance();
     while cursor.is_word() {
@@ -139,7 +142,7 @@ fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     Ok(cursor.since(start).to_owned())
 }
 
-/// Scans a URI, of which `head` is already consumed.
+/// Scans a URI. `head` is the part of it that has already been consumed.
 fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String, ScanError> {
     let start = cursor.offset;
     let mut bytes = head.as_bytes().to_vec();
@@ -154,12 +157,12 @@ fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String
         }
     }
     if cursor.offset == start && !may_be_empty {
-        return Err(ScanError::new(start, "the name of a tag is missing"));
+        return Err(ScanError::new(start, "missing tag name"));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Scans the octets of a character, each written as `%` and two digits.
+/// Scans the octets of one character, each written as `%` and two hexadecimal digits.
 fn octets(cursor: &mut Cursor<'_>, into: &mut Vec<u8>) -> Result<(), ScanError> {
     let mut n_left = None;
     while n_left != Some(0) {
@@ -169,7 +172,10 @@ fn octets(cursor: &mut Cursor<'_>, into: &mut Vec<u8>) -> Result<(), ScanError> 
         });
         let octet = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let Some(octet) = octet else {
-            return Err(ScanError::new(start, "`%` and two digits are expected"));
+            return Err(ScanError::new(
+                start,
+                "expected `%` and two hexadecimal digits",
+            ));
         };
         let width = match octet {
             0..0x80 => 1,
@@ -183,7 +189,7 @@ fn octets(cursor: &mut Cursor<'_>, into: &mut Vec<u8>) -> Result<(), ScanError> 
             Some(_) => octet & 0xc0 != 0x80,
         };
         if is_wrong {
-            return Err(ScanError::new(start, "these octets are no UTF-8"));
+            return Err(ScanError::new(start, "these octets are not valid UTF-8"));
         }
         into.push(octet);
         cursor.advance_by(3);

@@ -1,4 +1,4 @@
-//! Text of scalars: line folding, escape sequences and block scalars, with the source position of each
+//! Decodes the text of scalars: line folding, escape sequences and block scalars, with the source position of each
 //! character.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_plain_scalar`,
@@ -32,7 +32,7 @@ impl Written {
         }
     }
 
-    /// Appends a string that is written verbatim at the byte index `offset`.
+    /// Appends a string that the source contains verbatim at the byte index `offset`.
     fn push_all(&mut self, text: &str, offset: usize) {
         self.text.push_str(text);
         if let Some(places) = &mut self.places {
@@ -80,7 +80,7 @@ impl Gap {
         }
     }
 
-    /// Appends the folded gap: a single line break becomes a space; of several, all but the first remain.
+    /// Appends the folded gap: a single line break becomes a space; of several line breaks, all but the first are kept.
     fn fold(&mut self, text: &str, into: &mut Written) {
         if self.has_breaks {
             match self.first.take() {
@@ -102,17 +102,17 @@ impl Gap {
     }
 }
 
-/// The end of a plain scalar.
+/// The position where a plain scalar ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainEnd {
-    /// Index after its last byte.
+    /// Index after the scalar's last byte.
     pub(super) offset: usize,
-    /// True if line breaks follow.
+    /// True if line breaks follow the scalar.
     pub(super) is_before_break: bool,
 }
 
-/// Scans a plain scalar, in a flow collection or not. `text` is the text of `cursor`. On lines after the
-/// first, a tab must not precede the column `indent`.
+/// Scans a plain scalar. `text` is the whole text of `cursor`. `is_flow` is true in a flow collection. On lines after
+/// the first, a tab must not precede the column `indent`.
 pub(super) fn plain(
     text: &str,
     cursor: &mut Cursor<'_>,
@@ -153,7 +153,7 @@ pub(super) fn plain(
                 if gap.has_breaks && cursor.column < indent && cursor.byte(0) == b'\t' {
                     return Err(ScanError::new(
                         cursor.offset,
-                        "a tab cannot indent the next line of a text; use spaces",
+                        "tabs are not allowed as indentation of a continued string; use spaces",
                     ));
                 }
                 gap.blank(cursor);
@@ -186,7 +186,7 @@ pub(super) fn quoted(
         if cursor.is_document_marker() {
             return Err(ScanError::new(
                 cursor.offset,
-                "a line that begins with `---` or `...` ends the document inside of a quoted text",
+                "missing closing quote before a line that begins with `---` or `...`, which ends the document",
             ));
         }
         if cursor.is_end() {
@@ -242,7 +242,7 @@ pub(super) fn quoted(
 
 /// Decodes the escape sequence at `cursor`.
 ///
-/// Source: `go.yaml.in/yaml/v2` knows the escapes of YAML 1.1, and `\'`.
+/// Source: `go.yaml.in/yaml/v2`, which supports the escapes of YAML 1.1 and `\'`.
 fn escape(cursor: &mut Cursor<'_>) -> Result<char, ScanError> {
     let start = cursor.offset;
     let byte = cursor.byte(1);
@@ -269,7 +269,7 @@ fn escape(cursor: &mut Cursor<'_>) -> Result<char, ScanError> {
             return Err(ScanError::new(
                 start,
                 format!(
-                    "unknown escape `\\{}`; write `\\\\` for a backslash, or use single quotes",
+                    "unknown escape sequence `\\{}`; write `\\\\` for a backslash, or use single quotes",
                     escaped.unwrap_or_default()
                 ),
             ));
@@ -287,20 +287,25 @@ fn hexadecimal(cursor: &mut Cursor<'_>, n_digits: usize) -> Result<char, ScanErr
     let Some(digits) = digits else {
         return Err(ScanError::new(
             start,
-            format!("{n_digits} hexadecimal digits are missing in this escape"),
+            format!("expected {n_digits} hexadecimal digits in this escape sequence"),
         ));
     };
     cursor.advance_by(n_digits);
     u32::from_str_radix(digits, 16)
         .ok()
         .and_then(char::from_u32)
-        .ok_or_else(|| ScanError::new(start, "no character has this number"))
+        .ok_or_else(|| {
+            ScanError::new(
+                start,
+                "this escape sequence is not a valid Unicode character",
+            )
+        })
 }
 
 /// The indicators after `|` or `>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockHeader {
-    /// Indentation of its lines, if specified.
+    /// Column of the scalar's lines, if specified.
     pub(super) indent: Option<usize>,
     /// True for `+`: all trailing line breaks are kept.
     pub(super) keeps: bool,
@@ -331,7 +336,7 @@ pub(super) fn block_header(
         if digit == b'0' {
             return Err(ScanError::new(
                 cursor.offset,
-                "the indentation indicator of a block must be 1 to 9, not 0",
+                "the indentation indicator of a block scalar must be from 1 to 9",
             ));
         }
         indent = Some(usize::from(digit - b'0') + parent.unwrap_or(0));
@@ -346,7 +351,7 @@ pub(super) fn block_header(
     if !cursor.is_break_or_end(0) {
         return Err(ScanError::new(
             cursor.offset,
-            "the text of a block begins on the line after `|` or `>`",
+            "the content of a block scalar must begin on the line after `|` or `>`",
         ));
     }
     cursor.advance_line();
@@ -356,10 +361,9 @@ pub(super) fn block_header(
 /// Location of the text of a block scalar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockText {
-    /// Index of the first byte of the first line with text, and the index after the last byte. `None` without
-    /// text.
+    /// Index of the first byte of the first line with text, and index after the last byte. `None` if no line has text.
     pub(super) bytes: Option<(usize, usize)>,
-    /// Indentation of its lines.
+    /// Column of the scalar's lines.
     pub(super) indent: usize,
 }
 
@@ -378,7 +382,7 @@ pub(super) fn block(
     Ok(BlockText { bytes, indent })
 }
 
-/// Scans the lines of a block scalar, starting with the first that has text, at the column `indent`.
+/// Scans the lines of a block scalar, starting with the first line that has text, at the column `indent`.
 pub(super) fn block_lines(
     cursor: &mut Cursor<'_>,
     indent: usize,
@@ -422,8 +426,8 @@ pub(super) fn block_lines(
     Ok(bytes)
 }
 
-/// Consumes empty lines and the indentation of the next line. Returns the indentation, which is determined by
-/// them if not yet known.
+/// Consumes empty lines and the indentation of the next line. Returns the indentation of the block, which these lines
+/// determine if it is not yet known.
 fn block_breaks(
     cursor: &mut Cursor<'_>,
     indent: &mut Option<usize>,
@@ -440,7 +444,7 @@ fn block_breaks(
         if is_outside(cursor) && cursor.byte(0) == b'\t' {
             return Err(ScanError::new(
                 cursor.offset,
-                "a tab cannot indent the text of a block; use spaces",
+                "tabs are not allowed as indentation of a block scalar; use spaces",
             ));
         }
         match cursor.advance_line() {
@@ -452,7 +456,7 @@ fn block_breaks(
     Ok(*indent.get_or_insert(deepest.max(least)))
 }
 
-/// Returns the text after `mark` in a comment that begins with it. `None` if it does not.
+/// Returns the text after `mark` in a comment that begins with `mark`. `None` for other comments.
 #[must_use]
 pub fn after_mark<'a>(comment: &'a str, mark: &str) -> Option<&'a str> {
     let text = comment.trim_start_matches('#').trim_start();

@@ -37,9 +37,9 @@ pub(super) enum Token<'a> {
     Key,
     /// Start of a value.
     Value,
-    /// `*` and a name.
+    /// An alias: `*` and the name of an anchor.
     Alias(&'a str),
-    /// `&` and a name.
+    /// An anchor: `&` and a name.
     Anchor(&'a str),
     /// A tag.
     Tag { handle: String, suffix: String },

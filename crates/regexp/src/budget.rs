@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Maximum bytes of the engines of all planned patterns together.
+/// Maximum total bytes of all engines that programs with a budget retain.
 pub const MAX_KEPT_BYTES: usize = 12 << 20;
 
 /// Maximum bytes of the engines of one [`EngineBudget`] (a policy or an expression).
@@ -12,7 +12,7 @@ pub const MAX_OWNER_BYTES: usize = 2 << 20;
 /// Maximum bytes of the engines in the shared cache.
 pub const MAX_CACHE_BYTES: usize = 4 << 20;
 
-/// Bytes of the engines retained for planned patterns.
+/// Bytes of the engines that programs with a budget retain.
 static KEPT: Counter = Counter::new(MAX_KEPT_BYTES);
 
 /// Bytes of the engines in the shared cache.
@@ -24,7 +24,7 @@ static BUILT: AtomicU64 = AtomicU64::new(0);
 /// Current memory use of engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineBytes {
-    /// Bytes of the engines of planned patterns, at most [`MAX_KEPT_BYTES`].
+    /// Bytes of the engines that programs with a budget retain, at most [`MAX_KEPT_BYTES`].
     pub kept: usize,
     /// Bytes of the engines in the shared cache, at most [`MAX_CACHE_BYTES`].
     pub cached: usize,
@@ -101,10 +101,9 @@ impl Default for EngineBudget {
 }
 
 impl EngineBudget {
-    /// Creates a budget for patterns that are matched a few times during an analysis. No engine is built for
-    /// them.
+    /// Creates a budget for patterns that are matched a few times during an analysis. No engine is retained.
     ///
-    /// Each search runs on a temporary machine. Searching for a pattern of more than
+    /// Each search builds a temporary machine. Searching for a pattern of more than
     /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) instructions is an error.
     #[must_use]
     pub const fn for_trials() -> Self {
@@ -114,13 +113,13 @@ impl EngineBudget {
         }
     }
 
-    /// Returns true if no engine is built within the budget.
+    /// Returns true if no engine is retained within the budget.
     #[must_use]
     pub fn is_trial(&self) -> bool {
         self.is_trial
     }
 
-    /// Returns the current bytes of the owner's engines.
+    /// Returns the bytes that the owner's engines currently use.
     #[must_use]
     pub fn used(&self) -> usize {
         self.counter.used()
@@ -137,16 +136,16 @@ pub(super) struct Reservation {
 /// Counters to which a reservation is charged.
 #[derive(Debug)]
 enum Account {
-    /// The counter of an owner and that of all owners.
+    /// The counter of the engine's owner and the counter of all owners.
     Kept(Arc<EngineBudget>),
     /// The counter of the shared cache.
     Cached,
-    /// No counter: the engine exists for one search.
+    /// No counter, because the engine exists for one search only.
     Transient,
 }
 
 impl Reservation {
-    /// Reserves `n_bytes` for an engine retained by `owner`. `None` if that exceeds a bound.
+    /// Reserves `n_bytes` for an engine that `owner` retains. `None` if that exceeds a bound.
     pub(super) fn kept(owner: &Arc<EngineBudget>, n_bytes: usize) -> Option<Self> {
         Self::new(Account::Kept(Arc::clone(owner)), n_bytes)
     }

@@ -1,5 +1,5 @@
-//! A cache of engines by pattern, for patterns that are not planned: bounded by bytes, with
-//! least-recently-used eviction.
+//! A cache of engines by pattern, for programs without a budget or with an exhausted one. The total number of bytes is
+//! bounded; the least recently used engines are evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,7 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if let Some(reservation) = Reservation::cached(n_bytes) {
         return Some(reservation);
     }
-    // Includes room for the memory of searches.
+    // Evicts more than necessary, to leave room for the memory of searches.
     let n_wanted = n_bytes
         .saturating_add(MAX_CACHE_BYTES / 4)
         .min(MAX_CACHE_BYTES);
@@ -73,7 +73,7 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     Reservation::cached(n_bytes)
 }
 
-/// Inserts `engine`, whose bytes are reserved. If the pattern is already cached, the existing engine wins.
+/// Inserts `engine`, whose bytes must be reserved. If the pattern is already cached, returns the existing engine.
 pub(super) fn insert(pattern: &str, engine: Engine) -> Arc<Engine> {
     let mut cache = lock();
     let now = cache.next_use();

@@ -12,7 +12,7 @@ use super::ranges::Ranges;
 use super::unicode::{self, UnicodeSet};
 
 impl Ranges {
-    /// Adds all code points that differ from a contained one only in case.
+    /// Adds all case variants of the contained code points.
     pub(super) fn folded(self) -> Self {
         let mut others = Vec::new();
         for &(lo, hi) in self.as_slice() {
@@ -66,7 +66,7 @@ impl Item {
     }
 }
 
-/// Items that were written together, and the flags in effect.
+/// The items of one bracket expression or escape, and the flags in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Part {
     items: Vec<Item>,
@@ -78,7 +78,7 @@ struct Part {
 #[derive(Default)]
 struct Collected {
     ranges: Vec<(u32, u32)>,
-    /// Number of ranges at which they are merged.
+    /// Number of collected ranges that triggers the next merge, if larger than [`MAX_COLLECTED`].
     limit: usize,
 }
 
@@ -95,7 +95,7 @@ impl Collected {
 }
 
 impl Part {
-    /// Adds the code points of the part. Sets in `seen` have been added before.
+    /// Adds the code points of the part. Skips the Unicode sets in `seen`, which have already been added.
     fn add_to(&self, collected: &mut Collected, seen: &mut HashSet<(Item, bool)>) {
         if !self.negated {
             for item in &self.items {
@@ -134,7 +134,7 @@ impl Item {
         matches!(self, Self::Unicode { .. })
     }
 
-    /// Returns true if the item contains `rune`, which has no case variants.
+    /// Returns true if the item contains `rune`, which must have no case variants.
     fn contains_caseless(self, rune: u32, fold: bool) -> bool {
         match self {
             Self::Range(lo, hi) => (lo..=hi).contains(&rune),
@@ -207,7 +207,7 @@ impl Class {
         self.parts.iter().any(is_expensive)
     }
 
-    /// Returns true if the class contains `rune`, which has no case variants.
+    /// Returns true if the class contains `rune`, which must have no case variants.
     pub(super) fn contains_caseless(&self, rune: u32) -> bool {
         self.parts.iter().any(|part| part.contains(rune))
     }
@@ -229,7 +229,7 @@ impl Class {
     }
 }
 
-/// Maximum number of items that a new item is compared with.
+/// Maximum number of existing items that a new item is compared with to find duplicates.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the set of `\d`, `\s` or `\w`, given its lower-case letter. `None` for other letters.

@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips `n_bytes`, which must be whole characters, and returns them.
+    /// Skips `n_bytes`, which must end at a character boundary, and returns them.
     pub(super) fn take(&mut self, n_bytes: usize) -> &'a str {
         match self.rest.split_at_checked(n_bytes) {
             Some((taken, rest)) => {
@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         self.take(n_bytes)
     }
 
-    /// Returns the text between `start` and this position.
+    /// Returns the text between `start` and the position of the cursor.
     pub(super) fn since(self, start: Self) -> &'a str {
         start
             .rest

@@ -1,4 +1,4 @@
-//! Search engines. The first search builds them.
+//! Search engines for patterns. The first search for a pattern builds its engine.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -75,9 +75,9 @@ impl Memory {
 
 /// A newly built engine.
 pub(super) enum Built {
-    /// An engine that may be retained, and its bytes.
+    /// An engine that may be retained, and its size in bytes.
     New(Engine, usize),
-    /// An engine for one search, whose bytes are counted.
+    /// An engine for one search, whose memory is already charged to the limits of the search.
     Transient(Engine),
 }
 
@@ -86,7 +86,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub(super) fn build<L: Limits>(
         (pattern, regex): (&str, &Regex),
         limits: &L,
@@ -133,7 +133,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub(super) fn transient_machine<L: Limits>(
         regex: &Regex,
         size: Size,
@@ -160,7 +160,7 @@ impl Engine {
         matches!(self.kind, Kind::Machine(_))
     }
 
-    /// Returns true if the built-in machine must search `text`, because the search may take long.
+    /// Returns true if the built-in machine must search `text`, because `regex-automata` may take too long for it.
     pub(super) fn takes_long(&self, text: &str) -> bool {
         !self.is_machine() && text.len().saturating_mul(self.size.n_states) > MAX_AUTOMATON_STEPS
     }
@@ -174,7 +174,7 @@ impl Engine {
         allocated + size_of::<Self>()
     }
 
-    /// Returns the number of steps that building took.
+    /// Returns the number of work steps that building the engine took.
     fn build_steps(&self) -> usize {
         match &self.kind {
             Kind::Automata(_) => self.size.n_states.saturating_mul(16),
@@ -197,7 +197,7 @@ impl Engine {
                 memory,
             })
         };
-        // Never waits for a slot.
+        // Allocates new memory if all slots are in use, so that a search never waits for another.
         let mut free = self.slots.iter().find_map(|slot| slot.try_lock().ok());
         let Some(slot) = free.as_deref_mut() else {
             return call(&mut self.new_memory());
@@ -252,7 +252,7 @@ impl Search<'_> {
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub(super) fn is_match<L: Limits>(&mut self, text: &str, limits: &L) -> Result<bool, L::Error> {
         match (&self.engine.kind, &mut *self.memory) {
             (Kind::Automata(regex), Memory::Automata(cache)) => {
@@ -272,7 +272,7 @@ impl Search<'_> {
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub(super) fn find_at<L: Limits>(
         &mut self,
         text: &str,

@@ -29,9 +29,9 @@ pub enum SyntaxErrorCode {
     TrailingBackslash,
     /// A closing parenthesis without an opening one.
     UnexpectedParen,
-    /// More than 1000 levels.
+    /// More than 1000 nesting levels.
     NestingDepth,
-    /// A pattern larger than Go compiles.
+    /// A pattern that is too large for Go to compile.
     Large,
 }
 

@@ -9,7 +9,7 @@ use super::error::{SyntaxError, SyntaxErrorCode};
 use super::ranges::MAX_RUNE;
 use super::unicode::UnicodeSet;
 
-/// Parses an escape sequence of one character. The backslash must be next.
+/// Parses an escape sequence that denotes one character. The cursor must be at the backslash.
 pub(super) fn parse_escape(cursor: &mut Cursor<'_>) -> Result<u32, SyntaxError> {
     let start = *cursor;
     cursor.take(1);
@@ -70,7 +70,7 @@ fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     }
 }
 
-/// Parses `\d`, `\s`, `\w` or a complement. `None` if none is next.
+/// Parses `\d`, `\s`, `\w` or a complement. `None` if the cursor is not at one of them.
 pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     if cursor.byte(0)? != b'\\' {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     })
 }
 
-/// Parses `\pN`, `\p{Name}` or a complement. `None` if none is next.
+/// Parses `\pN`, `\p{Name}` or a complement. `None` if the cursor is not at one of them.
 pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxError> {
     let start = *cursor;
     let mut negated = match (cursor.byte(0), cursor.byte(1)) {
@@ -117,7 +117,7 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
     }
 }
 
-/// Parses `[:name:]` within a class. `None` if it is not next. Clears `is_possible` if the pattern contains
+/// Parses `[:name:]` within a class. `None` if the cursor is not at one. Clears `is_possible` if the pattern contains
 /// no further `:]`, so that the search for it is not repeated.
 fn parse_posix_class(
     cursor: &mut Cursor<'_>,
@@ -144,9 +144,10 @@ fn parse_posix_class(
     }
 }
 
-/// Parses a class, whose bracket must be next. Returns its items, and true if it is negated.
+/// Parses a bracket class. The cursor must be at the opening bracket. Returns the items of the class, and true if it is
+/// negated.
 ///
-/// Clears `has_posix` if no `[:name:]` follows.
+/// Clears `has_posix` if the rest of the pattern contains no `[:name:]`.
 pub(super) fn parse_class(
     cursor: &mut Cursor<'_>,
     has_posix: &mut bool,
@@ -155,7 +156,7 @@ pub(super) fn parse_class(
     cursor.take(1);
     let negated = cursor.eat("^");
     let mut items = Vec::new();
-    // A leading bracket is a literal character.
+    // A closing bracket at the start of a class is a literal character.
     while items.is_empty() || !cursor.eat("]") {
         if let Some(item) = parse_posix_class(cursor, has_posix)? {
             items.push(item);

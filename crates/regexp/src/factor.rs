@@ -8,9 +8,9 @@ use super::tree::{ClassNode, Flags, NodeId, NodeKind};
 
 /// Maximum nesting depth of common prefixes.
 ///
-/// Each level adds to the height of the tree, mostly two, and needs an alternative longer than that of the
-/// previous level. Reaching this limit takes a pattern of 125,000 characters, longer than any literal in an
-/// expression. Go allows 1000 levels of the tree.
+/// Each level adds about two levels to the tree, and requires a longer alternative than the previous level. Reaching
+/// this limit takes a pattern of 125,000 characters, longer than any literal in an expression. Go allows 1000 levels of
+/// the tree.
 const MAX_DEPTH: u32 = 500;
 
 impl Stack {
@@ -152,7 +152,8 @@ impl Stack {
         }
     }
 
-    /// Removes the first part of the concatenation `id`. If a single part remains, returns that.
+    /// Removes the first part of the concatenation `id`. Returns the remaining part if it is the only one, otherwise
+    /// `id`.
     fn without_first_part(&mut self, id: NodeId) -> NodeId {
         let node = self.node_mut(id);
         if !node.parts.is_empty() {
@@ -173,7 +174,7 @@ impl Stack {
 
     /// Factors out common prefixes that are a class, or a class repeated a fixed number of times.
     ///
-    /// Other prefixes would merge distinct paths.
+    /// Factoring out other prefixes would merge distinct paths through the automaton.
     fn factor_classes(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
         let mut factored = Vec::with_capacity(parts.len());
         let mut run = Vec::new();
@@ -238,7 +239,7 @@ impl Stack {
         }
     }
 
-    /// Returns true if two nodes are equal. At least one must be simple.
+    /// Returns true if two nodes are equal. At least one of them must satisfy [`Self::is_simple`].
     fn is_equal(&self, left: NodeId, right: NodeId) -> bool {
         let (left, right) = (self.node(left), self.node(right));
         let same_flag = |flag| left.flags.only(flag) == right.flags.only(flag);
@@ -296,7 +297,7 @@ impl Stack {
 
     fn end_of_characters(&mut self, run: &mut Vec<NodeId>, joined: &mut Vec<NodeId>) {
         if run.len() > 1 {
-            // The others are merged into the first of the most general ones.
+            // Merges all parts of the run into the most general one, or the first of several.
             let mut most = 0;
             let mut most_general = (None, 0);
             for (n, &part) in run.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Translation of the syntax tree to that of `regex-syntax`.
+//! Translates the syntax tree to the `Hir` of `regex-syntax`.
 
 use regex_syntax::hir::{
     Class as HirClass, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition,

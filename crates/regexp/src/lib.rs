@@ -1,9 +1,8 @@
 //! Go's regular expressions, as used by `matches` and `find`.
 //!
-//! [`parse`] parses a pattern to a [`Regex`], a tree with the same captures, flags and character classes as
-//! in Go, or returns an error with Go's message. It rejects exactly the patterns that Go rejects for their
-//! syntax or size. A [`Program`] matches, within the [`Limits`] of a search and the memory of an
-//! [`EngineBudget`].
+//! [`parse`] parses a pattern to a [`Regex`], a tree with the same captures, flags and character classes as in Go, or
+//! returns an error with Go's message. It rejects exactly the patterns that Go rejects for their syntax or size. A
+//! [`Program`] searches texts for a pattern, within the [`Limits`] of the search and the memory of an [`EngineBudget`].
 //!
 //! ```
 //! use regexp::{MemoryLimit, Program};
@@ -21,8 +20,8 @@
 //! The parser does not recurse: nesting is represented by an explicit stack. Classes retain their source form
 //! ([`Class`]), so that the tree is no larger than the pattern.
 //!
-//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), of the release that builds the API
-//! server.
+//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), from the Go release that the API server is
+//! built with.
 
 mod budget;
 mod cache;
@@ -60,11 +59,11 @@ pub use ranges::Ranges;
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
 pub use unicode::is_printable;
 
-/// Parses `pattern`.
+/// Parses `pattern`, as Go's `regexp.Compile` does.
 ///
 /// # Errors
 ///
-/// The error of Go's `regexp.Compile`, with its message.
+/// Returns Go's error, with the same message, if the pattern is invalid or too large.
 pub fn parse(pattern: &str) -> Result<Regex, SyntaxError> {
     parser::Parser::new(pattern).parse()
 }

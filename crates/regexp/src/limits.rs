@@ -9,21 +9,21 @@ pub trait Limits {
     ///
     /// # Errors
     ///
-    /// An error ends the search.
+    /// Returns an error if the search must end, such as after an interruption.
     fn work(&self, n_steps: usize) -> Result<(), Self::Error>;
 
     /// Counts `n_bytes` that are about to be allocated for this search.
     ///
     /// # Errors
     ///
-    /// An error ends the search. The caller must then not allocate.
+    /// Returns an error if the memory limit is exceeded. The caller must then not allocate.
     fn allocate(&self, n_bytes: usize) -> Result<(), Self::Error>;
 
     /// Returns the error of a search that exceeds its memory limit.
     fn exceeded(&self) -> Self::Error;
 }
 
-/// Limits of searches outside of evaluations: memory only.
+/// Limits for searches outside of an evaluation: a memory limit, without interruption.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLimit;
 

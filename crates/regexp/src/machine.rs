@@ -1,8 +1,7 @@
 //! A matching machine over code points, like Go's, for patterns that are too large for the other engines.
 //!
-//! Its program has an instruction for each part of the pattern. The time of a search is bounded by the
-//! product of the lengths of program and text, its memory by the length of the program. It can be
-//! interrupted.
+//! Its program has about one instruction for each part of the pattern. The time of a search is bounded by the product
+//! of the lengths of program and text, and its memory by the length of the program. A search can be interrupted.
 //!
 //! Source: Go `regexp/syntax/compile.go`, `regexp/syntax/simplify.go`, `regexp/exec.go`.
 
@@ -69,25 +68,25 @@ impl Look {
 /// Pending step of the compilation of a pattern.
 enum Task {
     Node(NodeId),
-    /// Emits a choice between the following part and skipping it.
+    /// Emits a choice between the following part and skipping that part.
     Open {
         greedy: bool,
     },
-    /// Ends the part of the last choice.
+    /// Ends the part of the last choice, and sets the target that skips the part.
     Close,
-    /// Ends a part that may be repeated, starting at an instruction.
+    /// Ends a part that may be repeated: either jumps back to the instruction `start` or continues.
     Loop {
         start: usize,
         greedy: bool,
     },
-    /// Starts a part that [`Task::Loop`] may repeat; the part follows.
+    /// Compiles `part`, which [`Task::Loop`] may repeat.
     OpenLoop {
         part: NodeId,
         greedy: bool,
     },
-    /// Ends a star: jumps back to its choice, whose alternative skips the star.
+    /// Ends a star: jumps back to its choice, which repeats or skips the part.
     CloseStar,
-    /// Separates two alternatives.
+    /// Ends an alternative that others follow.
     Or,
     OpenAlternatives,
     CloseAlternatives,
@@ -97,14 +96,14 @@ struct Compiler<'a> {
     regex: &'a Regex,
     program: Vec<Instruction>,
     tasks: Vec<Task>,
-    /// Choices whose end has not been reached.
+    /// Choices whose end has not been reached: the index of the instruction, and true if the choice is greedy.
     open: Vec<(usize, bool)>,
-    /// Jumps to the end of each alternation whose end has not been reached.
+    /// For each open alternation, the indices of the jumps to its end.
     ends: Vec<Vec<usize>>,
     ranges: Vec<Ranges>,
-    /// Indices of classes.
+    /// For each class, its index in `ranges`.
     classes: HashMap<&'a Class, u32>,
-    /// Indices of the classes of case-insensitive literals.
+    /// For each code point of a case-insensitive literal, the index in `ranges` of its case variants.
     cases: HashMap<u32, u32>,
     /// True for each node that can match the empty string.
     nullable: Vec<bool>,
@@ -228,7 +227,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the instruction that matches `rune` in any case.
+    /// Returns the instruction that matches `rune` while ignoring case.
     fn any_case(&mut self, rune: u32) -> Instruction {
         if let Some(number) = self.cases.get(&rune) {
             return Instruction::Class(*number);
@@ -292,7 +291,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Converts an instruction index. A program has less than 2^32 instructions: Go's limit is 3.3 million.
+/// Converts an instruction index. A program has fewer than 2^32 instructions: Go's limit is 3.3 million.
 fn target(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
@@ -306,7 +305,7 @@ fn split(greedy: bool, part: usize, past: usize) -> Instruction {
     }
 }
 
-/// Determines for each node if it can match the empty string.
+/// Determines for each node whether it can match the empty string.
 fn nullable_nodes(regex: &Regex) -> Vec<bool> {
     let mut nullable = vec![false; regex.nodes.len()];
     let mut pending = vec![(regex.root(), false)];
@@ -374,7 +373,7 @@ pub(super) struct Scratch {
     then: States,
     stack: Vec<u32>,
     known: Known,
-    /// Number of the last position. Numbers are never reused, so nothing needs to be reset.
+    /// Number of the last position. Numbers are not reused between searches, so `reached` needs no reset.
     place: u32,
 }
 
@@ -392,15 +391,14 @@ impl Scratch {
     }
 }
 
-/// For each class, if it contains the code point at a position, and the number of that position.
+/// For each class, the last position for which it was tested, and true if it contains the code point there.
 #[derive(Debug, Default)]
 struct Known {
     answers: Vec<(u32, bool)>,
 }
 
 impl Known {
-    /// Returns true if a class contains `c`, the code point at `place`. The result is computed once per
-    /// position.
+    /// Returns true if `class` contains `c`, the code point at `place`. Computes the result once per position.
     fn contains(&mut self, ranges: &[Ranges], class: u32, (place, c): (u32, char)) -> bool {
         let class = class as usize;
         let look_up = || {
@@ -418,7 +416,7 @@ impl Known {
     }
 }
 
-/// Steps between two calls of [`Limits::work`].
+/// Number of steps between two calls of [`Limits::work`].
 const STEPS_AT_ONCE: usize = 1 << 14;
 
 impl Machine {
@@ -439,12 +437,12 @@ impl Machine {
         Self { program, ranges }
     }
 
-    /// Returns the number of instructions.
+    /// Returns the number of instructions of the program.
     pub(super) fn len(&self) -> usize {
         self.program.len()
     }
 
-    /// Returns the allocated bytes, excluding those of searches.
+    /// Returns the allocated bytes, excluding the memory of searches.
     pub(super) fn memory_usage(&self) -> usize {
         let ranges = self.ranges.iter().map(|ranges| {
             size_of::<Ranges>() + std::mem::size_of_val::<[(u32, u32)]>(ranges.as_slice())
@@ -452,12 +450,12 @@ impl Machine {
         self.program.capacity() * INSTRUCTION_BYTES + ranges.sum::<usize>()
     }
 
-    /// Returns the first match at or after `start`. With `earliest`, returns the first match detected, which
+    /// Returns the first match at or after `start`. With `earliest`, returns the first match that is detected, which
     /// only proves that a match exists.
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub(super) fn find<L: Limits>(
         &self,
         (text, start, earliest): (&str, usize, bool),
@@ -484,7 +482,7 @@ impl Machine {
         let mut rest = rest.chars();
         let mut best = None;
         let mut n_steps = 0_usize;
-        // An interrupted search leaves states at the next position.
+        // Skips a position number, because an interrupted search may have left states at the next one.
         *place += 1;
         loop {
             if *place >= u32::MAX - 2 {
@@ -492,7 +490,7 @@ impl Machine {
                 then.reached.fill(0);
                 known.answers.fill((0, false));
                 for (instruction, _) in &now.active {
-                    // They are at position number one.
+                    // The active states become states of the position number one.
                     if let Some(reached) = now.reached.get_mut(*instruction as usize) {
                         *reached = 1;
                     }
@@ -515,7 +513,7 @@ impl Machine {
                 let takes = match (self.program.get(instruction as usize), after) {
                     (Some(Instruction::Match), _) => {
                         best = Some(began..offset);
-                        // Less preferred states are irrelevant.
+                        // A state after a match has lower preference, so it is irrelevant.
                         break;
                     }
                     (Some(Instruction::Char(expected)), Some(c)) => *expected == c,
@@ -531,7 +529,7 @@ impl Machine {
                     n_steps += self.follow(then, *place + 1, state, (after, next), stack);
                 }
             }
-            // Reuses the memory.
+            // Puts the vector back, to reuse its memory.
             now.active = active;
             now.active.clear();
             if n_steps >= STEPS_AT_ONCE {
@@ -548,8 +546,8 @@ impl Machine {
         Ok(best)
     }
 
-    /// Adds the states reachable from a state without consuming a code point, in order of preference. Returns
-    /// the number of steps.
+    /// Adds all states reachable from a state without consuming a code point, in order of preference. Returns the
+    /// number of steps taken.
     fn follow(
         &self,
         states: &mut States,

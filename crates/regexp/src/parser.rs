@@ -1,4 +1,4 @@
-//! The parser: converts a pattern to operations on the stack.
+//! The parser: reads a pattern and performs the corresponding operations on the stack.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parse`, `parsePerlFlags`, `parseRepeat`, `repeat`).
 
@@ -16,7 +16,7 @@ pub(super) struct Parser<'a> {
     cursor: Cursor<'a>,
     stack: Stack,
     n_captures: u32,
-    /// Start of the last repetition operator, if nothing was parsed since.
+    /// Start of the last repetition operator, if it directly precedes the cursor.
     last_repeat: Option<Cursor<'a>>,
     /// False if the rest of the pattern is known to contain no class `[:name:]`.
     has_posix: bool,
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
         Err(SyntaxError::new(code, self.cursor.since(start)))
     }
 
-    /// Returns the error for a limit exceeded by the whole pattern.
+    /// Converts an exceeded limit to an error that contains the whole pattern.
     fn limited<T>(&self, result: Limited<T>) -> Result<T, SyntaxError> {
         result.map_err(|code| SyntaxError::new(code, self.pattern))
     }
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips `n_bytes` and pushes a node of `kind`.
+    /// Skips an operator of `n_bytes` and pushes a node of `kind`.
     fn op(&mut self, n_bytes: usize, kind: NodeKind) -> Result<(), SyntaxError> {
         self.cursor.take(n_bytes);
         let pushed = self.stack.op(kind);
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         if !self.stack.flags.has(Flags::ONE_LINE) {
             return self.op(1, NodeKind::EndLine);
         }
-        // The flag applies to this node only.
+        // `WAS_DOLLAR` applies to this node only.
         let flags = self.stack.flags;
         self.stack.flags = flags.with(Flags::WAS_DOLLAR);
         let done = self.op(1, NodeKind::EndText);
@@ -196,7 +196,7 @@ impl Parser<'_> {
     fn parse_perl_group(&mut self) -> Result<(), SyntaxError> {
         let rest = self.cursor.rest();
         let named = ["(?P<", "(?<"].into_iter().find(|open| {
-            // If no byte follows, Go parses it as flags.
+            // If no byte follows, Go parses the group as flags.
             rest.len() > open.len() && rest.starts_with(open)
         });
         match named {
@@ -257,7 +257,7 @@ impl Parser<'_> {
 
 /// Repetitions.
 impl<'a> Parser<'a> {
-    /// Parses a repetition operator of `n_bytes`.
+    /// Parses a repetition operator of `n_bytes`, which repeats the top of the stack.
     fn repeat(
         &mut self,
         n_bytes: usize,
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses `{min}`, `{min,}` or `{min,max}`. `None` if none is next.
+/// Parses `{min}`, `{min,}` or `{min,max}`. `None` if the cursor is not at one of them.
 fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     cursor.take(1);
     let min = parse_count(cursor)?;
@@ -326,7 +326,7 @@ fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     Some(min.zip(max).map(|(min, max)| (min, Some(max))))
 }
 
-/// Parses a number without leading zeros. `None` if there is none, `Some(None)` if it is too large.
+/// Parses a number without leading zeros. `None` if the cursor is not at one, `Some(None)` if the number is too large.
 #[expect(
     clippy::option_option,
     reason = "distinguishes a missing number from one that is too large"

@@ -1,11 +1,11 @@
-//! Matching: patterns and their engines.
+//! Programs: patterns with the engines that search for them.
 //!
-//! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the
-//! text. Patterns that are too large or too deep for them run on the built-in machine ([`super::machine`]).
-//! Both have Go's preferences: the leftmost match, and of several the one that a backtracking search finds
-//! first.
+//! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the text.
+//! Patterns that are too large or too deep for them run on the built-in machine ([`super::machine`]). Both kinds of
+//! engine find the same match as Go: the leftmost one, and among several there, the one that a backtracking search
+//! finds first.
 //!
-//! A pattern is parsed on creation, and its engine is built by the first search, within the bounds of
+//! A pattern is parsed when its program is created. The first search builds its engine, within the bounds of
 //! [`EngineBudget`]. An engine that exceeds them is stored in a shared cache, or exists for one search only.
 //!
 //! Source: Go `regexp/regexp.go` (`MatchString`, `FindString`, `FindAllString`).
@@ -20,17 +20,17 @@ use super::{SyntaxError, SyntaxErrorCode, cache, size};
 
 pub use super::engine::MAX_TRIAL_INSTRUCTIONS;
 
-/// Maximum length of a pattern in bytes. A longer one is rejected with Go's message for large patterns.
+/// Maximum length of a pattern in bytes. A longer pattern is rejected with Go's message for large patterns.
 ///
 /// Go has no such limit, and needs hundreds of megabytes for the largest pattern that fits into an object.
 /// Patterns in expressions are much shorter.
 const MAX_PATTERN: usize = 1_000_000;
 
-/// A parsed regular expression. Its engine is built by the first search.
+/// A parsed regular expression. The first search builds its engine.
 #[derive(Debug)]
 pub struct Program {
     pattern: Box<str>,
-    /// The budget of the engine. Without one, the engine may be in the shared cache.
+    /// The budget of the engine. If `None`, the engine may be in the shared cache.
     budget: Option<Arc<EngineBudget>>,
     engine: OnceLock<Arc<Engine>>,
     /// True if the pattern always runs on the built-in machine.
@@ -61,8 +61,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// The error of Go's `regexp.Compile`, with its message. A pattern of more than a million bytes is too
-    /// large.
+    /// Returns the error of Go's `regexp.Compile`, with the same message, if the pattern is invalid or too large. A
+    /// pattern of more than a million bytes is too large.
     pub fn new(pattern: &str) -> Result<Self, SyntaxError> {
         if pattern.len() > MAX_PATTERN {
             let shown: String = pattern.chars().take(100).collect();
@@ -77,8 +77,8 @@ impl Program {
         })
     }
 
-    /// Parses `pattern` like [`Self::new`], unless the shared cache contains its engine. Used for patterns
-    /// that are not known before an evaluation.
+    /// Parses `pattern` like [`Self::new`], unless the shared cache contains its engine. For patterns that are computed
+    /// during an evaluation.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Program {
         }
     }
 
-    /// Parses `pattern` like [`Self::new`], for a few searches of short strings in an analysis; see
+    /// Parses `pattern` like [`Self::new`], for a few searches of short strings during an analysis; see
     /// [`EngineBudget::for_trials`].
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Program {
         })
     }
 
-    /// Parses `pattern` like [`Self::new`], but always runs on the built-in machine. Used to compare the
+    /// Parses `pattern` like [`Self::new`], but always runs on the built-in machine, for tests that compare the
     /// engines.
     ///
     /// # Errors
@@ -169,14 +169,14 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// Parses the pattern again.
+    /// Parses the pattern a second time, because the tree is not retained.
     fn parsed<L: Limits>(&self, limits: &L) -> Result<super::Regex, L::Error> {
         limits.work(self.pattern.len().saturating_mul(16))?;
-        // The pattern parsed without an error before.
+        // Does not fail: the same pattern was parsed without an error before.
         super::parse(&self.pattern).map_err(|_| limits.exceeded())
     }
 
-    /// Builds a machine for this search only.
+    /// Builds a machine that is used for one search only.
     fn machine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         let regex = self.parsed(limits)?;
         let size = size::estimate(&regex);
@@ -184,7 +184,7 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// Builds a small machine for this search only.
+    /// Builds a small machine that is used for one search only.
     fn trial<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         let regex = self.parsed(limits)?;
         let engine = Engine::for_trial(&regex).ok_or_else(|| limits.exceeded())?;
@@ -209,7 +209,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub fn is_match<L: Limits>(&self, text: &str, limits: &L) -> Result<bool, L::Error> {
         self.search(text, limits, |search| search.is_match(text, limits))
     }
@@ -218,7 +218,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     pub fn find<'t, L: Limits>(
         &self,
         text: &'t str,
@@ -228,13 +228,12 @@ impl Program {
         Ok(range.and_then(|range| text.get(range)))
     }
 
-    /// Returns the successive matches in `text`, at most `n_max` if it is set.
-    ///
-    /// An empty match directly after another match is ignored.
+    /// Returns the successive matches in `text`, at most `n_max` if it is set. An empty match directly after another
+    /// match is ignored.
     ///
     /// # Errors
     ///
-    /// The error of `limits`.
+    /// Returns the error of `limits` if they are exceeded or the search is interrupted.
     ///
     /// Source: Go `regexp/regexp.go`, `Regexp.allMatches`.
     pub fn find_all<'t, L: Limits>(
@@ -268,7 +267,7 @@ impl Program {
     }
 }
 
-/// Returns the length of the character at `index` in bytes, or 1 at the end.
+/// Returns the length in bytes of the character at `index`, or 1 at the end.
 fn width_at(text: &str, index: usize) -> usize {
     text.get(index..)
         .and_then(|rest| rest.chars().next())
@@ -280,7 +279,7 @@ mod tests {
     use super::*;
     use crate::limits::MemoryLimit;
 
-    /// Checks that both engines find `expected`, which is Go's result.
+    /// Checks that `regex-automata` and the built-in machine find the matches `expected`, which are Go's.
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: &[&str]) {
         let engines = [Program::new(pattern), Program::on_machine(pattern)];
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn engine_of_common_pattern_is_an_automaton() {
+    fn common_pattern_uses_automaton() {
         for pattern in [
             "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
             r"^\pL+$",
@@ -398,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_builds_no_engine_and_rejects_large_patterns() {
+    fn trial_retains_no_engine_and_rejects_large_patterns() {
         let budget = Arc::new(EngineBudget::for_trials());
         let small = Program::within("^a{3}$", &budget).unwrap();
         assert!(is_match(&small, "aaa") && small.engine.get().is_none());
@@ -418,7 +417,7 @@ mod tests {
         );
     }
 
-    /// Counts the steps of searches, and ends them at a limit.
+    /// Counts the steps of searches, and interrupts them at a limit.
     struct WorkLimit(std::cell::Cell<usize>);
 
     impl Limits for WorkLimit {
@@ -438,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_charges_text_read_again_per_match() {
+    fn find_all_charges_text_that_each_match_reads_again() {
         let program = Program::new("(x|xx|xxx)*y|x").unwrap();
         let text = "x".repeat(2_000);
         let limits = WorkLimit(1_000_000.into());

@@ -11,7 +11,7 @@ use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 pub(super) struct Size {
     /// Upper bound on the number of instructions of the built-in machine.
     pub(super) n_instructions: usize,
-    /// Number of states of an automaton over bytes.
+    /// Number of states of the automaton, which reads bytes.
     pub(super) n_states: usize,
     /// Bytes of the ranges of all distinct classes.
     class_bytes: usize,
@@ -37,13 +37,13 @@ impl Size {
             .saturating_add(self.class_bytes)
     }
 
-    /// Returns the estimated bytes of an automaton in one direction.
+    /// Returns the estimated bytes of the automaton for one search direction.
     pub(super) fn automaton_bytes(&self) -> usize {
         self.n_states.saturating_mul(STATE_BYTES)
     }
 }
 
-/// Instructions and states of a node.
+/// Number of instructions and states of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     instructions: usize,

@@ -1,8 +1,8 @@
 //! The parser's stack, which builds the tree and enforces Go's limits.
 //!
-//! The limits are identical to Go's. Go counts the maximum number of nodes in use at once and the code points
-//! of all pushed classes, and starts measuring sizes when a product of these and of the repetitions exceeds a
-//! bound. Nodes are therefore recycled exactly where Go recycles them.
+//! The limits are identical to Go's. Go counts the maximum number of nodes in use at the same time and the code points
+//! of all pushed classes, and starts to measure sizes when the product of these numbers and the repetition counts
+//! exceeds a bound. Nodes are therefore recycled exactly where Go recycles them.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
 //! `alternate`, `collapse`, `swapVerticalBar`).
@@ -25,7 +25,7 @@ const MAX_HEIGHT: u64 = 1000;
 /// Source: Go `regexp/syntax/parse.go`, `maxSize`.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// Maximum number of code points in a tree. Classes count the bounds of their ranges.
+/// Maximum number of code points in a tree. A class counts as the bounds of its ranges.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxRunes`.
 const MAX_RUNES: usize = (128 << 20) / 4;
@@ -60,7 +60,7 @@ pub(super) struct Stack {
     pub(super) factor_depth: u32,
 }
 
-/// Measures of a concatenation that absorbed another one, derived from the measures of that one.
+/// Size and height of a concatenation that absorbed another one, derived from those of the absorbed one.
 #[derive(Debug)]
 struct Collapsed {
     id: NodeId,
@@ -143,7 +143,7 @@ impl Stack {
         self.free.push(id);
     }
 
-    /// Returns the only node on the stack and all nodes. `None` if a group is still open.
+    /// Returns the only node on the stack, and all nodes. `None` if a group is still open.
     pub(super) fn finish(mut self) -> Option<(NodeId, Vec<Node>)> {
         let root = self.open.pop()?;
         self.open.is_empty().then_some((root, self.nodes))
@@ -349,7 +349,7 @@ impl Stack {
 
     /// Joins the two literals at the top of the stack, which no later repetition can separate.
     ///
-    /// Reuses the freed node for the literal `next`. Returns true if it did.
+    /// Reuses the freed node for the literal `next`. Returns true if `next` was pushed in this way.
     fn join_literals(&mut self, next: Option<(u32, Flags)>) -> bool {
         let [.., below, top] = *self.open.as_slice() else {
             return false;
@@ -379,7 +379,7 @@ impl Stack {
         false
     }
 
-    /// Replaces the top of the stack by its repetition. `None` if there is no operand.
+    /// Replaces the top of the stack by its repetition. `None` if the stack has no operand.
     pub(super) fn repeat(&mut self, kind: NodeKind, flags: Flags) -> Limited<Option<NodeId>> {
         let Some(&part) = self
             .open
@@ -472,7 +472,7 @@ impl Stack {
                 flat.push(part);
             }
         }
-        // Factoring changes nodes.
+        // The measures are no longer valid, because factoring changes nodes.
         self.collapsed = None;
         if *kind == NodeKind::Alternate {
             flat = self.factor(flat)?;
@@ -563,7 +563,7 @@ impl Stack {
         Ok(true)
     }
 
-    /// Moves the top of the stack below the vertical bar under it, if there is one, so that it becomes an
+    /// If there is a vertical bar below the top of the stack, moves the top below that bar, so that it becomes an
     /// alternative. Merges it with the previous alternative if both are single characters or classes.
     fn swap_vertical_bar(&mut self) -> bool {
         let [.., bar, top] = *self.open.as_slice() else {
@@ -641,7 +641,7 @@ impl Stack {
         }
     }
 
-    /// Replaces a class that covers all matches of `.` by that node.
+    /// Replaces a class that covers all matches of `.` by the node of `.`.
     pub(super) fn clean_alternative(&mut self, id: NodeId) {
         if matches!(self.node(id).kind, NodeKind::Class(_)) {
             match self.summary(id).extent {
@@ -653,7 +653,7 @@ impl Stack {
     }
 }
 
-/// Returns the class of a single character or class. `None` for other nodes.
+/// Returns a single character or class as a [`Class`]. `None` for other nodes.
 fn class_of(node: &Node) -> Option<Class> {
     match &node.kind {
         NodeKind::Literal(runes) => {
@@ -669,7 +669,7 @@ fn class_of(node: &Node) -> Option<Class> {
 fn matches_newline(node: &Node) -> bool {
     match &node.kind {
         NodeKind::AnyChar => true,
-        // As in Go, the case of a literal is ignored; a newline has none.
+        // As in Go, the case of a literal is ignored; a newline has no case.
         NodeKind::Literal(runes) => *runes == [NEWLINE],
         NodeKind::Class(class) => class.class.contains_caseless(NEWLINE),
         _ => false,

@@ -28,7 +28,7 @@ fn root(pattern: &str) -> (NodeKind, usize) {
     (node.kind.clone(), node.parts.len())
 }
 
-/// Returns the ranges of a pattern that is a class.
+/// Returns the ranges of a pattern that consists of one class.
 #[track_caller]
 fn ranges(pattern: &str) -> Vec<(u32, u32)> {
     match root(pattern).0 {
@@ -135,7 +135,7 @@ fn parse_factors_common_prefixes() {
     assert_eq!(root("a*b|a*c"), (NodeKind::Alternate, 2));
 }
 
-/// Runs with the small stack of a test thread.
+/// Checks nesting with the small stack of a test thread, which a recursive parser would overflow.
 #[test]
 fn parse_enforces_limits_of_go() {
     let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
@@ -157,7 +157,7 @@ fn parse_enforces_limits_of_go() {
 
 #[test]
 fn parse_nested_concatenations_take_linear_time() {
-    // More than a thousand nodes, at which heights are measured, followed by one level too many.
+    // Measuring starts at more than a thousand nodes. The pattern ends with one nesting level too many.
     let long = "[ab].".repeat(600);
     let nested = |n: usize| {
         format!("{}{long}{}", "(?:".repeat(2_000), "[ab].)".repeat(2_000))

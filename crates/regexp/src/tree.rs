@@ -32,7 +32,7 @@ impl Flags {
     pub const ONE_LINE: Self = Self(1 << 2);
     /// Repetitions are lazy: `(?U)`, or a repetition with `?`.
     pub const NON_GREEDY: Self = Self(1 << 3);
-    /// The end of the text was written as `$` rather than `\z`.
+    /// An end of text that was written as `$` rather than `\z`.
     pub const WAS_DOLLAR: Self = Self(1 << 4);
 
     /// Returns true if all of `flags` are set.
@@ -107,9 +107,9 @@ pub enum NodeKind {
     Concat,
     /// Alternation of the parts, preferring the first that leads to a match.
     Alternate,
-    /// While parsing: the start of a group, with its capture if it captures.
+    /// Only while parsing: the start of a group, with its capture if the group captures.
     LeftParen(Option<Capture>),
-    /// While parsing: the alternatives of the group are below it on the stack.
+    /// Only while parsing: a bar below which the stack contains the alternatives of the group.
     VerticalBar,
 }
 
@@ -129,7 +129,7 @@ pub struct Capture {
     pub name: Option<Box<str>>,
 }
 
-/// A class, with a summary for the parser that avoids recomputing its ranges.
+/// A class, with a summary so that the parser does not recompute its ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassNode {
     /// The class.
@@ -138,7 +138,7 @@ pub struct ClassNode {
 }
 
 impl ClassNode {
-    /// Returns an upper bound on the number of ranges.
+    /// Returns an upper bound on the number of ranges of the class.
     pub(super) fn n_ranges(&self) -> usize {
         match self.summary {
             Some(summary) => summary.n_ends / 2,
@@ -160,7 +160,7 @@ pub(super) struct ClassSummary {
 pub(super) enum Extent {
     /// One code point.
     One(u32),
-    /// One code point and its case variant, of which this is the smaller.
+    /// One code point and its only case variant. Contains the smaller of them.
     BothCases(u32),
     /// All code points except the newline.
     AllButNewline,

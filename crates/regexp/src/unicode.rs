@@ -29,7 +29,7 @@ pub(super) enum UnicodeSet {
 /// A set, and true if case is ignored.
 type CacheKey = (UnicodeSet, bool);
 
-/// Ranges of the requested sets. There are less than 200, some with 700 ranges.
+/// Ranges of all sets requested so far. There are fewer than 200 sets, some with 700 ranges.
 static CACHE: LazyLock<RwLock<HashMap<CacheKey, Arc<Ranges>>>> = LazyLock::new(RwLock::default);
 
 impl UnicodeSet {
@@ -51,7 +51,7 @@ impl UnicodeSet {
         Some((set, false))
     }
 
-    /// Returns the code points of the set. With `fold`, includes those that differ only in case.
+    /// Returns the code points of the set. With `fold`, includes their case variants.
     pub(super) fn ranges(self, fold: bool) -> Arc<Ranges> {
         // Go does not fold this category.
         let key = (self, fold && self != Self::CasedLetter);
@@ -95,7 +95,7 @@ fn mask_of(is_meant: impl Fn(&str) -> bool) -> u32 {
         .fold(0, |mask, (n, _)| mask | 1 << n)
 }
 
-/// Returns a category by its two letters, or all categories that start with a letter.
+/// Returns the category with a two-letter name, or all categories that start with a one-letter name.
 fn category(name: &str) -> Option<UnicodeSet> {
     let mask = match name.len() {
         1 => mask_of(|category| category.starts_with(name)),
@@ -147,7 +147,7 @@ fn category_ranges(mask: u32) -> Ranges {
     )
 }
 
-/// Returns the name with an initial capital, the rest in lower case, without spaces, hyphens and underscores.
+/// Converts `name` to an initial capital followed by lower case, without spaces, hyphens and underscores.
 fn canonical_name(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for c in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
@@ -189,7 +189,7 @@ pub(super) fn min_fold(rune: u32) -> u32 {
     least
 }
 
-/// Calls `visit` with each code point that differs only in case from one in `lo` to `hi`.
+/// Calls `visit` with each case variant of each code point from `lo` to `hi`.
 pub(super) fn for_each_fold(lo: u32, hi: u32, mut visit: impl FnMut(u32)) {
     let first = FOLDS.partition_point(|&(_, run_hi, _)| run_hi < lo);
     for &(run_lo, run_hi, _) in FOLDS

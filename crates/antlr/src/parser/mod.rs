@@ -1,4 +1,4 @@
-//! Walks through the graph like the generated parser through its rules, to collect its errors.
+//! Simulates ANTLR's generated parser on the state graph and collects its syntax errors.
 //!
 //! It builds no syntax tree. The active rules are on an explicit stack, so the stack usage of the thread does not
 //! depend on the nesting of the text.
@@ -41,11 +41,11 @@ pub(super) struct Parser<'t> {
     /// The number of token lookups, which is proportional to the cost of the parse.
     #[cfg(test)]
     pub(super) n_looks: usize,
-    /// The number of activations of each rule.
+    /// The number of active calls of each rule, compared with the recursion limit.
     active: [u32; N_RULES],
 }
 
-/// The reason for leaving the normal walk.
+/// The reason why a step has no next state.
 pub(super) enum Stop {
     /// The current rule does not match.
     Failed(Failure),
@@ -89,7 +89,7 @@ impl<'t> Parser<'t> {
         // The first token is read before the first rule is entered.
         self.look(0)?;
         let mut id = self.call(Rule::Start, 0, None)?;
-        // True if a loop is entered again, after the next token was checked.
+        // True if a loop is reentered from its `LoopBack` state, which has already checked the next token.
         let mut is_again = false;
         loop {
             let outcome = match GRAPH.state(id).kind {
@@ -161,7 +161,7 @@ impl<'t> Parser<'t> {
         Ok(next)
     }
 
-    /// Enters `rule`.
+    /// Enters `rule` and returns its first state.
     fn call(
         &mut self,
         rule: Rule,
@@ -177,7 +177,7 @@ impl<'t> Parser<'t> {
         Ok(GRAPH.start(rule))
     }
 
-    /// Leaves the current rule.
+    /// Leaves the current rule and returns the state after its call. `None` if it was the first rule.
     fn return_(&mut self) -> Option<StateId> {
         self.exit_event();
         self.frames.pop()?.follow
@@ -206,7 +206,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the token `ahead` of the current one. Lexical errors before it are reported.
+    /// Reports the lexical errors before the token at offset `ahead` from the current one, and returns the token.
     pub(super) fn look(&mut self, ahead: usize) -> Result<Token, Abort> {
         #[cfg(test)]
         {

@@ -1,8 +1,8 @@
 //! The error strategy of the generated parser: the message for an unexpected token, and the recovery.
 //!
-//! One extra token is dropped and one missing token is inserted, each with a message. Otherwise the rule ends, and
-//! tokens are skipped up to one that may follow any of the active rules. Further errors are suppressed until a token
-//! matches.
+//! A single extra token is dropped, and a single missing token is treated as present, each with a message. Otherwise
+//! the rule ends, and tokens are skipped until one may follow any of the active rules. Further errors are suppressed
+//! until a token matches.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`), `atn.go`
 //! (`getExpectedTokens`); cel-go `parser/parser.go` (`recoveryLimitErrorStrategy`, `SyntaxError`).
@@ -35,7 +35,7 @@ pub(crate) enum Abort {
 pub(crate) struct Recovery {
     /// True if no token has matched since the last error.
     is_active: bool,
-    /// The index of the token of the last recovery.
+    /// The index of the current token at the last recovery.
     last_at: Option<usize>,
     /// The states of the recoveries since a token matched.
     states: Vec<StateId>,
@@ -52,7 +52,7 @@ impl Recovery {
 }
 
 impl Parser<'_> {
-    /// Adds an error.
+    /// Adds an error at `offset`. Aborts the parse if there are more than [`ERROR_REPORTING_LIMIT`] errors.
     pub(crate) fn notify(&mut self, offset: u32, message: String) -> Result<(), Abort> {
         let is_too_many = self.outcome.errors.len() >= ERROR_REPORTING_LIMIT;
         let message = if is_too_many {
@@ -148,7 +148,7 @@ impl Parser<'_> {
         Err(Stop::Failed(Failure::Mismatch))
     }
 
-    /// Skips tokens up to one that may follow any of the active rules.
+    /// Skips tokens until one may follow any of the active rules.
     pub(crate) fn recover(&mut self) -> Result<(), Abort> {
         self.count_attempt()?;
         let mut n_skipped = 0;
@@ -187,7 +187,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Drops the current token if the next one is expected.
+    /// Drops the current token if the next one is expected. Returns true if it was dropped.
     fn drop_token(&mut self) -> Result<bool, Abort> {
         let next = self.look(1)?;
         if !self.expected().contains(next.kind) {
@@ -237,8 +237,8 @@ impl Parser<'_> {
         self.expected_at(self.state)
     }
 
-    /// Returns the tokens that may come next at `state` of the current rule. If the rule may end there, they include
-    /// those after its call, and so on.
+    /// Returns the tokens that may come next at `state` of the current rule. If the rule may end there, includes the
+    /// tokens after its call, and likewise for the calling rules.
     fn expected_at(&self, state: StateId) -> TokenSet {
         let first = GRAPH.state(state);
         let (mut expected, mut may_end) = (first.next, first.may_end);
