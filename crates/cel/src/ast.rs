@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::interrupt::checkpoint;
 
-/// Number of expressions added between two checkpoints.
+/// Number of expressions that are added per [`checkpoint`].
 const NODES_OF_CHECKPOINT: usize = 16;
 
 /// Index of an expression in its [`Ast`].
@@ -66,7 +66,7 @@ pub enum Expr {
     Call {
         /// The function name.
         function: Arc<str>,
-        /// The receiver.
+        /// The receiver. `None` for a global call.
         target: Option<ExprId>,
         /// The arguments.
         args: Box<[ExprId]>,
@@ -94,7 +94,7 @@ pub enum Expr {
 /// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {
-    /// Identifies the entry, for its location.
+    /// The id of the entry, which has the location of the entry.
     pub id: ExprId,
     /// The key.
     pub key: ExprId,
@@ -107,7 +107,7 @@ pub struct MapEntry {
 /// A field of an object literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructField {
-    /// Identifies the field, for its location.
+    /// The id of the field, which has the location of the field.
     pub id: ExprId,
     /// The field name.
     pub field: Arc<str>,

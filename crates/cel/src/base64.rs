@@ -4,7 +4,7 @@
 ///
 /// # Errors
 ///
-/// The index of the first invalid byte, as reported by Go.
+/// Returns the index of the first invalid byte, as reported by Go.
 ///
 /// Source: Go `encoding/base64/base64.go`, `Encoding.decodeQuantum`.
 pub fn decode(text: &str) -> Result<Vec<u8>, usize> {

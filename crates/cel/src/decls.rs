@@ -1,8 +1,8 @@
 //! Function declarations: one row per overload.
 //!
-//! A library is a `&'static [OverloadRow]`. A row defines signature, costs, version and implementation of an
-//! overload in one place, so that checker, cost model and evaluator cannot diverge. No other code depends on
-//! overload ids.
+//! A library is a `&'static [OverloadRow]`. A row defines the signature, costs, version and implementation of an
+//! overload in one place, so that checker, cost model and evaluator cannot diverge. No other code depends on overload
+//! ids.
 //!
 //! Source: cel-go `common/decls/decls.go` (`FunctionDecl`, `OverloadDecl`).
 
@@ -118,7 +118,7 @@ pub enum Operator {
     OptionalOr,
     /// `orValue` of an optional.
     OptionalOrValue,
-    /// The loop condition that stops comprehensions early.
+    /// `@not_strictly_false`, the loop condition that stops comprehensions early.
     NotStrictlyFalse,
 }
 
@@ -143,7 +143,7 @@ pub enum Binding {
 /// Specialization of calls with a constant second argument.
 #[derive(Clone, Copy, Debug)]
 pub enum Planning {
-    /// None.
+    /// No specialization.
     Plain,
     /// A constant list of scalars is converted to a set.
     ///
@@ -156,7 +156,7 @@ pub enum Planning {
     Pattern(fn(&str, &Arc<EngineBudget>) -> Result<Specialized, EvalError>),
 }
 
-/// A minor version of the platform that an environment targets.
+/// A minor version of the platform that an environment targets, such as Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The major version.
@@ -166,7 +166,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version of declarations that every environment has.
+    /// The version of declarations that are part of every environment.
     pub const ALWAYS: Self = Self::new(1, 0);
 
     /// Creates the version `major.minor`.
@@ -192,7 +192,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Creates a source that is present in all versions.
+    /// Creates the source of an overload that all platform versions have.
     #[must_use]
     pub const fn new(symbol: &'static str) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Source {
         }
     }
 
-    /// Returns this source, introduced in the given version.
+    /// Returns this source with `introduced` as the first platform version that has the overload.
     #[must_use]
     pub const fn since(self, introduced: Version) -> Self {
         Self { introduced, ..self }
@@ -343,8 +343,7 @@ impl OverloadRow {
         self
     }
 
-    /// Sets an implementation shared by all overloads of the function, for first arguments with one of
-    /// `traits`.
+    /// Sets an implementation that all overloads of the function share, for first arguments with one of `traits`.
     #[must_use]
     pub const fn evaluated_as_singleton(
         mut self,
@@ -355,7 +354,7 @@ impl OverloadRow {
         self
     }
 
-    /// Skips the second argument if the first is an error.
+    /// Skips the evaluation of the second argument if the first is an error.
     #[must_use]
     pub const fn evaluated_in_order(mut self) -> Self {
         self.in_order = true;
@@ -383,7 +382,7 @@ impl OverloadRow {
         self
     }
 
-    /// Charges the cost before calls with arguments longer than `lengths`, in bytes.
+    /// Sets the argument lengths, in bytes, above which the cost is charged before the call.
     #[must_use]
     pub const fn costed_before(mut self, lengths: &'static [usize]) -> Self {
         self.costed_before = lengths;
@@ -397,7 +396,7 @@ impl OverloadRow {
         self
     }
 
-    /// Returns `rows` as introduced in `version` of a platform.
+    /// Returns `rows` with `version` as the platform version that introduced them.
     #[must_use]
     pub const fn introduced<const N: usize>(version: Version, mut rows: [Self; N]) -> [Self; N] {
         let mut rest: &mut [Self] = &mut rows;
@@ -409,7 +408,7 @@ impl OverloadRow {
     }
 }
 
-/// An overload with its types built, as used by the checker.
+/// An overload with its signature converted to types, as used by the checker.
 #[derive(Clone, Debug)]
 pub struct Overload {
     /// The declaring row.
@@ -423,7 +422,7 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Builds the types of `row`.
+    /// Creates an overload from `row`, with its signature converted to types.
     #[must_use]
     pub fn new(row: &'static OverloadRow) -> Self {
         let mut type_params = Vec::new();

@@ -188,7 +188,7 @@ impl Env {
         self
     }
 
-    /// Returns the resolver that declares the object type `name`. `None` if there is none.
+    /// Returns the resolver that declares the object type `name`. `None` if no resolver declares it.
     #[must_use]
     pub fn resolver_of(&self, name: &str) -> Option<&'static dyn TypeResolver> {
         let declares = |resolver: &&dyn TypeResolver| resolver.resolve(name).is_some();

@@ -1,11 +1,10 @@
 //! Interruption of work whose input is untrusted: parsing, checking, planning, cost estimates and analysis.
 //!
-//! [`Interrupt::run`] installs an [`Interrupt`] for the current thread. Loops and recursions over untrusted
-//! input call [`checkpoint`], which polls it and, once it fires, unwinds to [`Interrupt::run`]. As in
-//! rust-analyzer's `salsa`, the unwinding carries a private payload and does not call the panic hook.
-//! Functions in between need no result for an interruption, and cannot mistake partial work for complete
-//! work. The crate reads no clock: the caller supplies the condition. Without an interrupt, a checkpoint only
-//! counts down.
+//! [`Interrupt::run`] installs an [`Interrupt`] for the current thread. Loops and recursions over untrusted input call
+//! [`checkpoint`], which polls the interrupt and, once it fires, unwinds to [`Interrupt::run`]. As in rust-analyzer's
+//! `salsa`, the unwinding carries a private payload and does not call the panic hook. Functions in between need no
+//! error for an interruption, and cannot mistake partial work for complete work. The crate reads no clock: the caller
+//! supplies the condition. Without an interrupt, a checkpoint only decrements a counter.
 //!
 //! INVARIANT: the initializer of a `LazyLock` never reaches a checkpoint, because unwinding would poison the
 //! lock. Such an initializer runs in [`shielded`] if it parses or checks anything.
@@ -44,7 +43,7 @@ pub struct Interrupted {
     pub field: Option<String>,
 }
 
-/// Payload of the unwinding.
+/// Panic payload that marks an interruption.
 struct Unwind;
 
 thread_local! {
@@ -66,7 +65,8 @@ impl Interrupt {
     /// Runs `work` on this thread until its end, or until the interrupt fires.
     ///
     /// # Errors
-    /// If the interrupt fired first, with the field that was worked on.
+    ///
+    /// Returns the field being processed if the interrupt fired before the end of `work`.
     ///
     /// # Example
     /// ```
@@ -111,7 +111,7 @@ impl Interrupt {
     }
 }
 
-/// Returns true if `payload`, of a caught unwinding, is an interruption rather than a panic.
+/// Returns true if `payload`, from a caught unwinding, is an interruption rather than a panic.
 #[must_use]
 pub fn is_interruption(payload: &(dyn Any + Send)) -> bool {
     payload.is::<Unwind>()
@@ -124,7 +124,7 @@ pub fn checkpoint() {
     checkpoint_of(1);
 }
 
-/// Performs a [`checkpoint`] for work that takes as long as `n` usual units.
+/// Counts as `n` calls of [`checkpoint`], for a piece of work that is `n` times as long as usual.
 #[inline]
 pub fn checkpoint_of(n: usize) {
     let n = u32::try_from(n).unwrap_or(u32::MAX);
@@ -150,7 +150,7 @@ pub fn working_on(field: &str) {
     });
 }
 
-/// Runs `work` without interruptions, because it is short and must not be unwound.
+/// Runs `work`, which must be short, without interruptions.
 pub fn shielded<T>(work: impl FnOnce() -> T) -> T {
     let _restored = Installed::new(None);
     work()
@@ -169,7 +169,7 @@ fn poll() {
     }
 }
 
-/// Returns the interrupt of this thread, for a thread that continues its work.
+/// Returns the interrupt of this thread, for another thread that continues the work of this thread.
 pub(crate) fn current() -> Option<Interrupt> {
     CURRENT.with_borrow(Clone::clone)
 }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn run_names_the_latest_field() {
+    fn run_error_contains_latest_field() {
         let work = || {
             working_on("spec.variables[0].expression");
             working_on("spec.validations[1].expression");
@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn run_reaches_a_deep_thread() {
+    fn run_interrupts_work_on_deep_stack() {
         let interrupt = Interrupt::new(|| true);
         let outcome = interrupt.run(|| run_on_deep_stack(true, endless));
         outcome.unwrap_err();
     }
 
     #[test]
-    fn run_passes_panics_on() {
+    fn run_propagates_panics() {
         let interrupt = Interrupt::new(|| false);
         let work = || interrupt.run(|| -> u32 { panic!("a bug") });
         let payload = catch_unwind(AssertUnwindSafe(work)).unwrap_err();

@@ -124,7 +124,7 @@
 //!
 //! # Custom functions
 //!
-//! A function has one row per overload ([`decls::OverloadRow`]), with its signature, costs and
+//! A function has one row per overload ([`decls::OverloadRow`]), with the overload's signature, costs and
 //! implementation.
 //!
 //! ```
@@ -168,10 +168,10 @@
 //!
 //! # Bounds
 //!
-//! Source strings, trees, patterns and values are untrusted. The parser bounds the length of the source, the
-//! number of nodes and their depth. Deep recursion continues on a larger stack ([`stack`]). Comparisons count
-//! as work. Estimates and checks take time linear in the size of the tree and can be stopped early by an
-//! [`interrupt`].
+//! Source strings, trees, patterns and values are untrusted. The parser bounds the length of the source, the number of
+//! nodes and their depth. Deep recursion continues on a larger stack ([`stack`]). Comparisons of values are limited by
+//! an [`EvalBudget`](value::EvalBudget). Estimates and checks take time linear in the size of the tree and can be
+//! stopped early by an [`interrupt`].
 
 pub mod ast;
 pub mod ast_validators;

@@ -1,4 +1,4 @@
-//! Declarations of messages: a row lists the fields of one message; a resolver derives field types with a rule.
+//! Declarations of message types: a row lists the fields of one message; a resolver derives object types by a rule.
 //!
 //! Source: cel-go `common/types/provider.go` (`FindStructType`, `FindStructFieldType`).
 
@@ -11,8 +11,8 @@ use crate::value::{EvalError, Value};
 
 /// Object types that are declared by a rule rather than a list, and the construction of their values.
 ///
-/// Their names can be used in literals. As bare identifiers they are types for the checker, but undefined for
-/// the planner, which knows only type names from a list.
+/// Expressions can use the names of these types in object literals. As a bare identifier, such a name is a type for the
+/// checker but undefined for the planner, which only knows listed type names.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/common/typeprovider.go`, `TypeResolver`, `ResolverTypeProvider`.
 pub trait TypeResolver: fmt::Debug + Send + Sync {
@@ -32,7 +32,7 @@ pub trait TypeResolver: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// For fields that the type does not accept.
+    /// Returns an error if the type does not accept one of the fields.
     fn make(&self, name: &Arc<str>, fields: Vec<(Arc<str>, Value)>) -> Result<Value, EvalError>;
 }
 

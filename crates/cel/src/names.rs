@@ -1,7 +1,7 @@
 //! Interned names that occur in most expressions and objects.
 //!
-//! The name in a selection and the name of a field are then the same allocation, so that comparing them does
-//! not read them. Decoding an object also needs fewer allocations.
+//! The name in a selection and the name of a field are then the same allocation, so comparing them does not read their
+//! characters. Decoding an object also needs fewer allocations.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -214,7 +214,7 @@ const NAMES: &[&str] = &[
 const N_SLOTS: usize = 1 << N_SLOT_BITS;
 const N_SLOT_BITS: u32 = 10;
 
-/// The names, each in its slot or the next free one.
+/// The names, each in its first slot or the next free slot after it.
 static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
     let mut slots = vec![None; N_SLOTS];
     for name in NAMES {
@@ -243,7 +243,7 @@ fn next_slot(slot: usize) -> usize {
     (slot + 1) % N_SLOTS
 }
 
-/// Returns `name`, without a copy if it is interned.
+/// Returns `name` as a shared string, without a copy if it is interned.
 pub(crate) fn shared(name: &str) -> Arc<str> {
     let slots = &**SHARED;
     let mut slot = slot_of(name);

@@ -27,9 +27,9 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// Formats `value` with `precision` fractional digits: `1,234.50`.
 ///
-/// Upstream stores the maximum number of digits in 16 bits; if it is negative, it writes the shortest digits
-/// that round-trip. It stores the minimum number of digits in eight bits, so that at most 255 trailing zeros
-/// are written.
+/// Upstream stores the maximum number of digits in 16 bits. If that overflows to a negative number, it writes the
+/// shortest digits that round-trip. It stores the minimum number of digits in eight bits, so that at most 255 trailing
+/// zeros are written.
 #[must_use]
 pub fn fixed(value: f64, precision: u64) -> String {
     if precision > MAX_PARAMETER {

@@ -6,15 +6,15 @@
 
 use super::interrupt::checkpoint_of;
 
-/// Number of bytes traversed between two checkpoints.
+/// Number of bytes traversed per checkpoint of an [`Interrupt`](crate::interrupt::Interrupt).
 const BYTES_OF_CHECKPOINT: usize = 1024;
 
 /// A location in source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The line, from 1, or -1 without a location.
+    /// The line, from 1, or -1 if there is no location.
     pub line: i32,
-    /// The column in code points, from 0, or -1 without a location.
+    /// The column in code points, from 0, or -1 if there is no location.
     pub column: i32,
 }
 
@@ -97,8 +97,8 @@ impl SourceMap {
         }
     }
 
-    /// Returns the byte offset of `location`. `None` if it is not a location. Columns beyond the end are at
-    /// the end.
+    /// Returns the byte offset of `location`. `None` for [`Location::NONE`]. A location beyond the end of the text has
+    /// the offset of the end.
     #[must_use]
     pub fn byte(&self, location: Location) -> Option<usize> {
         let line = usize::try_from(location.line).ok()?.checked_sub(1)?;

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use super::interrupt;
 
-/// Stack size of such a thread, in bytes.
+/// Stack size of a thread with a large stack, in bytes.
 const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
 
 /// Nesting depth above which sources are parsed on a thread with a large stack.
@@ -24,7 +24,7 @@ thread_local! {
     static IS_DEEP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`. If `deep`, runs it on a thread with a large stack, unless this is one.
+/// Runs `work`. If `deep`, runs it on a thread with a large stack, unless the current thread already has one.
 ///
 /// If no thread can be started, `work` runs in place. Callers with many inputs should enclose all of them in
 /// one call.
@@ -33,7 +33,7 @@ pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -
         return work();
     }
     let interrupt = interrupt::current();
-    // Remains in place if the thread does not start.
+    // Still holds the work if the thread does not start.
     let mut pending = Some(work);
     let outcome = std::thread::scope(|scope| {
         std::thread::Builder::new()
@@ -53,7 +53,7 @@ pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -
         (_, Some(work)) => work(),
         #[expect(
             clippy::unreachable,
-            reason = "a thread that took the work gives its value"
+            reason = "a thread that took the work returns its value"
         )]
         (_, None) => unreachable!("work that was started has a value"),
     }
@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn run_shallow_work_stays_on_the_thread() {
+    fn run_shallow_work_stays_on_thread() {
         let here = name();
         assert_eq!(run_on_deep_stack(false, name), here);
         assert_eq!(run_on_deep_stack(true, name).as_deref(), Some("deep"));
     }
 
     #[test]
-    fn run_nested_deep_work_shares_the_thread() {
+    fn run_nested_deep_work_reuses_thread() {
         let thread = || std::thread::current().id();
         let (outer, inner) =
             run_on_deep_stack(true, || (thread(), run_on_deep_stack(true, thread)));

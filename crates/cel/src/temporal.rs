@@ -29,11 +29,11 @@ pub struct TimestampText {
 /// The reason why a string is not a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimestampError {
-    /// It has the wrong format, or the date or time does not exist.
-    #[error("not a date and time of RFC 3339")]
+    /// The string has the wrong format, or the date or time does not exist.
+    #[error("not an RFC 3339 timestamp")]
     Malformed,
-    /// It is before the year 1 or after the year 9999.
-    #[error("not between the years 1 and 9999")]
+    /// The time is before the year 1 or after the year 9999.
+    #[error("the timestamp is not within the years 1 to 9999")]
     OutOfRange,
 }
 
@@ -190,7 +190,7 @@ fn fraction_of(digits: &[u8], unit: u64) -> u64 {
 ///
 /// # Errors
 ///
-/// If the format is invalid, or the time is outside of the years 1 to 9999.
+/// Returns an error if the format is invalid, or if the time is not within the years 1 to 9999.
 ///
 /// Source: Go `time/format.go`, `parse` with the layout `RFC3339`.
 pub fn parse_timestamp(text: &str) -> Result<TimestampText, TimestampError> {
@@ -251,7 +251,7 @@ fn parse_nanos(bytes: &mut Bytes<'_>) -> u32 {
         .fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'))
 }
 
-/// Parses a zone to seconds ahead of UTC.
+/// Parses a time zone and returns its offset in seconds ahead of UTC.
 fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
     if bytes.eat(b'Z').is_some() {
         return Some(0);
@@ -273,7 +273,7 @@ fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
 /// January 1, 1970.
 const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
-/// Returns the date. `None` if it does not exist. Years have at most four digits.
+/// Returns the date. `None` if it does not exist, or if the year has more than four digits.
 fn date(year: i64, month: i64, day: i64) -> Option<Date> {
     let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
     Date::new(i16::try_from(year).ok()?, month, day).ok()

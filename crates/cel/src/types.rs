@@ -176,8 +176,7 @@ impl StructType {
 
 /// Character that distinguishes two types with the same displayed name. It cannot occur in a name otherwise.
 ///
-/// It is part of the name, so that nested types, whose names start with that of their owner, are
-/// distinguished too.
+/// It is part of the name, so that nested types, whose names start with the name of their owner, are distinguished too.
 const APART: char = '\u{1}';
 
 impl StructType {

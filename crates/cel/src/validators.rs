@@ -1,14 +1,14 @@
-//! Validators that follow the type checker and reject literals whose evaluation always fails.
+//! Validators that run after the type checker and reject literals whose evaluation always fails.
 //!
-//! `ast_validators` applies them to expressions. This module has their names and their predicates on
-//! literals.
+//! This module defines the names of the validators and their predicates on literals. `ast_validators` applies them to
+//! expressions.
 //!
 //! Source: cel-go `cel/validator.go`, `ext/formatting.go`.
 
 use super::ast::Literal;
 use super::temporal;
 
-/// A validator that follows the type checker.
+/// A validator that runs after the type checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Validator {
     /// The elements of a list literal, the keys of a map literal, and its values each have a common type.
@@ -39,7 +39,7 @@ impl Validator {
 
 /// Returns true if `duration(literal)` can be evaluated.
 ///
-/// Only strings can be: ints and `null` are never converted.
+/// Only string literals can be evaluated: ints and `null` are never converted.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateDurationLiterals`, `evalCall`.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Time zones, by name or as an offset.
+//! Resolves time zones, given by name or as an offset.
 //!
 //! Source: cel-go `common/stdlib/standard.go`, `inTimeZone`; Go `time/zoneinfo.go`, `LoadLocation`.
 
@@ -13,7 +13,7 @@ const SECONDS_OF_400_YEARS: i64 = 146_097 * 86_400;
 ///
 /// # Errors
 ///
-/// For an unknown zone, with Go's message.
+/// Returns Go's error for an unknown zone.
 pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     if let Some((hours, minutes)) = name.split_once(':') {
         let (hours, minutes) = (atoi(hours)?, atoi(minutes)?);
@@ -52,8 +52,8 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     Ok(zone.to_offset(timestamp).seconds().into())
 }
 
-/// Returns the operating system's reason why `name` is not a valid path. In Go, zones are files in
-/// directories. `None` if it is valid.
+/// Returns the error that the operating system reports for `name` as a path, because Go's zones are files in
+/// directories. `None` if the path is valid.
 fn not_a_file(name: &str) -> Option<&'static str> {
     if name.split('/').any(|part| part.len() > 255) {
         return Some("file name too long");

@@ -134,7 +134,7 @@ impl Arguments for Elements<'_> {
 }
 
 impl Elements<'_> {
-    /// Returns the first of `element` and its nested literals that cannot be formatted. `None` if all can.
+    /// Returns the first of `element` and its nested literals that cannot be formatted. `None` if all can be formatted.
     fn first_without_text(&self, element: ExprId) -> Option<ExprId> {
         let ast: &Ast = self.checked.ast();
         let mut pending = vec![element];
@@ -156,7 +156,7 @@ impl Elements<'_> {
     }
 }
 
-/// Returns true if a value of the type `of` may be formatted with `clause`, as far as is known from the type.
+/// Returns true if the type `of` permits its values to be formatted with `clause`.
 fn fits(clause: Clause, of: &Type) -> bool {
     use Primitive::{Bool, Bytes, Double, Int, String as Text, Uint};
     let primitive = match of {

@@ -1,5 +1,5 @@
-//! Validators that run after the type checker: literals that the API server rejects although they are
-//! well-typed.
+//! Validators that run after the type checker. They reject literals that are well-typed but that the API server
+//! rejects.
 //!
 //! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
 //! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), `ext/formatting.go`
@@ -16,11 +16,11 @@ use super::source::SourceMap;
 use super::types::Type;
 use super::validators::{self, Validator};
 
-/// Number of expressions visited between two checkpoints.
+/// Number of expressions visited per checkpoint of an [`Interrupt`](crate::interrupt::Interrupt).
 const EXPRESSIONS_OF_CHECKPOINT: usize = 64;
 
-/// Reports the literals in `checked`, the result of parsing `text`, that the validators of `env` reject, in
-/// their order.
+/// Reports the literals in `checked` that the validators of `env` reject, in the order of the validators. `text` is the
+/// source of `checked`.
 pub fn validate(checked: &CheckedAst, env: &Env, text: &str, diagnostics: &mut Diagnostics) {
     let mut validation = Validation {
         checked,
@@ -80,8 +80,8 @@ impl Validation<'_> {
         self.report(id, DiagnosticKind::MixedLiteral { expected, actual });
     }
 
-    /// Applies `is_valid` to the first argument of each call of `function`, not counting the receiver, if it
-    /// is a literal.
+    /// Applies `is_valid` to the first argument (not the receiver) of each call of `function`, if that argument is a
+    /// literal.
     ///
     /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
     fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {
@@ -105,7 +105,7 @@ impl Validation<'_> {
         }
     }
 
-    /// Checks the list and map literals outside of calls of `exempt`.
+    /// Checks the list and map literals that are not within a call of a function in `exempt`.
     fn check_aggregates(&mut self, exempt: &[&str]) {
         let ast = self.ast;
         let is_aggregate = |expr: &Expr| matches!(expr, Expr::List { .. } | Expr::Map(_));

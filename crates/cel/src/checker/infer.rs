@@ -24,8 +24,8 @@ pub(super) struct Checker<'a> {
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
-    /// A selection that is known not to be a qualified name, nor is any prefix of it. Memoized so that a long
-    /// chain of selections is scanned once.
+    /// A selection that is not a qualified name, and has no prefix that is one. Memoized so that a long chain of
+    /// selections is scanned once.
     plain: Option<ExprId>,
 }
 
@@ -281,7 +281,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Returns the type of a field. If there is none, reports it and returns `None`.
+    /// Returns the type of `field`. If the object has no such field, reports that and returns `None`.
     ///
     /// Source: cel-go `checker/checker.go`, `lookupFieldType`.
     fn field_type(&mut self, id: ExprId, object: &StructType, field: &str) -> Option<Type> {
@@ -395,7 +395,7 @@ impl<'a> Checker<'a> {
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
                 Type::Error => {
-                    // Upstream looks up the field by the name, although it is not a message type.
+                    // Upstream looks up the field in the named type, although that is not a message type.
                     let name = name.into();
                     self.report(field.id, DiagnosticKind::UnresolvedType { name });
                     Type::Error

@@ -28,7 +28,7 @@ pub enum Reference {
     Function {
         /// The qualified name.
         name: &'static str,
-        /// The rows of the matching overloads.
+        /// The matching overloads.
         overloads: Box<[&'static OverloadRow]>,
         /// True if the apparent receiver is part of the function's qualified name.
         namespaced: bool,
@@ -72,7 +72,7 @@ impl CheckedAst {
         }
     }
 
-    /// Returns the declaration that `id` resolves to. `None` if it has none.
+    /// Returns the declaration that `id` resolves to. `None` if it does not resolve to a declaration.
     #[must_use]
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id.index())?.as_ref()

@@ -47,7 +47,7 @@ impl Substitution {
         }
     }
 
-    /// Returns true if `from` is assignable to `to`. If so, keeps the bindings that this requires.
+    /// Returns true if `from` is assignable to `to`, and then keeps the bindings that make it assignable.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign(from, to);
@@ -180,7 +180,7 @@ impl Substitution {
         self.substitute(type_, false)
     }
 
-    /// Returns `type_` with bound variables replaced, and free ones replaced by `dyn`.
+    /// Returns `type_` with bound variables replaced by their types, and free variables replaced by `dyn`.
     pub(super) fn resolve_to_dyn(&self, type_: &Type) -> Type {
         self.substitute(type_, true)
     }

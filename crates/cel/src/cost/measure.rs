@@ -1,6 +1,6 @@
 //! Arithmetic of measured costs.
 //!
-//! Products are computed as doubles, as upstream, so that the results are equal.
+//! Products are computed as doubles, as in cel-go, so that the results are equal.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
@@ -9,12 +9,12 @@ use crate::value::Value;
 
 /// Rounds the non-negative `number` up to an integer.
 ///
-/// `f64::ceil` is a call into the system library.
+/// Avoids `f64::ceil`, which calls into the system library.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "what is cut off is looked at"
+    reason = "the truncated part is handled below"
 )]
 #[inline]
 #[must_use]

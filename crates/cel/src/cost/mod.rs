@@ -1,8 +1,7 @@
 //! The cost model. A cost unit is about 50 ns of work.
 //!
-//! The [`Costs`] of a function are defined in the row that declares it: the estimated cost of a call and the
-//! measured one. [`estimate`](super::estimate) adds up the estimates of an expression, using sizes from a
-//! [`SizeEstimator`].
+//! The overload row that declares a function also defines its [`Costs`]: the estimated cost of a call and the measured
+//! cost. [`estimate`](super::estimate) adds up the estimates of an expression, using sizes from a [`SizeEstimator`].
 //!
 //! Source: cel-go `checker/cost.go`.
 

@@ -7,7 +7,7 @@ use super::size::{CostEstimate, SizeEstimate};
 use crate::ast::{Expr, Literal};
 use crate::types::{Primitive, Type};
 
-/// An expression, as seen by estimators.
+/// An expression, described for a [`SizeEstimator`].
 #[derive(Clone, Copy, Debug)]
 pub struct AstNode<'a> {
     pub(crate) path: Path<'a>,
@@ -135,8 +135,8 @@ pub trait SizeEstimator: Sync {
     /// Returns the size of `node`. `None` if it is unknown.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
 
-    /// Returns the size, and true if other estimators of the same
-    /// [`estimate_each`](crate::estimate::estimate_each) call may return a different size for the node.
+    /// Returns the size of `node`, and true if other estimators of the same
+    /// [`estimate_each`](crate::estimate::estimate_each) call may return a different size for it.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         (self.estimate_size(node), true)
     }

@@ -1,6 +1,6 @@
 //! Paths from a declared variable to a value, used by size estimators.
 //!
-//! Paths share prefixes: a path is a last step and its prefix. All paths are stored in one arena, so that a
+//! Paths share prefixes: a path consists of its last step and a prefix. All paths are stored in one arena, so that a
 //! long path is dropped without recursion.
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode.Path`, `coster.exprPaths`.
@@ -80,7 +80,7 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Returns true if there is no path.
+    /// Returns true if the path has no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.is_none() && !self.items

@@ -1,4 +1,4 @@
-//! Costs of an overload, as defined in its row.
+//! Costs of an overload, as defined by the row that declares it.
 //!
 //! Source: cel-go `checker/cost.go` (`FunctionEstimator`), `interpreter/runtimecost.go` (`FunctionTracker`).
 
@@ -15,7 +15,7 @@ pub enum StaticCost {
     Fixed(u64),
     /// The cost of the function itself, in addition to the cost of its arguments.
     Of(fn(&Call<'_>, &dyn SizeEstimator) -> CallEstimate),
-    /// The total cost, computed from the costs of the arguments, not all of which need be evaluated.
+    /// The total cost, computed from the costs of the arguments, some of which may not be evaluated.
     WithArgs(fn(&Call<'_>, &[CostEstimate]) -> CallEstimate),
 }
 
@@ -38,8 +38,8 @@ impl StaticCost {
 
 /// Computes the cost of an evaluated call from its arguments and its result.
 ///
-/// An error ends the evaluation, like a panic of upstream. Arguments that failed are passed as
-/// [`Value::Error`]. A function that visits values charges them to the budget.
+/// An error ends the evaluation, in cases in which upstream panics. Arguments that failed are passed as
+/// [`Value::Error`]. A function that visits the contents of values charges these steps to the budget.
 pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &EvalBudget) -> Result<u64, EvalError>;
 
 /// Measured cost of an evaluated call.
@@ -49,7 +49,7 @@ pub enum RuntimeCost {
     Fixed(u64),
     /// A function of the arguments.
     ByArgs(fn(&[Value]) -> u64),
-    /// A function of the arguments and the result, for costs whose computation may panic in upstream.
+    /// A function of the arguments and the result, for costs whose computation may panic upstream.
     By(CallCost),
 }
 
@@ -58,7 +58,7 @@ impl RuntimeCost {
     ///
     /// # Errors
     ///
-    /// If upstream's computation panics.
+    /// Returns an error if upstream's computation panics.
     #[inline]
     pub fn measure(
         self,

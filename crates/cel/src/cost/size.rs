@@ -36,7 +36,7 @@ impl CostEstimate {
         Self::new(cost, cost)
     }
 
-    /// Adds the bounds.
+    /// Returns the sum of both ranges.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self::new(
@@ -45,7 +45,7 @@ impl CostEstimate {
         )
     }
 
-    /// Multiplies the bounds.
+    /// Returns the product of both ranges.
     #[must_use]
     pub const fn times(self, other: Self) -> Self {
         Self::new(
@@ -60,7 +60,7 @@ impl CostEstimate {
         Self::new(scaled(self.min, factor), scaled(self.max, factor))
     }
 
-    /// Returns the smallest range that contains both.
+    /// Returns the smallest range that contains both ranges.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self::new(self.min.min(other.min), self.max.max(other.max))
@@ -89,7 +89,7 @@ impl SizeEstimate {
         Self::new(size, size)
     }
 
-    /// Adds the bounds.
+    /// Returns the sum of both ranges.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self::new(
@@ -98,7 +98,7 @@ impl SizeEstimate {
         )
     }
 
-    /// Multiplies the bounds.
+    /// Returns the product of both ranges.
     #[must_use]
     pub const fn times(self, other: Self) -> Self {
         Self::new(
@@ -119,7 +119,7 @@ impl SizeEstimate {
         CostEstimate::new(self.min, self.max).by_factor(cost_per_unit)
     }
 
-    /// Returns the smallest range that contains both.
+    /// Returns the smallest range that contains both ranges.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self::new(self.min.min(other.min), self.max.max(other.max))
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn union_contains_both() {
+    fn union_contains_both_ranges() {
         let union = CostEstimate::new(3, 4).union(CostEstimate::new(1, 2));
         assert_eq!(union, CostEstimate::new(1, 4));
     }

@@ -102,7 +102,7 @@ pub enum DiagnosticKind {
         /// The type name.
         name: Arc<str>,
     },
-    /// A problem that is reported at a single place in the code.
+    /// A problem that only one pass reports.
     Other {
         /// The code.
         code: Code,

@@ -69,7 +69,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Maximum number of diagnostics stored per expression. Further ones are counted.
+/// Maximum number of diagnostics stored per expression. Further diagnostics are only counted.
 ///
 /// Source: cel-go `common/errors.go`, `maxErrorsToReport`.
 const MAX_REPORTED: usize = 100;
@@ -175,8 +175,8 @@ impl Diagnostics {
         length.0
     }
 
-    /// Formats the diagnostics as cel-go does: an `ERROR:` line each, with the source line and a caret,
-    /// sorted by location.
+    /// Formats the diagnostics as cel-go does, sorted by location: an `ERROR:` line for each, followed by the source
+    /// line and a caret.
     #[must_use]
     pub fn render(&self, text: &str) -> String {
         let mut sorted = self.clone();

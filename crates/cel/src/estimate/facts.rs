@@ -48,7 +48,7 @@ pub(super) struct LocalVariable {
     pub(super) path: Option<PathId>,
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
-    /// True if estimators differ on size and entry.
+    /// True if estimators may disagree about `size` or `entry`.
     pub(super) varies: bool,
 }
 

@@ -128,7 +128,7 @@ struct Coster<'a> {
     facts: Vec<Facts>,
     /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<LocalVariable>,
-    /// Costs of subexpressions on which all estimators agree. Empty if there is only one.
+    /// Costs of subexpressions on which all estimators agree. Empty if there is only one estimator.
     kept: Vec<Option<CostEstimate>>,
 }
 
@@ -328,7 +328,7 @@ impl<'a> Coster<'a> {
         (cost, size)
     }
 
-    /// Sets the path of an element of a list or map. If the operand may be either, sets that of a map.
+    /// Sets the path of `id`, an element of a list or map. If the operand may be either, sets the path for a map.
     fn set_index_path(&mut self, id: ExprId, overloads: &[&'static OverloadRow], args: &[ExprId]) {
         let step = overloads
             .iter()
@@ -343,7 +343,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Sets the entry sizes of a concatenation from one or both of its operands.
+    /// Sets the entry sizes of a concatenation from those of one or both of its operands.
     fn set_joined_entry(
         &mut self,
         id: ExprId,
@@ -359,7 +359,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Returns true if the comprehension only binds a name.
+    /// Returns true if the comprehension only binds a name, such as the expansion of `optMap`.
     fn is_bind(&self, fold: &Comprehension) -> bool {
         /// Former name of the accumulator variable of the standard macros.
         const ACCUMULATOR: &str = "__result__";
@@ -472,7 +472,7 @@ impl<'a> Coster<'a> {
         });
     }
 
-    /// Returns true if estimators differ on properties of `id`, whose cost must already be known.
+    /// Returns true if estimators may disagree about properties of `id`, whose cost must already be known.
     fn varies(&self, id: ExprId) -> bool {
         self.kept.get(id.index()).is_some_and(Option::is_none)
     }

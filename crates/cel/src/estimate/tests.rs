@@ -9,7 +9,7 @@ use crate::env::{Env, Library};
 use crate::types::Type;
 use crate::{checker, stdlib, syntax};
 
-/// Knows the maximum size of every string.
+/// An estimator that returns this maximum size for every string.
 struct MaxSize(u64);
 
 impl SizeEstimator for MaxSize {
@@ -18,7 +18,7 @@ impl SizeEstimator for MaxSize {
     }
 }
 
-/// Checks `expression`, with `costs` for the overload `own`.
+/// Type-checks `expression`, with the costs of one overload replaced as given by `own`.
 fn checked_at(
     own: Option<(&str, StaticCost)>,
     expression: &str,
@@ -50,7 +50,7 @@ fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst 
 
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "estimated function call".
 #[test]
-fn estimate_custom_costs_replace_those_of_the_overload() {
+fn estimate_custom_costs_replace_overload_costs() {
     let own = ("timestamp_to_year", StaticCost::Fixed(7));
     let variables = [("input", Type::Timestamp)];
     let checked = checked_at(Some(own), "input.getFullYear()", &variables);
@@ -97,7 +97,7 @@ fn estimate_nested_loops_saturate() {
 }
 
 #[test]
-fn estimate_paths_start_with_the_variable() {
+fn estimate_paths_start_with_variable() {
     struct Seen(std::sync::Mutex<Vec<String>>);
     impl SizeEstimator for Seen {
         fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {

@@ -1,10 +1,10 @@
-//! A count of the sizes on which estimators may differ.
+//! Counts the sizes about which estimators may disagree.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cost::{AstNode, SizeEstimate, SizeEstimator};
 
-/// An estimator that counts the sizes that vary.
+/// An estimator that counts how many of its results may vary between estimators.
 pub(super) struct Varying<'a> {
     sizes: &'a dyn SizeEstimator,
     n_varying: AtomicUsize,

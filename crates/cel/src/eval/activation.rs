@@ -12,10 +12,10 @@ pub trait Activation: Sync {
     /// Returns the value of the variable `name`, which may be qualified. `None` if it is unbound.
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>>;
 
-    /// Resolves a prefix of `keys`, or all of them, in the variable `name`. With `is_test`, the last key is
-    /// only tested for presence.
+    /// Resolves a prefix of `keys`, or all of them, in the variable `name`. With `is_test`, the last key is only tested
+    /// for presence.
     ///
-    /// `None` if the value of the variable must be resolved first.
+    /// Returns `None` if the value of the variable must be resolved first.
     fn resolve_part(&self, _name: &str, _keys: &[Arc<str>], _is_test: bool) -> Option<Part<'_>> {
         None
     }
@@ -24,7 +24,7 @@ pub trait Activation: Sync {
 /// Result of selecting a chain of keys.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// The value at the end of this many keys. If the last key is only tested for, the value is arbitrary.
+    /// The value at the end of this many keys. If the last key is only tested for presence, the value is arbitrary.
     Value(usize, Cow<'a, Value>),
     /// The key after this many keys is absent.
     Absent(usize),

@@ -1,4 +1,4 @@
-//! Attributes: a variable followed by qualifiers.
+//! Evaluates attributes: variables followed by qualifiers such as `.field` or `[index]`.
 //!
 //! Values in memory are traversed by reference; only the final value is cloned.
 //!
@@ -20,7 +20,7 @@ pub(super) struct Resolved {
     native: bool,
 }
 
-/// The start of a traversal along a path.
+/// The start of a traversal along the keys of an attribute.
 enum Start<'v> {
     /// This many keys lead to this value.
     Value(usize, Cow<'v, Value>),
@@ -75,7 +75,7 @@ impl<'p> Machine<'p> {
         end
     }
 
-    /// Charges a traversal of which `n_charged` keys incur a cost, and sets the step of the error `end`.
+    /// Charges a traversal of which `n_charged` keys incur a cost. If `end` is an error, sets the step that failed.
     #[inline]
     fn account_for_path(
         &mut self,
@@ -90,8 +90,9 @@ impl<'p> Machine<'p> {
         {
             return;
         }
-        // The step of the last key, which is the attribute's own, is recorded and dropped again. Outside
-        // comprehensions no step is evaluated twice, so no earlier one exists.
+        // As upstream, drops the last step with the id of the attribute. If the traversal reached the last key, which
+        // has the same id, that is the key's own step, which is therefore neither recorded nor dropped here. Otherwise,
+        // only an earlier iteration of a comprehension can have recorded such a step.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
@@ -140,7 +141,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Starts a traversal at a part of a variable whose parts are created on access.
+    /// Starts a traversal within a variable whose fields are created on access.
     #[inline]
     fn start_at_part(&self, name: &str, attribute: &'p Attribute) -> Option<Start<'_>> {
         let (path, names) = (&*attribute.qualifiers, &*attribute.names);
@@ -266,7 +267,7 @@ impl<'p> Machine<'p> {
             }
             QualifierKey::Presence(key) => {
                 let is_present = select(current, key, true)?.is_some();
-                // In an optional chain, a key that is present yields null.
+                // As upstream, a presence test in an optional chain yields null for a key that is present.
                 Ok(match (is_optional, is_present) {
                     (true, false) => None,
                     (true, true) => Some(Cow::Owned(Value::Null)),
@@ -397,7 +398,7 @@ fn field_of<'v>(
     let field = fields.and_then(|fields| fields.field(name));
     let value = match (is_test, is_optional) {
         (true, false) => return Ok(Some(Cow::Owned(Value::Bool(field.is_some())))),
-        // In an optional chain, a key that is present yields null.
+        // As upstream, a presence test in an optional chain yields null for a key that is present.
         (true, true) => return Ok(field.map(|_| Cow::Owned(Value::Null))),
         (false, true) => match field {
             Some(field) => field.clone(),

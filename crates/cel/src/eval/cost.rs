@@ -1,8 +1,8 @@
-//! Cost tracking.
+//! Tracks the cost of an evaluation.
 //!
-//! Each step is charged when it completes. A call is charged by the sizes of its arguments, provided that all
-//! of them are on the stack of steps; arguments that were never evaluated are not. A step is found by the id
-//! of its expression, searching from the top, and removed together with all steps above it.
+//! Each step is charged when it completes. A call is charged by the sizes of its arguments, provided that all arguments
+//! are on the stack of steps; an argument that was never evaluated is not. A step is found by the id of its expression,
+//! searching from the top of the stack, and removed together with all steps above it.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
@@ -86,7 +86,7 @@ impl Tracker {
     /// Removes the last step `id` and all steps after it. Returns true if it was present.
     #[inline]
     pub(super) fn take_step(&mut self, id: u32) -> bool {
-        // In most cases it is the last step.
+        // In most cases, `id` is the last step.
         if self.steps.more.is_empty()
             && let Some(last) = self.steps.n_inline.checked_sub(1)
             && self.steps.inline.get(last) == Some(&id)
@@ -149,7 +149,7 @@ impl Tracker {
     ///
     /// # Errors
     ///
-    /// If the limit is exceeded.
+    /// Returns an error if the limit is exceeded.
     #[inline]
     pub(super) fn done(&mut self, id: u32) -> Result<(), EvalError> {
         self.steps.push(id);
@@ -168,8 +168,8 @@ impl Tracker {
 
     /// Removes the steps from `from` up to `to`, left over from an earlier iteration of a comprehension.
     ///
-    /// Upstream keeps the leftovers of all iterations until the end. Only those of the last iteration can be
-    /// found by the next one. Removing the others bounds the search for a step that was not evaluated.
+    /// Upstream keeps the leftover steps of all iterations until the end. The next iteration can only find those of the
+    /// last one. Removing the others bounds the search for a step that was not evaluated.
     pub(super) fn forget(&mut self, from: usize, to: usize) {
         if from >= to {
             return;

@@ -181,7 +181,7 @@ impl<'p> Machine<'p> {
         let next = fatal(self.eval(&fold.step))?;
         self.set_accumulator(fold.slot, next);
         self.check_interruption()?;
-        // Steps left over from this iteration remain for the next one; those from the previous iteration are
+        // Steps left over from this iteration remain for the next one. Steps left over from the previous iteration are
         // removed.
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {

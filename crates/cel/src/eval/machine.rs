@@ -26,7 +26,7 @@ pub(super) struct Machine<'p> {
     pub(super) limits: Limits<'p>,
     pub(super) n_iterations: u32,
     pub(super) presence_test_has_cost: bool,
-    /// Steps and memory available to the evaluation.
+    /// Work and memory budget of the evaluation.
     pub(super) budget: &'p EvalBudget,
     pub(super) stack: Stack,
 }
@@ -335,11 +335,11 @@ impl<'p> Machine<'p> {
         if self.is_beyond_limit(call, args) {
             let not_called = Err(EvalError::no_such_overload());
             self.account(node, &call.args, args, call.cost, &not_called)?;
-            // The cost was not counted.
+            // The cost was not charged, because an argument was not evaluated, so the limit is not exceeded.
             return apply(self.budget, node, call, args);
         }
         let result = match apply(self.budget, node, call, args) {
-            // A function may return an error that an optional contained.
+            // The value of an optional may be an error, which the function then returns.
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
             Err(error) => Err(error.at_step(node.id)),
@@ -415,7 +415,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Returns true if the arguments are long enough to charge the cost before the call, and it exceeds the
+    /// Returns true if the arguments are so long that the cost is charged before the call, and the cost exceeds the
     /// limit.
     fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
         let mut lengths = call.costed_before.iter().zip(args);
@@ -574,7 +574,7 @@ pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalErr
     }
 }
 
-/// Splits a result into a value, or a placeholder, and an error.
+/// Splits a result into its value, or [`Value::Error`], and its error.
 fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     match result {
         Ok(value) => (value, None),
@@ -582,7 +582,7 @@ fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     }
 }
 
-/// Returns the arguments of a call and its result, the first error. At least one argument must have failed.
+/// Returns the arguments of a call, and the first error as its result. At least one argument must have failed.
 fn failed_pair(
     left: Result<Value, EvalError>,
     right: Result<Value, EvalError>,
@@ -600,7 +600,7 @@ const LONG: usize = 64 << 10;
 /// case, escaped, or quoted in an error.
 const WORKING_COPIES: usize = 4;
 
-/// Checks that memory is available for a call with long arguments. Functions that may need more check for
+/// Checks that memory is available for a call with long arguments. Functions that may need more memory check that
 /// themselves.
 #[inline]
 fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {

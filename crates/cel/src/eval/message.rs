@@ -154,7 +154,7 @@ impl Message {
                 Some(other) => Err(fields.unsupported("fields", other)),
             },
             Self::Value => {
-                // At most one field is set; the last one wins.
+                // The fields belong to a oneof: if the literal sets several of them, the last one wins.
                 let mut json = Value::Null;
                 for (name, value) in fields.values {
                     json = fields.convert(name, value, json_kind(name))?;

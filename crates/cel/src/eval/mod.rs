@@ -1,8 +1,8 @@
 //! Evaluation: a checked expression is planned once into a [`Program`] and evaluated repeatedly.
 //!
-//! Planning resolves names and functions, folds constants and parses constant patterns. Evaluation interprets
-//! the plan, tracks the cost as the API server does, and stops at the limit. Costs of functions are defined
-//! in their rows. Other options of an environment are defined by its [`Runtime`].
+//! Planning resolves names and functions, folds constants and parses constant patterns. Evaluation interprets the plan,
+//! tracks the cost as the API server does, and stops at the limit. Overload rows define the costs of functions; the
+//! [`Runtime`] of an environment defines its other options.
 //!
 //! Evaluation is recursive. It continues on a thread with a larger stack when its own is nearly used up.
 //! Trees deeper than `SHALLOW_DEPTH` are planned on such a thread. The parser bounds their depth.
@@ -114,7 +114,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     }
 }
 
-/// The language with default options.
+/// A [`Runtime`] with the default options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainRuntime;
 
@@ -130,7 +130,7 @@ pub struct Limits<'a> {
     pub cost: u64,
     /// Polled periodically within comprehensions. The evaluation ends if it returns true.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// Steps and memory, if several evaluations share a budget.
+    /// The work and memory budget, if several evaluations share one. `None` for a separate budget.
     pub budget: Option<&'a EvalBudget>,
     /// Receives the result of each subexpression.
     pub observer: Option<&'a (dyn Observer + 'a)>,
@@ -210,7 +210,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Errors of folded constants, and errors that only planning detects.
+    /// Returns the error of a constant that is folded, or an error that only planning detects.
     pub fn plan(checked: &CheckedAst, env: &Env, runtime: &dyn Runtime) -> Result<Self, PlanError> {
         let ast: &Ast = checked.ast();
         let deep = ast.depth() > SHALLOW_DEPTH;
@@ -249,7 +249,7 @@ impl Program {
         }
     }
 
-    /// Returns the value if the expression is a constant.
+    /// Returns the value of the expression if it is a constant. `None` otherwise.
     #[must_use]
     pub fn constant(&self) -> Option<&Value> {
         self.root.constant()

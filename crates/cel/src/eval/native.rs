@@ -1,7 +1,7 @@
 //! Conversions of values to the native types of protobuf fields, with upstream's errors.
 //!
-//! The result is again a value. In JSON, numbers are doubles, and types without a JSON representation are
-//! strings.
+//! The result of a conversion is again a [`Value`]. In JSON, numbers are doubles, and types without a JSON
+//! representation are strings.
 //!
 //! Source: cel-go `common/types`, `ConvertToNative` of each type.
 
@@ -112,7 +112,7 @@ impl Native {
         }
     }
 
-    /// Returns the error of most types. `from` is the source type, spelled as that type spells it.
+    /// Returns the error that most source types report. `from` is the name of the source type, as its error spells it.
     fn no_conversion(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "type conversion error from {from} to '{}'",
@@ -120,7 +120,7 @@ impl Native {
         ))
     }
 
-    /// Returns the error of integer types.
+    /// Returns the error that integer types report.
     fn unsupported(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "unsupported type conversion from '{from}' to {}",
@@ -170,7 +170,10 @@ impl Native {
             }
             Self::Uint32 | Self::Uint64 => Ok(Value::Uint(number)),
             Self::Json => Ok(json_number(
-                #[expect(clippy::cast_precision_loss, reason = "it is exact where it is used")]
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "the result is only used if it is exact"
+                )]
                 {
                     number as f64
                 },

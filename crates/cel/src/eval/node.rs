@@ -12,8 +12,8 @@ use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.
 ///
-/// `id` is the id of the expression, by which the cost tracker finds the step. The id of an attribute is that
-/// of its last qualifier.
+/// `id` is the id of the expression, by which the cost tracker finds the step. The id of an attribute is the id of its
+/// last qualifier.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: u32,
@@ -136,7 +136,7 @@ pub(super) enum Maker {
 /// A comprehension.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// Index of its frame.
+    /// Index of the comprehension's frame.
     pub(super) slot: usize,
     pub(super) has_two_vars: bool,
     pub(super) range: Node,
@@ -265,7 +265,7 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// A field of the Go map that a value is converted to, or, if true, a test for its presence.
+    /// A field of the Go map that a value is converted to. If the flag is true, tests for its presence instead.
     Field(Arc<str>, bool),
     /// A test for the presence of a key.
     Presence(Value),

@@ -10,8 +10,8 @@ use super::{Bindings, Limits, PlanError};
 use crate::interrupt::checkpoint;
 use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_uint};
 
-/// Evaluates a node without variables, within a separate budget. `None` if that budget is exceeded: the node
-/// is then not folded, and evaluation exceeds the budget if it reaches the node.
+/// Evaluates a node without variables, within a separate budget. `None` if that budget is exceeded: the node is then
+/// not folded, and the evaluation exceeds its own budget if it reaches the node.
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
     let budget = EvalBudget::default();
@@ -119,12 +119,12 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
     }
 }
 
-/// Returns the keys that equal an element. `None` if an element cannot be a key.
+/// Returns all keys that equal an element of the list. `None` if an element cannot be a key.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the number is converted to a double, also if that is another number"
+    reason = "as upstream, the number is converted to a double, even if that changes it"
 )]
 fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
     let mut set = HashSet::new();
@@ -147,7 +147,7 @@ fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
             _ => return None,
         };
         for value in std::iter::once(element).chain(also.into_iter().flatten()) {
-            // A value that is not equal to itself cannot be found.
+            // A value that is not equal to itself, such as NaN, cannot be found.
             if let Ok(key) = Key::new(&value)
                 && key != Key::Never
             {

@@ -51,7 +51,7 @@ fn literal(literal: &Literal) -> Value {
     }
 }
 
-/// Converts `args` to an array. Fails if their number is not `N`.
+/// Converts `args` to an array. Fails if there are not `N` arguments.
 fn operands<const N: usize>(args: Vec<Node>) -> Result<Box<[Node; N]>, PlanError> {
     let args: [Node; N] = args
         .try_into()
@@ -229,8 +229,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Converts `node` to an attribute that accepts further qualifiers. The flag is true if it is a presence
-    /// test.
+    /// Converts `node` to an attribute that accepts further qualifiers. Returns the attribute, and true if it is a
+    /// presence test.
     ///
     /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.
     fn into_attribute(node: Node) -> (Box<Attribute>, bool) {
@@ -254,7 +254,7 @@ impl<'a> Planner<'a> {
         let reads_native = self.reads_native(operand);
         let (mut attribute, is_test) = Self::into_attribute(self.plan(operand)?);
         let key = Value::String(Arc::clone(field));
-        // A selection from a presence test is a presence test.
+        // A selection from a presence test is itself a presence test.
         let is_test = is_test || test_only;
         attribute.qualify(Qualifier {
             id: step_id(id),
@@ -416,8 +416,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the cost of a call of the overload `resolved`, or of one of `rows` if the checker did not resolve
-/// one.
+/// Returns the cost of a call of the overload `resolved`. If the checker did not resolve an overload, returns the cost
+/// that one of `rows` defines for all calls of the function.
 fn runtime_cost(
     resolved: Option<&OverloadRow>,
     rows: impl Iterator<Item = &'static OverloadRow>,
@@ -432,7 +432,7 @@ fn runtime_cost(
     }
 }
 
-/// Cost of a call without a resolved overload, if its function has no cost rule that covers all overloads.
+/// Cost of a call without a resolved overload, if no overload row of its function defines a cost for all overloads.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
 const OPEN_CALL_COST: u64 = 1;

@@ -1,7 +1,7 @@
 //! Stack usage of evaluations.
 //!
 //! Plans are as deep as their expressions, and evaluations nest when variables refer to other variables. Most
-//! are shallow, and starting a thread takes longer than most evaluations. Stack usage is therefore measured
+//! evaluations are shallow, and starting a thread takes longer than most evaluations. Stack usage is therefore measured
 //! by addresses, and only deep evaluations continue on a thread with a large stack.
 
 use std::cell::Cell;
@@ -21,7 +21,7 @@ thread_local! {
 /// The usable part of a thread's stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack {
-    /// Address at which it begins. Stacks may grow in either direction.
+    /// Address at which the stack begins. Stacks may grow in either direction.
     base: usize,
     n_bytes: usize,
 }
@@ -89,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn stack_recursion_is_measured() {
-        // Each level uses more than the array.
+    fn recursion_uses_up_shallow_stack_only() {
+        // Each level uses more bytes than its array.
         let most = u32::try_from(SHALLOW_BYTES / 256).unwrap();
         let shallow = n_levels(Stack::here(), most);
         assert!((100..most).contains(&shallow), "{shallow}");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn stack_nested_evaluations_share_it() {
+    fn nested_evaluations_share_stack() {
         let stack = Stack::here();
         let within = stack.enter(Stack::here);
         assert_eq!(stack.base, within.base);

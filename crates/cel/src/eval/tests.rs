@@ -1,7 +1,7 @@
 //! Tests of evaluation order, errors and costs.
 //!
-//! Values and costs are upstream's, except that presence tests cost one more, as they do upstream unless the
-//! API server's options are set. `parity eval` compares all functions with upstream.
+//! The expected values and costs are upstream's. A presence test costs one unit more than in the API server, as in
+//! cel-go without the API server's options. `parity eval` compares all functions with upstream.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn logic_absorbs_errors() {
 #[test]
 fn conditional_evaluates_one_branch() {
     check("o.a.b == 1 ? 'yes' : o.x", "yes", 4);
-    // A name in a branch is free, and so is the conditional.
+    // An unqualified name in a branch costs nothing, so the conditional costs nothing either.
     check(
         "true ? o : o.x",
         "{a: {b: 1}, e: [], l: [1, 2, 3], s: text}",
@@ -96,7 +96,7 @@ fn presence_test_absent_field_is_false() {
     check("has(o.a.b)", "true", 3);
     check("has(o.a.x)", "false", 3);
     check("has(o.x.b)", "error: no such key: x", 2);
-    // A value without fields has no missing ones.
+    // A presence test on a value that has no fields is false rather than an error.
     check("has(o.s.x)", "false", 3);
 }
 
@@ -142,13 +142,13 @@ fn constants_are_folded() {
 
 #[test]
 fn call_failing_argument_limits_evaluated_arguments() {
-    // Both of two arguments are evaluated. Three or more are evaluated up to the first error.
+    // Both arguments of a binary call are evaluated. Three or more arguments are evaluated up to the first error.
     check("o.x + o.a.b", "error: no such key: x", 6);
     check("[o.x, o.a.b]", "error: no such key: x", 12);
 }
 
 #[test]
-fn comprehension_values_and_costs() {
+fn comprehensions_have_values_and_costs_of_upstream() {
     check("o.l.map(x, x * 2)", "[2, 4, 6]", 45);
     check("o.l.filter(x, x > 1)", "[2, 3]", 35);
     check("o.l.exists(x, x == 2)", "true", 18);
@@ -169,7 +169,7 @@ fn accumulator_is_evaluated_on_first_read() {
     // The bound name is unused, so its error does not occur.
     check("optional.of(1).optMap(x, 5)", "optional(5)", 3);
     check("optional.none().optMap(x, o.x)", "optional.none()", 3);
-    // An empty list that is bound to a name grows, as upstream.
+    // As upstream, an empty list that is bound to a name is mutable, so `+` appends to it.
     check(
         "optional.of([]).optMap(x, x + [1] + x)",
         "optional([1, 1])",
@@ -178,14 +178,14 @@ fn accumulator_is_evaluated_on_first_read() {
 }
 
 #[test]
-fn limit_is_checked_after_the_step() {
+fn limit_is_checked_after_each_step() {
     let evaluation = eval_within("o.l.map(x, [x, x, x]).size() > 0", 20);
     assert_eq!(
         evaluation.result.unwrap_err().message(),
         "operation cancelled: actual cost limit exceeded"
     );
     assert!(evaluation.cost > 20 && evaluation.cost < 40);
-    // Operators that absorb errors do not absorb this one.
+    // `||` absorbs other errors, but not an exceeded limit.
     assert!(
         eval_within("o.l.map(x, x).size() > 0 || true", 5)
             .result
@@ -194,7 +194,7 @@ fn limit_is_checked_after_the_step() {
 }
 
 #[test]
-fn map_values_qualify_as_upstream() {
+fn map_literal_keys_compare_as_upstream() {
     check("{'a': 1, 'a': 2}", "{a: 2}", 0);
     check("{dyn(1): 'a', dyn(2u): 'b'}[dyn(2)]", "b", 2);
     check("{dyn(1): 'a', dyn(1.0): 'b', dyn(1u): 'c'}.size()", "3", 1);

@@ -20,7 +20,7 @@ const SORT_COST_FACTOR: f64 = 2.0;
 
 const ONE_UNIT: CallEstimate = CallEstimate::from_cost(CostEstimate::fixed(1));
 
-/// Creation of a sublist.
+/// Costs of `slice`, which creates a sublist.
 pub const SLICED: Costs = Costs::new(
     StaticCost::Of(|call, sizes| match (call.target, call.args) {
         (Some(list), [start, end]) => {
@@ -34,7 +34,7 @@ pub const SLICED: Costs = Costs::new(
     RuntimeCost::By(result_allocated),
 );
 
-/// Creation of a list of numbers.
+/// Costs of `lists.range`, which creates a list of numbers.
 pub const RANGE: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [length] => estimated(1.0, SizeEstimate::fixed(int_or(length, u64::MAX))),
@@ -43,7 +43,7 @@ pub const RANGE: Costs = Costs::new(
     RuntimeCost::By(result_allocated),
 );
 
-/// Creation of a reversed list.
+/// Costs of `reverse`, which creates a reversed list.
 pub const REVERSED: Costs = Costs::new(
     StaticCost::Of(|call, sizes| match call.target {
         Some(list) => estimated(1.0, cost::size_of(sizes, list)),
@@ -52,7 +52,7 @@ pub const REVERSED: Costs = Costs::new(
     RuntimeCost::By(result_allocated),
 );
 
-/// Flattening of a list to a given depth.
+/// Costs of `flatten`, which flattens a list to a given depth.
 pub const FLATTENED: Costs = Costs::new(
     StaticCost::Of(|call, sizes| match (call.target, call.args) {
         (Some(list), []) => estimated(1.0, cost::size_of(sizes, list)),
@@ -65,40 +65,40 @@ pub const FLATTENED: Costs = Costs::new(
     RuntimeCost::By(flattened),
 );
 
-/// Comparison of all pairs of elements.
+/// Costs of `distinct`, which compares all pairs of elements.
 pub const DISTINCT: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
 );
 
-/// Sorting of elements.
+/// Costs of `sort`.
 pub const SORTED: Costs = DISTINCT;
 
-/// Sorting of strings.
+/// Costs of `sort` for lists of strings.
 pub const SORTED_TEXTS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, TEXT_SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
 );
 
-/// Sorting of elements by keys.
+/// Costs of `@sortByAssociatedKeys`, to which `sortBy` expands.
 pub const SORTED_BY_KEYS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.args.first(), sizes, SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
 );
 
-/// Sorting of elements by string keys.
+/// Costs of `@sortByAssociatedKeys` with strings as keys.
 pub const SORTED_BY_TEXTS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.args.first(), sizes, TEXT_SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
 );
 
-/// Comparison of each element of one list with each element of another.
+/// Costs of comparing each element of one list with each element of another.
 pub const SETS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| set_operation(call, sizes, 1.0)),
     RuntimeCost::ByArgs(|args| measured_sets(args, 1.0)),
 );
 
-/// Comparison of each element of one list with each element of another, in both directions.
+/// Costs of comparing each element of one list with each element of another, in both directions.
 pub const SETS_BOTH_WAYS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| set_operation(call, sizes, 2.0)),
     RuntimeCost::ByArgs(|args| measured_sets(args, 2.0)),
@@ -150,7 +150,7 @@ fn estimated(factor: f64, size: SizeEstimate) -> CallEstimate {
     CallEstimate::sized(cost, size)
 }
 
-/// Returns the value of an `int` literal, with negative values as 0, or `otherwise` for other expressions.
+/// Returns the value of an `int` literal, or 0 if it is negative. Returns `otherwise` for other expressions.
 ///
 /// Source: cel-go `ext/lists.go`, `nodeAsIntValue`.
 fn int_or(node: &AstNode<'_>, otherwise: u64) -> u64 {
@@ -167,7 +167,7 @@ type Measured = Result<u64, EvalError>;
 /// Source: cel-go `ext/lists.go`, `trackListOutputSize`.
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "costs by the result have one signature"
+    reason = "all costs that depend on the result have the same signature"
 )]
 fn result_allocated(_: &[Value], result: &Outcome, _: &EvalBudget) -> Measured {
     Ok(allocated(1.0, result.as_ref().map_or(1, size_of)))
@@ -181,13 +181,13 @@ fn allocated(factor: f64, size: u64) -> u64 {
 /// Source: cel-go `ext/lists.go`, `trackListFlatten`.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the depth is taken for a double"
+    reason = "as upstream, the depth is converted to a double"
 )]
 fn flattened(args: &[Value], _: &Outcome, _: &EvalBudget) -> Measured {
     let depth = match args.get(1) {
         None => 1.0,
         Some(Value::Int(depth)) => *depth as f64,
-        // Upstream assumes that the call succeeded.
+        // Upstream computes the cost of a failed call too, and assumes an `int`.
         Some(other) => {
             let panic = format!(
                 "interface conversion: ref.Val is {}, not types.Int",

@@ -17,7 +17,7 @@ fn n_bits(len: usize) -> u32 {
 /// Ranges of at most this length are sorted by insertion.
 const MAX_INSERTION: usize = 12;
 
-/// Length at and above which the pivot is a median of medians, and unordered elements are shifted.
+/// Length from which on the pivot is a median of medians, and unordered elements are shifted.
 const LONG: usize = 50;
 
 /// Number of swaps during the choice of a pivot that indicates reverse order.
@@ -139,7 +139,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
         }
     }
 
-    /// Partitions the range around the pivot. Returns its index, and true if the range was already
+    /// Partitions the range around the pivot. Returns the new index of the pivot, and true if the range was already
     /// partitioned.
     fn partition(&mut self, begin: usize, end: usize, pivot: usize) -> (usize, bool) {
         self.swap(begin, pivot);
@@ -198,7 +198,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
             }
             self.swap(i, i - 1);
             if i - begin >= 2 {
-                // As in Go, down to the first of all elements rather than of the range.
+                // As in Go, continues down to the first of all elements rather than of the range.
                 let mut j = i - 1;
                 while j >= 1 && self.less(j, j - 1) {
                     self.swap(j, j - 1);

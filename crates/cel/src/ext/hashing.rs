@@ -1,4 +1,4 @@
-//! A hash table of values, by the language's equality.
+//! A hash table of values that compares them with CEL's equality.
 //!
 //! Upstream compares all pairs. Here, equal values have equal hashes, and only values with the same hash are
 //! compared.
@@ -17,7 +17,7 @@ const MAX_DEPTH: u32 = 20;
 ///
 /// # Errors
 ///
-/// If visiting the elements of the value exceeds `budget`.
+/// Returns an error if visiting the elements of the value exceeds `budget`.
 fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalError> {
     budget.step()?;
     let mut hasher = DefaultHasher::new();
@@ -36,7 +36,7 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
         Value::Timestamp(value) => (5_u8, value.instant()).hash(&mut hasher),
         Value::Null => 6_u8.hash(&mut hasher),
         Value::Type(of) => (7_u8, of.type_name()).hash(&mut hasher),
-        // Values that cannot be compared count as equal to any value within lists and maps.
+        // Such values cannot be compared, and within lists and maps they count as equal to any value.
         Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return Ok(0),
         Value::List(list) => {
             if depth >= MAX_DEPTH {
@@ -119,7 +119,7 @@ impl<'b> Values<'b> {
     ///
     /// # Errors
     ///
-    /// If the budget is exceeded.
+    /// Returns an error if the budget is exceeded.
     pub(super) fn insert(&mut self, value: Value) -> Result<(), EvalError> {
         self.budget.allocate(ENTRY)?;
         self.n_bytes = self.n_bytes.saturating_add(ENTRY);
@@ -139,7 +139,7 @@ impl<'b> Values<'b> {
     ///
     /// # Errors
     ///
-    /// Errors that end the evaluation. Other errors count as inequality.
+    /// Returns errors that end the evaluation. Other errors of `is_equal` count as inequality.
     pub(super) fn contains(
         &self,
         value: &Value,

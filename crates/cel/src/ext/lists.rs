@@ -294,7 +294,7 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
     let depth =
         usize::try_from(depth).map_err(|_| EvalError::fixed("level must be non-negative"))?;
     let mut flat = Vec::new();
-    // The lists being traversed, each nested in the previous one.
+    // The lists being traversed, each of them nested in the previous one.
     let mut open = vec![(list.clone(), 0)];
     while let Some((list, index)) = open.last_mut() {
         let Some(element) = list.get(*index) else {
@@ -440,7 +440,7 @@ fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
             ended = budget.poll(1);
         }
         match (keys.get(*a), keys.get(*b)) {
-            // After an interruption the order is irrelevant.
+            // The order is irrelevant after an interruption, because `sorted` then fails.
             (Some(a), Some(b)) if ended.is_ok() => a.compare(b) == Ok(Ordering::Less),
             _ => false,
         }

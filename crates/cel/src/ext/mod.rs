@@ -1,6 +1,6 @@
 //! The cel-go extension libraries that the API server enables.
 //!
-//! Each library has a table of overloads per version that adds any. Their macros are expanded in
+//! Each library has one table of overloads for each version that adds overloads. Their macros are expanded in
 //! [`super::syntax`].
 //!
 //! Source: cel-go `ext`, `cel/library.go`.

@@ -223,7 +223,7 @@ fn of_non_zero(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> 
 
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "implementations have one signature"
+    reason = "all implementations have the same signature"
 )]
 fn none(_: &EvalBudget, _: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::none())

@@ -1,4 +1,4 @@
-//! Two-variable comprehensions.
+//! Functions of two-variable comprehensions.
 
 use crate::cost::Costs;
 use crate::decls::{OverloadRow, Sig, Source};
@@ -46,7 +46,7 @@ fn insert(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the bytes by which a mutable map grows. Other maps are copied.
+/// Returns the bytes by which an insertion makes a mutable map grow. Returns 0 for other maps, which are copied.
 fn insertion_size(map: &MapValue, n_entries: usize) -> usize {
     if map.is_growing() {
         n_entries.saturating_mul(GROWN_ENTRY)

@@ -234,7 +234,8 @@ fn add(budget: &EvalBudget, args: &[Value]) -> Outcome {
 ///
 /// # Errors
 ///
-/// `no such overload` for operands that cannot be added, overflow, and strings that exceed `budget`.
+/// Returns `no such overload` for operands that cannot be added, and an error if the result overflows or exceeds
+/// `budget`.
 ///
 /// Source: cel-go `common/types`, `Add` of each type.
 pub fn plus(left: &Value, right: &Value, budget: &EvalBudget) -> Outcome {
@@ -346,7 +347,7 @@ fn negate(_: &EvalBudget, args: &[Value]) -> Outcome {
         [Value::Int(value)] => int(value.checked_neg()),
         [Value::Double(value)] => Ok(Value::Double(-value)),
         [Value::Duration(nanos)] => duration(nanos.checked_neg()),
-        // Upstream's `bool` supports negation, but not through this operator.
+        // Upstream's `bool` can be negated, but not through this operator.
         _ => Err(EvalError::no_such_overload()),
     }
 }

@@ -11,7 +11,7 @@ use crate::cost::{
 };
 use crate::value::Value;
 
-/// The right operand is not always evaluated.
+/// Costs of `&&` and `||`, whose right operand is not always evaluated.
 pub const LOGIC: Costs = Costs::new(
     StaticCost::WithArgs(|_, arg_costs| match arg_costs {
         [left, right] => {
@@ -22,10 +22,10 @@ pub const LOGIC: Costs = Costs::new(
     RuntimeCost::Fixed(1),
 );
 
-/// One branch is evaluated.
+/// Costs of the conditional operator, which evaluates one of its branches.
 pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), RuntimeCost::Fixed(1));
 
-/// Comparison with a prefix or suffix. The measured cost uses the whole string.
+/// Costs of comparing a string with a prefix or suffix. The measured cost depends on the whole string.
 pub const AFFIX: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [affix] => CallEstimate::from_cost(traversal(size_or_unknown(affix))),
@@ -34,7 +34,7 @@ pub const AFFIX: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Conversion of a string to bytes.
+/// Costs of converting a string to bytes.
 pub const ENCODED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [text] => {
@@ -48,7 +48,7 @@ pub const ENCODED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Conversion of bytes to a string.
+/// Costs of converting bytes to a string.
 pub const DECODED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [bytes] => {
@@ -60,7 +60,7 @@ pub const DECODED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Quoting of a string.
+/// Costs of quoting a string.
 pub const QUOTED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [text] => {
@@ -77,7 +77,7 @@ pub const QUOTED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Parsing of a format string, excluding the arguments.
+/// Costs of parsing a format string, excluding its arguments.
 pub const FORMATTED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.target {
         Some(format) => CallEstimate::from_cost(traversal(size_or_unknown(format))),
@@ -86,8 +86,8 @@ pub const FORMATTED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Comparison with each element of a list. A constant list is evaluated as a set lookup, which the estimate
-/// does not take into account.
+/// Costs of comparing a value with each element of a list. A constant list is evaluated as a set lookup, which the
+/// estimate does not take into account.
 pub const IN_LIST: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [_, list] => CallEstimate::from_cost(size_or_unknown(list).by_factor(1.0)),
@@ -96,7 +96,7 @@ pub const IN_LIST: Costs = Costs::new(
     RuntimeCost::ByArgs(|args| size_of(args, 1)),
 );
 
-/// Matching of a string with a regular expression.
+/// Costs of matching a string with a regular expression.
 pub const MATCHED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
         (Some(text), [regex]) => {
@@ -110,7 +110,7 @@ pub const MATCHED: Costs = Costs::new(
     RuntimeCost::ByArgs(|args| matching_cost(size_of(args, 0), size_of(args, 1))),
 );
 
-/// Search for a substring.
+/// Costs of searching for a substring.
 pub const CONTAINED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
         (Some(text), [part]) => {
@@ -125,7 +125,7 @@ pub const CONTAINED: Costs = Costs::new(
     }),
 );
 
-/// Concatenation of two lists, independent of their sizes.
+/// Costs of concatenating two lists, which do not depend on their sizes.
 pub const JOINED_LISTS: Costs = Costs::new(
     StaticCost::Of(|call, _| match joined_size(call) {
         Some(size) => CallEstimate::sized(CostEstimate::fixed(1), size),
@@ -134,7 +134,7 @@ pub const JOINED_LISTS: Costs = Costs::new(
     RuntimeCost::Fixed(1),
 );
 
-/// Concatenation of two strings.
+/// Costs of concatenating two strings.
 pub const JOINED_TEXTS: Costs = Costs::new(
     StaticCost::Of(|call, _| match joined_size(call) {
         Some(size) => CallEstimate::sized(traversal(size), size),
@@ -145,7 +145,7 @@ pub const JOINED_TEXTS: Costs = Costs::new(
     }),
 );
 
-/// Comparison of two values, up to the length of the shorter one.
+/// Costs of comparing two values, up to the length of the shorter one.
 pub const COMPARED: Costs = Costs::new(
     StaticCost::Of(estimated_comparison),
     RuntimeCost::ByArgs(measured_comparison),

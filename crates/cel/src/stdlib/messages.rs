@@ -124,7 +124,7 @@ const fn wrapper(
     }
 }
 
-/// Declares all messages, and the only value of the only enum.
+/// Declares all messages, and the only value of the enum `google.protobuf.NullValue`.
 pub fn add_to(library: &mut Library) {
     for row in MESSAGES {
         library.add_message(row);

@@ -19,7 +19,7 @@ use super::decls::OverloadRow;
 use super::env::Library;
 use super::types::{Type, TypeParam};
 
-/// All tables, in upstream's order.
+/// All tables of overloads, in upstream's order.
 pub static TABLES: &[&[OverloadRow]] = &[
     logic::ROWS,
     arithmetic::ROWS,

@@ -98,7 +98,7 @@ impl Limits for EvalBudget {
     type Error = EvalError;
 
     fn work(&self, n_steps: usize) -> Result<(), EvalError> {
-        // Most steps of a search are short.
+        // A step of a regular expression search is shorter than a step of the budget.
         self.poll((n_steps as u64) / 8)
     }
 
@@ -138,7 +138,7 @@ fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, E
 ///
 /// # Errors
 ///
-/// For other values.
+/// Returns an error for other values.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.Value`; `common/types/optional.go`, `Optional.Value`.
 pub fn subject(args: &[Value]) -> Result<Cow<'_, str>, EvalError> {

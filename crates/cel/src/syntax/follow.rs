@@ -10,17 +10,17 @@ use super::token::Kind::{
 };
 use super::token::TokenSet;
 
-/// Tokens that may follow a rule activation.
+/// Tokens that may follow an active rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Follow {
-    /// Tokens that may follow any of the active rules. When a rule fails, input is skipped up to one of
+    /// Tokens that may follow any of the active rules. If a rule fails, the parser skips tokens until it reaches one of
     /// these.
     pub(super) recover: TokenSet,
     /// Tokens that may follow at this point.
     pub(super) expect: TokenSet,
 }
 
-/// Remainder of the calling rule, which may or may not be empty.
+/// The remainder of the calling rule after a call: it may be empty, or it has at least one token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nullable,
@@ -34,8 +34,8 @@ impl Follow {
         expect: TokenSet::NONE,
     };
 
-    /// Returns the follow set of a rule called by the rule with the follow set `self`, with `next` after the
-    /// call.
+    /// Returns the follow set of a rule that a rule with the follow set `self` calls. `next` are the tokens that may
+    /// follow directly after the call.
     pub(super) const fn then(self, next: TokenSet, rest: Rest) -> Self {
         let expect = match rest {
             Rest::Nullable => next.union(self.expect),

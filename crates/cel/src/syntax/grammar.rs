@@ -2,7 +2,7 @@
 //!
 //! Locations are cel-go's: the opening parenthesis of a call, the operator token, the dot of a selection, the
 //! opening bracket of an index, the colon of an entry. The numbers passed to `set_state` are those of
-//! cel-go's generated parser; they determine whether an error counts as a repetition of the previous one.
+//! cel-go's generated parser; they determine whether an error counts as a repetition of the previous error.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`, `parser/gen/cel_parser.go`, `parser/parser.go` (`Visit*`),
 //! `parser/helper.go` (`balancedTree`).
@@ -356,7 +356,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a selection. The flag is true if the rule ended with an error.
+    /// Parses a selection. Returns it, and true if the rule ended with an error.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let token = self.take();
         let depth = operand.depth + 1;
@@ -389,7 +389,7 @@ impl Parser<'_> {
         Ok((parsed, false))
     }
 
-    /// Parses a field name. Returns an error message if it is not a valid one.
+    /// Parses a field name. Returns an error message if the name is invalid.
     fn escape_ident(&mut self, follow: Follow) -> Rule<Result<Token, &'static str>> {
         self.set_state(235);
         if !self.sync(follow::FIELD_NAME, Expected::FieldName, follow)? {
@@ -418,7 +418,7 @@ impl Parser<'_> {
         Ok((call, !closed))
     }
 
-    /// Parses the arguments after an opening parenthesis. The flag is true if they are closed.
+    /// Parses the arguments after an opening parenthesis. Returns them, and true if the closing parenthesis was found.
     fn arguments(
         &mut self,
         open: Token,
@@ -537,7 +537,8 @@ impl Parser<'_> {
             let from = self.mark();
             let (args, _) = self.arguments(open, [141, 143], follow.expect, follow)?;
             if is_reserved {
-                // The arguments of an invalid function name are not validated.
+                // Discards errors in the arguments of an invalid function name, because upstream does not validate
+                // them.
                 self.forget(from);
                 return Ok(self.reserved(start, word));
             }
@@ -726,7 +727,7 @@ impl Parser<'_> {
             let expected = Expected::Token(Kind::Colon);
             let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, expected, follow)?
             else {
-                // A key without a value is not validated.
+                // Discards errors in a key without a value, because upstream does not validate it.
                 self.forget(from);
                 return Ok((entries, depth));
             };

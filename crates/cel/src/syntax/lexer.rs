@@ -10,7 +10,7 @@
 use super::token::{Kind, Token};
 use crate::interrupt::checkpoint_of;
 
-/// Number of bytes scanned between two checkpoints.
+/// Number of bytes scanned per checkpoint of an [`Interrupt`](crate::interrupt::Interrupt).
 const BYTES_OF_CHECKPOINT: usize = 256;
 
 /// A span of characters that do not form a token.
@@ -50,7 +50,7 @@ pub fn tokens(text: &str) -> Tokens {
     }
 }
 
-/// Returns the token that starts at the byte `start` of `text`. `None` if there is none.
+/// Returns the token at the byte `start` of `text`. `None` if no token starts there.
 pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     let mut lexer = Lexer::new(text, start, 0);
     lexer.skip_blank();
@@ -68,8 +68,8 @@ pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     }
 }
 
-/// Returns the first token of `text` at or after the byte `end`, skipping whitespace. `None` if there is
-/// none.
+/// Returns the first token of `text` at or after the byte `end`, skipping whitespace. `None` if no token starts after
+/// the whitespace.
 pub(super) fn token_after(text: &str, end: u32) -> Option<Token> {
     let mut lexer = Lexer::new(text, end as usize, 0);
     lexer.skip_blank();
@@ -281,7 +281,7 @@ impl<'a> Lexer<'a> {
         self.skip_while(from, |b| b.is_ascii_digit())
     }
 
-    /// Returns the end of an exponent that starts at `from`. `None` if there is none.
+    /// Returns the end of an exponent that starts at `from`. `None` if no exponent starts there.
     fn exponent(&self, from: usize) -> Option<usize> {
         if !self.byte(from).eq_ignore_ascii_case(&b'e') {
             return None;

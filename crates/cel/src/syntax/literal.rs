@@ -1,6 +1,6 @@
-//! Values of literals.
+//! Converts literals to values.
 //!
-//! The lexer has validated their syntax. The remaining errors are values out of range.
+//! The lexer has already validated their syntax, so the only remaining errors are values out of range.
 //!
 //! Source: cel-go `parser/parser.go` (`VisitInt`, `VisitUint`, `VisitDouble`), `parser/unescape.go`.
 
@@ -73,7 +73,7 @@ fn with_line_feeds(body: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 ///
-/// cel-go's message if an escape sequence does not denote a code point.
+/// Returns cel-go's message if an escape sequence does not denote a code point.
 pub(super) fn string(literal: &str) -> Result<Cow<'_, str>, &'static str> {
     let (body, raw) = body(literal);
     let body = with_line_feeds(body);
@@ -96,7 +96,7 @@ pub(super) fn string(literal: &str) -> Result<Cow<'_, str>, &'static str> {
 ///
 /// # Errors
 ///
-/// cel-go's message if an escape sequence does not denote a byte.
+/// Returns cel-go's message if an escape sequence does not denote a byte.
 pub(super) fn bytes(literal: &str) -> Result<Vec<u8>, &'static str> {
     let (body, raw) = body(literal);
     let body = with_line_feeds(body);
@@ -125,7 +125,7 @@ struct Escape {
     is_code_point: bool,
 }
 
-/// Decodes the escape sequence after a backslash. Returns it with the remaining text.
+/// Decodes the escape sequence after a backslash. Returns its value and the remaining text.
 fn escape(rest: &str) -> Option<(Escape, &str)> {
     let first = rest.chars().next()?;
     let after = rest.get(first.len_utf8()..)?;

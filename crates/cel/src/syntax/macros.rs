@@ -29,7 +29,7 @@ pub(super) const SORT_BY_INPUT: &str = "@__sortBy_input__";
 /// The reason why a macro call cannot be expanded.
 #[derive(Debug)]
 pub(super) enum MacroError {
-    /// An argument has an invalid form. Reported at the location of the expression.
+    /// An argument has an invalid form. Contains the argument, which has the location of the error, and the message.
     Invalid(ExprId, String),
     /// The expansion would be too large.
     TooLarge,
@@ -158,7 +158,7 @@ impl Factory<'_> {
 
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "a fold is made for one comprehension"
+        reason = "each fold is used for one comprehension"
     )]
     fn fold(&mut self, range: ExprId, var: Arc<str>, var2: Option<Arc<str>>, fold: Fold) -> ExprId {
         self.add(Expr::Comprehension(Box::new(Comprehension {

@@ -1,7 +1,7 @@
 //! The parser: converts a source string into an [`Ast`].
 //!
-//! This is a hand-written parser of cel-go's grammar, with cel-go's locations, limits and error recovery,
-//! because all of these affect the reported errors; `docs/adr` has the rationale. It never fails, and its
+//! This is a hand-written parser of cel-go's grammar, with cel-go's locations, limits and error recovery, because all
+//! of these affect the reported errors; `docs/adr` has the rationale. It always returns a tree or diagnostics, and its
 //! time and stack use are linear in the length of the source.
 //!
 //! Source: cel-go `parser/parser.go`, `parser/gen/CEL.g4`.
@@ -46,9 +46,7 @@ const MAX_NODES: usize = 250_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 const MAX_SYNTAX_ERRORS: usize = 100;
 
-/// Parses `text`.
-///
-/// Always returns; the tree is `None` if there are errors.
+/// Parses `text`. Returns the tree and the diagnostics. The tree is `None` if there are errors.
 ///
 /// # Example
 /// ```
@@ -64,7 +62,7 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     parse_within(text, &mut n_left)
 }
 
-/// Parses `text`, creating at most `n_left` nodes, and subtracts the number of created nodes from it.
+/// Parses `text`, creating at most `n_left` nodes, and subtracts the number of created nodes from `n_left`.
 ///
 /// The limit of 250,000 nodes per expression also applies.
 pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
@@ -170,7 +168,7 @@ struct ParseResult {
     syntax: Vec<Finding>,
     /// Semantic errors, in source that conforms to the grammar.
     semantic: Vec<Finding>,
-    /// The root of the tree, or an error about the whole source, if any.
+    /// The root of the tree. If parsing was aborted, the error about the whole source, unless it was already reported.
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
 

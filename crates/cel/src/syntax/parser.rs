@@ -1,8 +1,8 @@
 //! Parser state and error recovery.
 //!
-//! Recovery follows cel-go's generated parser, because it determines which further errors are reported, at
-//! which locations, and which limits are exceeded. An extraneous token is dropped, a missing token is
-//! inserted, and otherwise the rule fails and input is skipped up to a token of the follow set.
+//! Recovery follows cel-go's generated parser, because it determines which further errors are reported, at which
+//! locations, and which limits are exceeded. An extraneous token is dropped, and a missing token is treated as present.
+//! Otherwise the rule fails, and tokens are skipped until one is in the follow set.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`); cel-go
 //! `parser/parser.go` (`recoveryLimitErrorStrategy`, `recursionListener`, `SyntaxError`).
@@ -31,7 +31,7 @@ pub const ERROR_REPORTING_LIMIT: usize = 100;
 /// Offset of nodes without a location in the source.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// Parsing was aborted because a limit of the language or of this implementation was exceeded.
+/// An aborted parse, which exceeded a limit of the language or of this implementation.
 #[derive(Debug)]
 pub(super) struct Abort {
     /// The error to report. `None` if it has already been reported with a location.
@@ -48,15 +48,15 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// The error if the expressions of a policy together exceed the limit.
+/// The message if the expressions of a policy together exceed the limit.
 const TOO_LARGE_POLICY: &str =
-    "the expressions together are too large to be checked; write fewer or smaller ones";
+    "the expressions together are too large to check; use fewer or smaller expressions";
 
 /// A parsed subexpression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parsed {
     pub(super) id: ExprId,
-    /// Nesting depth of operators and selections within it.
+    /// Nesting depth of operators and selections within the subexpression.
     ///
     /// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
     pub(super) depth: u32,
@@ -64,7 +64,7 @@ pub(super) struct Parsed {
 
 pub(super) type Rule<T = Parsed> = Result<T, Abort>;
 
-/// Rules whose activations are counted. Other rules are not activated more often.
+/// Rules whose activations are counted. No other rule is activated more often.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted {
     Expr,
@@ -83,18 +83,18 @@ pub(super) struct Mark {
 /// A subexpression that counts toward the nesting depth, like [`Parsed::depth`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nested {
-    /// Index of its first token.
+    /// Index of the first token of the subexpression.
     first: usize,
-    /// Index after its last token.
+    /// Index after the last token of the subexpression.
     end: usize,
-    /// Number of semantic errors reported before it.
+    /// Number of semantic errors reported before the subexpression.
     n_semantic: usize,
 }
 
 /// Returns the number of semantic errors before the first subexpression that is nested too deep. Upstream
 /// visits parents before children, from left to right, and stops at that subexpression.
 pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
-    // If several subexpressions have the same tokens, the one that ended last encloses the others.
+    // If several subexpressions have the same tokens, the one that was recorded last encloses the others.
     nested.reverse();
     nested.sort_by_key(|part| (part.first, usize::MAX - part.end));
     let mut around: Vec<Nested> = Vec::new();
@@ -110,7 +110,7 @@ pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
     0
 }
 
-/// The input that the parser expected where it found something else.
+/// The input that the parser expected instead of the current token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Expected {
     /// The first token of an expression.
@@ -135,8 +135,7 @@ pub(super) struct Parser<'t> {
     pub(super) syntax: Vec<Finding>,
     /// Semantic errors, in source that conforms to the grammar. Discarded if parsing is aborted.
     pub(super) semantic: Vec<Finding>,
-    /// Subexpressions that count toward the nesting depth, in the order of their ends. Recorded on request
-    /// only.
+    /// Subexpressions that count toward the nesting depth, in the order of their ends. `None` if they are not recorded.
     pub(super) nested: Option<Vec<Nested>>,
     /// Maximum number of nodes.
     pub(super) max_nodes: usize,
@@ -203,7 +202,7 @@ impl<'t> Parser<'t> {
         self.state = state;
     }
 
-    /// Consumes the current token, which matches.
+    /// Consumes the current token, which must match.
     pub(super) fn take(&mut self) -> Token {
         self.end_error_condition();
         let token = self.peek_token(0);

@@ -1,7 +1,7 @@
 //! Messages of syntax errors, which suggest a correction.
 //!
-//! The API server's messages list rules and tokens of the grammar. It rejects such expressions, so only their
-//! author sees the message.
+//! The API server's messages list rules and tokens of the grammar. These messages may differ from them, because the API
+//! server rejects expressions with syntax errors, so only the author of an expression sees the message.
 
 use super::lexer::LexError;
 use super::parser::Expected;
@@ -51,9 +51,9 @@ pub(super) fn unexpected(text: &str, at: Token, expected: Expected) -> String {
         (
             Expected::Name | Expected::FieldName,
             Kind::True | Kind::False | Kind::Null | Kind::In,
-        ) => "; a field of that name is written in brackets, as in a['in']",
+        ) => "; write a field of that name in brackets, as in a['in']",
         (Expected::Operand, Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace) => {
-            "; is an operand missing before it?"
+            "; an operand may be missing before it"
         }
         _ => "",
     };
@@ -67,15 +67,15 @@ pub(super) fn no_token(text: &str, error: &LexError) -> String {
         .unwrap_or_default();
     let is_last = error.end as usize >= text.len();
     let hint = match dropped.chars().next() {
-        Some('=') => "; `==` compares",
-        Some('&') => "; `&&` is the logical and",
-        Some('|') => "; `||` is the logical or",
+        Some('=') => "; use `==` to compare",
+        Some('&') => "; use `&&` for logical AND",
+        Some('|') => "; use `||` for logical OR",
         Some('\'' | '"') if dropped.contains('\\') && !is_last => {
             "; write a backslash in a string as `\\\\`, or use a raw string r'...'"
         }
-        Some('\'' | '"') => "; the string has no end",
-        Some('`') => "; a field is written in brackets, as in a['b-c']",
+        Some('\'' | '"') => "; the string has no closing quote",
+        Some('`') => "; write such a field name in brackets, as in a['b-c']",
         _ => "",
     };
-    format!("Syntax error: cannot read {}{hint}", quoted(dropped))
+    format!("Syntax error: unexpected {}{hint}", quoted(dropped))
 }

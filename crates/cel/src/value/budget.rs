@@ -6,12 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::EvalError;
 
-/// Steps and bytes that an evaluation may use. Related evaluations share a budget.
+/// Work steps and bytes that an evaluation may use. Related evaluations share a budget.
 ///
-/// Upstream limits an evaluation by cost alone, which fails to bound two things. A comparison is charged by
-/// the lengths of its operands, although a value that contains another twice, which contains another twice,
-/// and so on, has exponentially many elements. A concatenation of `dyn` operands costs 1, regardless of the
-/// length of the result.
+/// Upstream limits an evaluation by cost alone, which fails to bound two things. A comparison is charged by the lengths
+/// of its operands, but a value that contains another value twice, which in turn contains another twice, and so on, has
+/// exponentially many elements. A concatenation of `dyn` operands costs 1, regardless of the length of the result.
 ///
 /// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it even if a variable or a failure policy
 /// absorbs the error.
@@ -28,7 +27,7 @@ pub struct EvalBudget {
     exceeded: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
     is_cancelled: Option<Arc<AtomicBool>>,
-    /// Work done since the flag was last read.
+    /// Work done since `is_cancelled` was last read.
     unpolled: AtomicU64,
 }
 
@@ -42,15 +41,15 @@ pub struct Mark {
 /// A limit of this implementation that the API server does not have. Its `Display` text is shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
-    /// The memory, in bytes.
+    /// The memory limit, in bytes.
     Memory(u64),
-    /// The number of visited values.
+    /// The maximum number of visited values.
     Steps(u64),
-    /// The nesting depth of variables that refer to other variables.
+    /// The maximum nesting depth of variables that refer to other variables.
     VariableDepth,
-    /// The nesting depth of compared values.
+    /// The maximum nesting depth of compared values.
     ValueDepth,
-    /// The digits of a quantity.
+    /// The maximum number of digits of a quantity.
     QuantityDigits,
 }
 
@@ -73,7 +72,9 @@ impl fmt::Display for Exceeded {
                 )
             }
             Self::Steps(max) => write!(f, "the evaluation compares more than {max} values"),
-            Self::VariableDepth => f.write_str("variables that read each other nest too deep"),
+            Self::VariableDepth => {
+                f.write_str("variables that refer to other variables are nested too deeply")
+            }
             Self::ValueDepth => f.write_str("value is nested too deeply to be compared"),
             Self::QuantityDigits => f.write_str("quantity has too many digits"),
         }
@@ -124,7 +125,7 @@ impl EvalBudget {
         }
     }
 
-    /// Returns the first limit that was exceeded. `None` if none was.
+    /// Returns the first limit that was exceeded. `None` if no limit was exceeded.
     #[must_use]
     pub fn exceeded(&self) -> Option<Exceeded> {
         self.exceeded.get().copied()
@@ -149,7 +150,7 @@ impl EvalBudget {
     ///
     /// # Errors
     ///
-    /// An error that ends the evaluation if it was cancelled.
+    /// Returns an error that ends the evaluation if it was cancelled.
     #[inline]
     pub fn poll(&self, n_steps: u64) -> Result<(), EvalError> {
         let Some(is_cancelled) = &self.is_cancelled else {
@@ -174,7 +175,7 @@ impl EvalBudget {
     ///
     /// # Errors
     ///
-    /// An error that ends the evaluation if there are no steps left.
+    /// Returns an error that ends the evaluation if there are no steps left.
     #[inline]
     pub fn step(&self) -> Result<(), EvalError> {
         let left = self.steps.load(Ordering::Relaxed);
@@ -195,7 +196,7 @@ impl EvalBudget {
     ///
     /// # Errors
     ///
-    /// An error that ends the evaluation if fewer bytes are left. The caller must then not allocate.
+    /// Returns an error that ends the evaluation if fewer bytes are left. The caller must then not allocate.
     #[inline]
     pub fn allocate(&self, n_bytes: usize) -> Result<(), EvalError> {
         let left = self.bytes.load(Ordering::Relaxed);
@@ -213,7 +214,7 @@ impl EvalBudget {
     ///
     /// # Errors
     ///
-    /// An error that ends the evaluation if fewer bytes are left. The caller must then not allocate.
+    /// Returns an error that ends the evaluation if fewer bytes are left. The caller must then not allocate.
     #[inline]
     pub fn reserve(&self, n_bytes: usize) -> Result<(), EvalError> {
         if self.bytes.load(Ordering::Relaxed) < widened(n_bytes) {

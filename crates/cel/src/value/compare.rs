@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use super::{EvalError, Value};
 
-/// Returns the `int` with the same numeric value. `None` if there is none.
+/// Returns the `int` with the same numeric value. `None` if no `int` has this value.
 ///
 /// Source: cel-go `common/types/overflow.go`, `doubleToInt64Lossless`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::float_cmp,
-    reason = "a value within the range is converted, and held against the original"
+    reason = "a value within the range is converted and compared with the original"
 )]
 pub(crate) fn double_to_int(value: f64) -> Option<i64> {
     let limit = i64::MAX as f64;
@@ -22,7 +22,7 @@ pub(crate) fn double_to_int(value: f64) -> Option<i64> {
     (converted as f64 == value).then_some(converted)
 }
 
-/// Returns the `uint` with the same numeric value. `None` if there is none.
+/// Returns the `uint` with the same numeric value. `None` if no `uint` has this value.
 ///
 /// Source: cel-go `common/types/overflow.go`, `doubleToUint64Lossless`.
 #[expect(
@@ -30,7 +30,7 @@ pub(crate) fn double_to_int(value: f64) -> Option<i64> {
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     clippy::float_cmp,
-    reason = "a value within the range is converted, and held against the original"
+    reason = "a value within the range is converted and compared with the original"
 )]
 pub(crate) fn double_to_uint(value: f64) -> Option<u64> {
     let limit = u64::MAX as f64;
@@ -90,7 +90,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// `no such overload` if the types are incomparable, and an error for NaN.
+    /// Returns `no such overload` if the types are incomparable, and an error for NaN.
     ///
     /// Source: cel-go `common/types`, `Compare` of each type.
     pub fn compare(&self, other: &Self) -> Result<Ordering, EvalError> {

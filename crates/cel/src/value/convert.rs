@@ -18,7 +18,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// If the conversion does not exist, or the value is out of range.
+    /// Returns an error if the conversion does not exist, or if the value is out of range.
     pub fn convert_to(&self, to: &Type) -> Result<Self, EvalError> {
         if matches!(to, Type::Type(_)) {
             return Ok(Self::Type(Arc::new(self.type_())));

@@ -19,8 +19,8 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Comparing opaque values may fail. List elements and map values whose comparison fails count as equal,
-    /// as upstream.
+    /// Returns an error if opaque values cannot be compared. As upstream, list elements and map values whose comparison
+    /// fails count as equal.
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.
     pub fn equals(&self, other: &Self) -> Result<bool, EvalError> {
@@ -31,7 +31,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// The errors of [`Self::equals`], and an exhausted budget.
+    /// Returns the errors of [`Self::equals`], and an error if `budget` is exhausted.
     pub fn equals_within(&self, other: &Self, budget: &EvalBudget) -> Result<bool, EvalError> {
         budget.poll(1)?;
         equals(self, other, Walk { depth: 0, budget })
@@ -156,7 +156,7 @@ fn maps_equal(left: &Map, right: &Map, value: &Value, walk: Walk<'_>) -> Result<
             Ok(Some(b)) => b,
             Ok(None) => return Ok(false),
             Err(error) if error.ends_evaluation() => return Err(error),
-            // Upstream treats the error as a value, which is equal to no other.
+            // Upstream treats the error as a value that is not equal to any other value.
             Err(error) => Value::Error(error),
         };
         walk.budget.step()?;

@@ -168,7 +168,7 @@ impl EvalError {
         }
     }
 
-    /// Sets the origin to the step `id`, unless there is one.
+    /// Sets the origin to the step `id`, unless the error already has an origin.
     #[must_use]
     pub(crate) fn at_step(mut self, id: u32) -> Self {
         self.set_step(id);

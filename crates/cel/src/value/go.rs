@@ -11,8 +11,8 @@ use super::{MAX_PRINTED_DEPTH, Value};
 impl Value {
     /// Formats the value as Go's `%v`.
     ///
-    /// Map entries are printed in order; Go's order is random. The text of a value longer than 256 KiB is
-    /// truncated.
+    /// Map entries are printed in the order of this implementation; Go's order is random. The text of a value longer
+    /// than 256 KiB is truncated.
     #[must_use]
     pub fn to_go_string(&self) -> String {
         let mut text = String::new();
@@ -88,7 +88,8 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         text.push_str("...");
         return;
     }
-    // The caller truncates longer text. Nested lists without elements add only brackets.
+    // The caller truncates longer text, so nothing is added except for the closing brackets of enclosing lists and
+    // maps.
     if text.len() > MAX_MESSAGE {
         return;
     }

@@ -1,6 +1,6 @@
-//! Deserialization of JSON values.
+//! Deserializes JSON to values.
 //!
-//! Numbers without a fraction become `int` if they fit, all others `double`.
+//! Numbers without a fraction become `int` if they fit into an `int`, and all other numbers become `double`.
 //!
 //! Source: k8s.io/apimachinery `pkg/util/json/json.go`, `Unmarshal`, `ConvertInterfaceNumbers`.
 
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     #[expect(
         clippy::cast_precision_loss,
-        reason = "as upstream, what does not fit is a double"
+        reason = "as upstream, a number that does not fit into an int becomes a double"
     )]
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         Ok(i64::try_from(value).map_or(Value::Double(value as f64), Value::Int))

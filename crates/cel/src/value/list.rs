@@ -20,12 +20,13 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
     /// Returns the element at `index`. `None` if it is out of range.
     fn get(&self, index: usize) -> Option<Value>;
 
-    /// Returns the list without its schema, as converted to a native Go value and back.
+    /// Returns the list without its schema, as after a conversion to a native Go value and back. `None` if the
+    /// conversion does not change the list.
     fn native(&self) -> Option<Value> {
         None
     }
 
-    /// Returns true if `other` is equal. `None` if the list has no equality rule of its own.
+    /// Returns true if `other` is equal to this list. `None` if the list has no equality rule of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
@@ -35,7 +36,7 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Concatenates this list and `other`. `None` if the list has no rule of its own.
+    /// Concatenates this list and `other`. `None` if the list has no concatenation rule of its own.
     fn add(&self, _other: &Value) -> Option<Result<Value, EvalError>> {
         None
     }
@@ -204,7 +205,7 @@ impl List {
         self.len() == 0
     }
 
-    /// Returns true if both are the same list in memory, rather than merely equal.
+    /// Returns true if both lists are the same list in memory, rather than merely equal.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.address() == other.address()
@@ -266,7 +267,7 @@ impl List {
         }
     }
 
-    /// Returns the address, which identifies the list.
+    /// Returns the memory address, which identifies the list.
     pub(super) fn address(&self) -> usize {
         match &self.0 {
             Repr::Flat(elements) => Arc::as_ptr(elements).addr(),
@@ -352,7 +353,8 @@ impl List {
         if len <= SHORT {
             return Self::copied(self.iter().chain(other.iter()).collect());
         }
-        // Repeated concatenation with short lists merges the last short ones, to limit the number of nodes.
+        // If the right end is already a short list, merges it with the short list `other`, to limit the number of
+        // nodes.
         if other.len() <= SHORT
             && let Repr::Concat(joined) = &self.0
             && joined.right.len() <= SHORT

@@ -109,7 +109,7 @@ pub enum Value {
     Optional(Optional),
     /// A value of a type that is not part of the language.
     Opaque(Arc<dyn Opaque>),
-    /// An error stored as a value, inside an optional only.
+    /// An error stored as a value. It occurs only inside an optional.
     ///
     /// Upstream loses values of some types that pass through a conditional, and stores the error in the
     /// optional instead.
@@ -139,7 +139,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Go's error for a value that cannot be a key.
+    /// Returns Go's error for a value that cannot be a key.
     pub fn map(entries: impl IntoIterator<Item = (Value, Value)>) -> Result<Self, EvalError> {
         let mut map = Map::default();
         for (key, value) in entries {

@@ -1,4 +1,4 @@
-//! Round trips of values through native Go values.
+//! Converts values to native Go values and back.
 
 use super::{EvalBudget, EvalError, Value};
 
@@ -8,7 +8,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// If copying a list exceeds `budget`.
+    /// Returns an error if copying a list exceeds `budget`.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers` (`optObj.GetValue().Value()`);
     /// `common/types/provider.go`, `nativeToValue`.

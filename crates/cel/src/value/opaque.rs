@@ -73,22 +73,23 @@ pub enum Hashed {
 
 /// A value of a type that is not part of the language, such as a quantity.
 pub trait Opaque: Any + fmt::Debug + Send + Sync {
-    /// Returns the type, which `type(x)` shows and which must match signatures.
+    /// Returns the type that `type(x)` shows and that overload signatures are matched with.
     fn type_(&self) -> Type;
 
-    /// Returns true if `other` is equal.
+    /// Returns true if `other` is equal to this value.
     ///
     /// # Errors
     ///
-    /// If the two cannot be compared. Most types of the API server return `no such overload` for a value of
-    /// another type.
+    /// Returns an error if the two values cannot be compared. Most types of the API server return `no such overload`
+    /// for a value of another type.
     fn equals(&self, other: &Value) -> Result<bool, EvalError>;
 
-    /// Returns true if `other` is equal, like [`Opaque::equals`]. Comparing contained values uses `budget`.
+    /// Returns true if `other` is equal to this value, like [`Opaque::equals`]. Comparing contained values uses
+    /// `budget`.
     ///
     /// # Errors
     ///
-    /// The errors of [`Opaque::equals`], and an exhausted budget.
+    /// Returns the errors of [`Opaque::equals`], and an error if the budget is exhausted.
     fn equals_within(&self, other: &Value, _budget: &EvalBudget) -> Result<bool, EvalError> {
         self.equals(other)
     }
@@ -97,7 +98,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// `no such overload` if the two cannot be compared.
+    /// Returns `no such overload` if the two values cannot be compared.
     fn compare(&self, _other: &Value) -> Result<Ordering, EvalError> {
         Err(EvalError::no_such_overload())
     }
@@ -111,7 +112,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// `type conversion error` if the conversion does not exist.
+    /// Returns `type conversion error` if the conversion does not exist.
     fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
         Err(EvalError::conversion(&self.type_(), to))
     }
@@ -120,7 +121,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// For values without a type at run time.
+    /// Returns an error for values without a type at run time.
     fn own_type(&self) -> Result<Type, EvalError> {
         Ok(self.type_())
     }
@@ -153,12 +154,12 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         self.native_type()
     }
 
-    /// Converts the value to a native Go value and back, like the branches of a conditional with an optional
-    /// result. `None` if the round trip does not change it.
+    /// Converts the value to a native Go value and back, as upstream does with the branches of a conditional with an
+    /// optional result. `None` if the round trip does not change the value.
     ///
     /// # Errors
     ///
-    /// The error that upstream stores in the optional instead of the value.
+    /// Returns the error that upstream stores in the optional instead of the value.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute`; `common/types/provider.go`,
     /// `nativeToValue`.
@@ -174,7 +175,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// For a key that the type does not have.
+    /// Returns an error for a key that the type does not have.
     ///
     /// Source: cel-go `common/types/traits/indexer.go`.
     fn index(&self, _key: &Value) -> Option<Result<Value, EvalError>> {
@@ -185,14 +186,14 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// For a key that the type does not have.
+    /// Returns an error for a key that the type does not have.
     ///
     /// Source: cel-go `common/types/traits/field_tester.go`.
     fn is_set(&self, _key: &Value) -> Result<bool, EvalError> {
         Ok(true)
     }
 
-    /// Returns true if it is the zero value of its type, for `optional.ofNonZeroValue`.
+    /// Returns true if the value is the zero value of its type, for `optional.ofNonZeroValue`.
     fn is_zero(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! `format`: a format string with clauses such as `%d`, and their arguments.
+//! Implements `format`: a format string with clauses such as `%d`, and their arguments.
 //!
 //! A validator parses literal format strings in the same way, so [`interpolate`] is generic over the
 //! interpretation of clauses and arguments.
@@ -19,7 +19,7 @@ pub enum Clause {
     Decimal,
     /// `%f`, with the number of fractional digits.
     Fixed(u64),
-    /// `%e`, with the number that is written as the number of fractional digits.
+    /// `%e`, with the precision written in the clause, which upstream uses as the width.
     Scientific(u64),
     /// `%b`.
     Binary,
@@ -101,14 +101,14 @@ pub trait Arguments {
     ///
     /// # Errors
     ///
-    /// If a missing argument is an error by itself.
+    /// Returns an error if a missing argument is an error by itself.
     fn request(&mut self, index: usize) -> Result<(), Self::Error>;
 
-    /// Formats the argument at `index`, which exists, according to `clause`.
+    /// Formats the argument at `index`, which must exist, according to `clause`.
     ///
     /// # Errors
     ///
-    /// If it cannot be formatted.
+    /// Returns an error if the argument cannot be formatted.
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, Self::Error>;
 }
 
@@ -116,7 +116,7 @@ pub trait Arguments {
 ///
 /// # Errors
 ///
-/// If a clause is invalid, or an argument is missing or cannot be formatted.
+/// Returns an error if a clause is invalid, or if an argument is missing or cannot be formatted.
 ///
 /// Source: cel-go `ext/formatting.go`, `parseFormatString`.
 pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<String, A::Error> {
@@ -155,7 +155,7 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
     Ok(text)
 }
 
-/// Parses the clause at the start of `text`, which is not empty. Returns it with the remaining text.
+/// Parses the clause at the start of `text`, which must not be empty. Returns the clause and the remaining text.
 ///
 /// Source: cel-go `ext/formatting.go`, `parseFormattingClause`, `parsePrecision`.
 fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
@@ -206,7 +206,8 @@ fn parse_precision(digits: &str, behind: &str) -> Result<u64, String> {
 ///
 /// # Errors
 ///
-/// If a clause is invalid, an element is missing or cannot be formatted, or the result exceeds `budget`.
+/// Returns an error if a clause is invalid, if an element is missing or cannot be formatted, or if the result exceeds
+/// `budget`.
 pub(super) fn format(format: &str, list: &List, budget: &EvalBudget) -> Result<String, EvalError> {
     let mut values = Values {
         list,
@@ -324,7 +325,7 @@ fn hex_of(value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the value of a double, or of a string that names a double without a literal.
+/// Returns the value of a double, or of a string such as `NaN` that names a double without a literal.
 fn double_of(value: &Value) -> Option<f64> {
     match value {
         Value::Double(value) => Some(*value),
@@ -454,7 +455,7 @@ fn nested_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<Stri
     Ok(text)
 }
 
-/// Formats an element, or opens it if it has elements of its own.
+/// Formats an element, or adds it to `open` if it has elements of its own.
 fn begin(
     value: &Value,
     text: &mut String,
@@ -501,7 +502,7 @@ fn sorted_entries(map: &Map, budget: &EvalBudget) -> Result<Vec<(String, Value)>
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
-        // Objects with a schema may have keys that they do not find.
+        // Objects with a schema may list keys that a lookup does not find.
         if map.source().is_some() && map.find(&key)?.is_none() {
             return Err(EvalError::new(format!("could not find key: {name}")));
         }

@@ -8,8 +8,8 @@ fn out_of_range(index: i64) -> EvalError {
     EvalError::new(format!("index out of range: {index}"))
 }
 
-/// Returns the byte index of the code point at `index`. The number of code points yields the end. `None` if
-/// out of range.
+/// Returns the byte index of the code point at `index`. If `index` is the number of code points, returns the length of
+/// `text`. `None` if `index` is out of range.
 fn byte_index(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     if text.is_ascii() {
@@ -36,7 +36,7 @@ pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
     Ok(rest.chars().next().map(String::from).unwrap_or_default())
 }
 
-/// Returns the index of the first `part` in `text` at or after `offset`, or -1.
+/// Returns the index of the first occurrence of `part` in `text` at or after `offset`, or -1 if there is none.
 ///
 /// Source: cel-go `ext/strings.go`, `indexOfOffset`.
 pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalError> {
@@ -53,7 +53,8 @@ pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalE
     Ok(index.unwrap_or(-1))
 }
 
-/// Returns the index of the last `part` in `text` that starts at or before `offset`, or -1.
+/// Returns the index of the last occurrence of `part` in `text` that starts at or before `offset`, or -1 if there is
+/// none.
 ///
 /// Source: cel-go `ext/strings.go`, `lastIndexOf`, `lastIndexOfOffset`.
 pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Result<i64, EvalError> {
@@ -85,7 +86,7 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
 ///
 /// # Errors
 ///
-/// If the result exceeds `budget`.
+/// Returns an error if the result exceeds `budget`.
 ///
 /// Source: Go `strings.Replace`.
 pub(super) fn replace(
@@ -115,8 +116,8 @@ pub(super) fn replace(
     Ok(text.replacen(old, new, limit))
 }
 
-/// Splits `text` at `separator`. The last of at most `limit` parts is the remaining text. A limit of zero
-/// yields no parts, a negative limit all of them.
+/// Splits `text` at `separator`. The last of at most `limit` parts is the remaining text. A limit of zero yields no
+/// parts, a negative limit yields all parts.
 ///
 /// Source: Go `strings.SplitN`.
 pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a str> {
@@ -163,7 +164,7 @@ pub(super) fn substring(text: &str, start: i64, end: Option<i64>) -> Result<&str
 ///
 /// # Errors
 ///
-/// If an element is not a string, or the result exceeds `budget`.
+/// Returns an error if an element is not a string, or if the result exceeds `budget`.
 ///
 /// Source: cel-go `ext/strings.go`, `joinValSeparator`.
 pub(super) fn join(list: &List, separator: &str, budget: &EvalBudget) -> Result<String, EvalError> {

@@ -38,17 +38,17 @@ pub(crate) enum Key {
     Bool(bool),
     Int(i64),
     Uint(u64),
-    /// By its bits, with a single zero.
+    /// A double, by its bits. Negative zero is converted to zero.
     Double(u64),
     String(Arc<str>),
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
-    /// Equal to values of its type with the same text.
+    /// A value that is equal to the values of its type with the same text.
     Opaque(&'static str, String),
-    /// Equal only to itself, by address.
+    /// A value that is only equal to itself, identified by its address.
     Identity(usize),
-    /// Not equal to itself.
+    /// A value that is not even equal to itself, such as NaN.
     Never,
 }
 
@@ -57,7 +57,7 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// Go's error for byte sequences and other values that hold a slice.
+    /// Returns Go's error for byte sequences and other values that hold a slice.
     pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
         Ok(match value {
             Value::Null => Self::Null,

@@ -31,7 +31,7 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The error of creating the value.
+    /// Returns an error if the value cannot be created.
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError>;
 
     /// Returns the number of entries.
@@ -46,15 +46,16 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The error of creating the keys.
+    /// Returns an error if the keys cannot be created.
     fn keys(&self) -> Result<Vec<Value>, EvalError>;
 
-    /// Returns the map without its schema, as converted to a native Go value and back.
+    /// Returns the map without its schema, as after a conversion to a native Go value and back. `None` if the
+    /// conversion does not change the map.
     fn native(&self) -> Option<Value> {
         None
     }
 
-    /// Returns true if `other` is equal. `None` if the map has no equality rule of its own.
+    /// Returns true if `other` is equal to this map. `None` if the map has no equality rule of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
@@ -146,7 +147,7 @@ impl Map {
             return Self(Repr::Fields(Arc::new(Fields(fields))));
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        // The sort is stable, so the last of several equal names is the last one given.
+        // The sort is stable, so the last of several fields with the same name is the last one given.
         let mut kept: Vec<(Arc<str>, Value)> = Vec::with_capacity(fields.len());
         for field in fields {
             match kept.last_mut() {
@@ -282,7 +283,7 @@ impl Map {
         }
     }
 
-    /// Returns the address, which identifies the map.
+    /// Returns the memory address, which identifies the map.
     pub(super) fn address(&self) -> usize {
         match &self.0 {
             Repr::Fields(fields) => Arc::as_ptr(fields).addr(),
@@ -324,7 +325,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// The error of creating the value, or of a value that cannot be a key.
+    /// Returns an error if the value cannot be created, or if `key` cannot be a key.
     ///
     /// Source: cel-go `common/types/map.go`, `mapAccessor.Find`.
     pub fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
@@ -347,7 +348,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// The error of a source.
+    /// Returns an error if the source cannot create the keys.
     pub fn keys(&self) -> Result<Vec<Value>, EvalError> {
         match &self.0 {
             Repr::Fields(fields) => Ok(fields
@@ -372,7 +373,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// The error of a source.
+    /// Returns an error if the source cannot create the entries.
     pub fn entries(&self) -> Result<Vec<(Value, Value)>, EvalError> {
         match &self.0 {
             Repr::Fields(fields) => Ok(fields
@@ -428,7 +429,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// If the key is already present.
+    /// Returns an error if the key is already present.
     ///
     /// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
     pub(crate) fn with_entry(mut self, key: Value, value: Value) -> Result<Self, EvalError> {
@@ -449,7 +450,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// Go's error for a value that cannot be a key.
+    /// Returns Go's error if `key` cannot be a key.
     pub fn insert(&mut self, key: Value, value: Value) -> Result<(), EvalError> {
         self.make_entries()?.insert(key, value)
     }
@@ -458,7 +459,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// Go's error for a value that cannot be a key.
+    /// Returns Go's error if `key` cannot be a key.
     pub fn remove(&mut self, key: &Value) -> Result<(), EvalError> {
         self.make_entries()?.remove(key)
     }
