@@ -244,8 +244,7 @@ impl Type {
         }))
     }
 
-    /// Returns the unspecified type, of fields that are declared without a type. Only `dyn` is assignable to
-    /// it.
+    /// Returns the unspecified type: the type of fields declared without a type. Only `dyn` is assignable to it.
     ///
     /// Source: cel-go `common/types/types.go`, `UnspecifiedKind`.
     #[must_use]

@@ -12,7 +12,7 @@ use super::{BYTE_ORDER_MARK, Style, cursor, parse};
 pub struct Comment {
     /// The span of the comment, starting at `#`.
     pub span: Range<usize>,
-    /// The part to which it applies.
+    /// The part of the document to which the comment applies.
     pub about: About,
 }
 

@@ -29,7 +29,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // Reports only values that remain: one that a later entry with the same name replaces is not converted to JSON.
+    // A value that a later entry with the same name replaces is not converted to JSON, so it is not reported.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
     let first = if spans.is_empty() {
         None

@@ -78,7 +78,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Consumes `first` or `second`, and returns which of them it was.
+    /// Consumes the next byte, which must be `first` or `second`, and returns it.
     fn one_of(&mut self, first: u8, second: u8) -> Result<u8, String> {
         self.skip_white_space();
         match self.byte() {

@@ -1,8 +1,8 @@
 //! YAML as kubectl parses it, with source spans.
 //!
-//! Accepts and rejects the same input as sigs.k8s.io/yaml and returns the same values: YAML 1.1 with
-//! libyaml's grammar as implemented in go-yaml. `yes`, `on` and `0777` have the same meaning as in kubectl,
-//! may be repeated (the last value wins), and `<<` merges objects. ADR 17 lists the deliberate differences.
+//! Accepts and rejects the same input as sigs.k8s.io/yaml and returns the same values: YAML 1.1 with libyaml's grammar
+//! as implemented in go-yaml. `yes`, `on` and `0777` have the same meaning as in kubectl, keys may be repeated (the
+//! last value wins), and `<<` merges objects. ADR 17 lists the deliberate differences.
 //!
 //! The scanner (`scan`, with `cursor`, `text` and `tag`) produces tokens, the parser (`parse`) builds nodes,
 //! and the composer (`compose`) converts them to values.
@@ -511,7 +511,7 @@ mod tests {
         let text = lines.join("\n");
         assert!(to_json(&text).unwrap_err().to_string().contains("line"));
 
-        // An anchor counts nothing toward the limits, regardless of the size of its node.
+        // An anchor does not count toward the limits, regardless of the size of its node.
         let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
         let nested = nested.concat();
         let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));

@@ -218,7 +218,7 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // Go writes an exponent from 21 digits on in JSON, and from 6 digits on here.
+        // Go writes an exponent if it is at least 21 in JSON, and if it is at least 6 here.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }

@@ -128,7 +128,7 @@ const CHECKPOINTS_OF_EVALUATION: usize = 16;
 pub struct Limits<'a> {
     /// Maximum cost. The evaluation ends when the cost exceeds it.
     pub cost: u64,
-    /// Polled periodically within comprehensions. The evaluation ends if it returns true.
+    /// Called periodically within comprehensions. The evaluation ends if the function returns true.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// The work and memory budget, if several evaluations share one. `None` for a separate budget.
     pub budget: Option<&'a EvalBudget>,

@@ -189,7 +189,7 @@ impl Native {
             Self::Float64 | Self::Json => Ok(Value::Double(number)),
             #[expect(
                 clippy::cast_possible_truncation,
-                reason = "the field is of this precision"
+                reason = "the field has this precision"
             )]
             Self::Float32 => Ok(Value::Double(f64::from(number as f32))),
             _ => Err(self.no_conversion("Double")),

@@ -164,7 +164,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
         (j, already_partitioned)
     }
 
-    /// Moves elements equal to the pivot before greater ones. No element may be less.
+    /// Moves elements equal to the pivot before greater elements. No element may be less than the pivot.
     fn partition_equal(&mut self, begin: usize, end: usize, pivot: usize) -> usize {
         self.swap(begin, pivot);
         let (mut i, mut j) = (begin + 1, end - 1);
@@ -198,7 +198,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
             }
             self.swap(i, i - 1);
             if i - begin >= 2 {
-                // As in Go, continues down to the first of all elements rather than of the range.
+                // As in Go, continues down to the first element of the slice rather than of the range.
                 let mut j = i - 1;
                 while j >= 1 && self.less(j, j - 1) {
                     self.swap(j, j - 1);

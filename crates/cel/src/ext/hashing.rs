@@ -36,7 +36,7 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
         Value::Timestamp(value) => (5_u8, value.instant()).hash(&mut hasher),
         Value::Null => 6_u8.hash(&mut hasher),
         Value::Type(of) => (7_u8, of.type_name()).hash(&mut hasher),
-        // Such values cannot be compared, and within lists and maps they count as equal to any value.
+        // These values may not be comparable; within lists and maps they then count as equal to any value.
         Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return Ok(0),
         Value::List(list) => {
             if depth >= MAX_DEPTH {

@@ -307,7 +307,7 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
             Value::List(inner) if open.len() <= depth => open.push((inner, 0)),
             element => {
                 if flat.len() == flat.capacity() {
-                    // Growing copies the list into one of twice the length.
+                    // A full vector grows by copying its elements to a vector of twice the length.
                     budget.reserve_list(flat.len().saturating_mul(3))?;
                 }
                 flat.push(element);

@@ -1,7 +1,7 @@
 //! The cel-go extension libraries that the API server enables.
 //!
-//! Each library has one table of overloads for each version that adds overloads. Their macros are expanded in
-//! [`super::syntax`].
+//! Each library has one table of overloads for each version that adds overloads. [`super::syntax`] expands the macros
+//! of the libraries.
 //!
 //! Source: cel-go `ext`, `cel/library.go`.
 

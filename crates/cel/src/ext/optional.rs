@@ -246,7 +246,7 @@ fn has_value(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the element of a list at the index computed from its length.
+/// Returns the element of a list at the index that `index` computes from the length of the list.
 fn element(args: &[Value], index: fn(usize) -> usize) -> Result<Value, EvalError> {
     match args {
         [Value::List(list)] => Ok(list

@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(self.balanced("_&&_", &terms, &operators))
     }
 
-    /// Creates a balanced tree of the same operator.
+    /// Creates a balanced tree of calls of the same operator.
     fn balanced(
         &mut self,
         function: &'static str,

@@ -383,8 +383,8 @@ impl<'t> Parser<'t> {
         self.recover(follow)
     }
 
-    /// Consumes a token of the given kind, which `after` must follow. If it is missing, reports an error and
-    /// continues as if it were present. `None` if the rule ends instead.
+    /// Consumes a token of the given kind, after which a token in `after` is expected. If the token is missing, reports
+    /// an error and continues as if it were present. `None` if the rule ends instead.
     pub(super) fn expect(
         &mut self,
         kind: Kind,

@@ -1,7 +1,7 @@
 //! Messages of syntax errors, which suggest a correction.
 //!
-//! The API server's messages list rules and tokens of the grammar. These messages may differ from them, because the API
-//! server rejects expressions with syntax errors, so only the author of an expression sees the message.
+//! The API server's messages list rules and tokens of the grammar. The messages of this module are different: the API
+//! server rejects expressions with syntax errors, so only the author of an expression sees them.
 
 use super::lexer::LexError;
 use super::parser::Expected;

@@ -170,7 +170,7 @@ pub fn format_go_duration(nanos: i64) -> String {
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as Go, the seconds are computed as a double"
+    reason = "as in Go, the seconds are computed as a double"
 )]
 pub fn format_seconds(nanos: i64) -> String {
     let seconds = (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9;

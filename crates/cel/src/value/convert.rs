@@ -54,7 +54,7 @@ impl Value {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a conversion to double rounds, as upstream's"
+    reason = "as upstream, a conversion to double rounds"
 )]
 fn int_to(value: i64, to: &Type) -> Option<Result<Value, EvalError>> {
     Some(match to {
@@ -76,7 +76,7 @@ fn int_to(value: i64, to: &Type) -> Option<Result<Value, EvalError>> {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a conversion to double rounds, as upstream's"
+    reason = "as upstream, a conversion to double rounds"
 )]
 fn uint_to(value: u64, to: &Type) -> Option<Result<Value, EvalError>> {
     Some(match to {
@@ -95,7 +95,7 @@ fn uint_to(value: u64, to: &Type) -> Option<Result<Value, EvalError>> {
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "values out of range are rejected before"
+    reason = "values out of range are rejected first"
 )]
 fn double_to(value: f64, to: &Type) -> Option<Result<Value, EvalError>> {
     let is_int = value > i64::MIN as f64 && value < i64::MAX as f64;

@@ -52,7 +52,7 @@ fn equals_at(left: &Value, right: &Value, walk: Walk<'_>) -> Result<bool, EvalEr
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(a), Value::Int(b)) | (Value::Duration(a), Value::Duration(b)) => a == b,
         (Value::Uint(a), Value::Uint(b)) => a == b,
-        #[expect(clippy::float_cmp, reason = "equality of the language is exact")]
+        #[expect(clippy::float_cmp, reason = "equality of doubles is exact in CEL")]
         (Value::Double(a), Value::Double(b)) => a == b,
         (Value::Int(a), Value::Uint(b)) | (Value::Uint(b), Value::Int(a)) => {
             int_to_uint_order(*a, *b) == Ordering::Equal

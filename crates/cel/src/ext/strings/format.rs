@@ -382,7 +382,7 @@ fn text_of(value: &Value) -> Result<String, EvalError> {
     }
 }
 
-/// Formats an element that contains no other values as a literal of the language.
+/// Formats an element that contains no other values as a CEL literal.
 ///
 /// Source: cel-go `ext/formatting.go`, `clauseForType`, `quoteForCEL`.
 fn part_text(value: &Value) -> Result<String, EvalError> {
