@@ -152,8 +152,8 @@ impl Predictor {
             .map_or(&[], |set| set.places.as_slice())
     }
 
-    /// Returns the first alternative of `set` that has left the rule that contains the decision. That alternative may
-    /// be valid; otherwise a calling rule reports the mismatch.
+    /// Returns the first alternative of `set` that has left the rule that contains the decision. The alternative may be
+    /// valid; otherwise a calling rule reports the mismatch.
     pub(super) fn outside(&self, set: SetId) -> Option<Alternative> {
         let outside = self.places(set).iter().filter(|place| place.outside);
         outside.map(|place| place.alternative).min()

@@ -1,4 +1,4 @@
-//! Escape sequences and character classes.
+//! Parses escape sequences and character classes.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parseEscape`, `parseClass`, `parseNamedClass`,
 //! `parsePerlClassEscape`, `parseUnicodeClass`).

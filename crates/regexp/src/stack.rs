@@ -68,7 +68,7 @@ struct Collapsed {
     height: Option<u64>,
 }
 
-/// A positive number for some of the nodes.
+/// The size or height of some of the nodes. Known values are positive.
 #[derive(Debug, Default)]
 struct Measures(Vec<u64>);
 
@@ -150,7 +150,7 @@ impl Stack {
     }
 }
 
-/// Limits.
+/// Checks of Go's limits.
 impl Stack {
     pub(super) fn check_limits(&mut self, id: NodeId) -> Limited<()> {
         if self.n_runes > MAX_RUNES {
@@ -281,7 +281,7 @@ impl Stack {
     }
 }
 
-/// Pushing.
+/// Operations that push nodes.
 impl Stack {
     /// Pushes a node of `kind`.
     pub(super) fn op(&mut self, kind: NodeKind) -> Limited<()> {

@@ -135,7 +135,7 @@ fn parse_factors_common_prefixes() {
     assert_eq!(root("a*b|a*c"), (NodeKind::Alternate, 2));
 }
 
-/// Checks nesting with the small stack of a test thread, which a recursive parser would overflow.
+/// Runs on the small stack of a test thread, because the parser must not recurse.
 #[test]
 fn parse_enforces_limits_of_go() {
     let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));

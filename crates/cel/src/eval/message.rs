@@ -25,7 +25,7 @@ pub(super) enum Message {
     Wrapper(&'static str, Native),
 }
 
-/// The wrapper messages.
+/// The wrapper messages, with the types of their values.
 const WRAPPERS: [(&str, Native); 9] = [
     ("google.protobuf.BoolValue", Native::Bool),
     ("google.protobuf.BytesValue", Native::Bytes),
@@ -238,7 +238,7 @@ fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {
         if shown.is_empty() {
             continue;
         }
-        // Escaping a character produces at most ten.
+        // Escaping a character produces at most ten characters.
         fields.budget.reserve(shown.len().saturating_mul(10))?;
         if text.ends_with('"') {
             text.push(' ');

@@ -192,7 +192,7 @@ impl EvalBudget {
         }
     }
 
-    /// Counts `n_bytes` that are about to be allocated. [`EvalBudget::release`] returns temporary memory.
+    /// Counts `n_bytes` that are about to be allocated. [`EvalBudget::release`] releases temporary memory.
     ///
     /// # Errors
     ///
@@ -281,7 +281,7 @@ impl EvalBudget {
             .store(mark.retained.saturating_add(used), Ordering::Relaxed);
     }
 
-    /// Returns `n_bytes` that were allocated for a temporary value.
+    /// Releases `n_bytes` that were allocated for a temporary value.
     pub fn free(&self, n_bytes: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
         let left = left.saturating_add(widened(n_bytes)).min(self.max_bytes);
