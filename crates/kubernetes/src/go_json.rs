@@ -1,4 +1,4 @@
-//! JSON in the format of Go's `encoding/json`: sorted names, Go's number format, escaped HTML characters.
+//! Encodes JSON like Go's `encoding/json`: sorted field names, Go's number format, and escaped HTML characters.
 //!
 //! Source: Go `encoding/json/encode.go` (`appendString` with `escapeHTML`, `floatEncoder`).
 
@@ -50,7 +50,7 @@ fn write(into: &mut String, value: &Value) {
     }
 }
 
-/// Formats a number. Numbers that are no 64-bit integers are doubles in Go.
+/// Formats a number. A number that is not a 64-bit signed integer is a double in Go.
 #[must_use]
 pub fn number_text(number: &Number) -> String {
     match number.as_i64() {
@@ -71,8 +71,8 @@ fn double_text(value: f64) -> String {
     }
 }
 
-/// Returns the value that Go decodes from the encoded number: a double with an integral value becomes an integer if it
-/// fits.
+/// Returns the number that Go gets when it encodes `number` and decodes the result: a double with an integral value
+/// becomes an integer if it is in the 64-bit range.
 #[must_use]
 pub fn reread_number(number: &Number) -> Number {
     if number.is_i64() {
@@ -88,7 +88,7 @@ pub fn reread_number(number: &Number) -> Number {
     }
 }
 
-/// Returns a quoted string with escaped HTML characters.
+/// Returns `text` as a quoted JSON string with escaped HTML characters.
 #[must_use]
 pub fn string_text(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len().saturating_add(2));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn reread_number_integral_double_is_an_integer() {
+    fn reread_number_turns_integral_doubles_into_integers() {
         let reread = |text: &str| reread_number(&serde_json::from_str(text).unwrap()).to_string();
         assert_eq!(reread("3.0"), "3");
         assert_eq!(reread("1e18"), "1000000000000000000");

@@ -5,7 +5,7 @@
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
 //! - [`typed_values`]: values with the types of a schema, as in the rules of CustomResourceDefinitions.
 //! - [`validation_rules`]: validates these rules (`x-kubernetes-validations`), and objects against them.
-//! - [`validity`]: validity of objects of built-in kinds beyond their schemas.
+//! - [`validity`]: constraints on objects of built-in kinds that their schemas do not express.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -14,7 +14,7 @@
 //! use kubernetes::library::environment::base_env;
 //! use kubernetes::schema::{Gvk, OpenApiDocument};
 //!
-//! // The type of a kind's objects, by its schema.
+//! The CEL type of the kind's objects, built from its schema.
 //! let document = br#"{"openapi": "3.0.0", "components": {"schemas": {"Box": {
 //!     "type": "object",
 //!     "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Box"}],
@@ -25,7 +25,7 @@
 //! let type_ = document.decl_type(&gvk).map_err(|error| error.to_string())?;
 //! let object = Variable::new("object", type_.cel_type(&gvk.type_name()));
 //!
-//! // The functions of the newest supported API server.
+//! An environment with the functions of the newest supported API server.
 //! let env = base_env().extend([object]);
 //! let text = "isIP(object.metadata.name) || object.spec.sise > 3";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
@@ -34,7 +34,7 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! This crate depends neither on policies nor on clusters.
+//! This crate contains no code about policies and makes no requests to clusters.
 
 pub mod custom_resource;
 pub mod defaulting;

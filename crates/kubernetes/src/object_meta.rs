@@ -1,6 +1,6 @@
-//! Decodes metadata into Go's type: unknown fields are pruned, and fields of a wrong type are errors.
+//! Decodes `metadata` into Go's `ObjectMeta`: unknown fields are pruned, and a field of a wrong type is an error.
 //!
-//! Differs: the error of an invalid time does not contain the invalid part.
+//! Differs: upstream's error for an invalid time also quotes the part that cannot be parsed.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go`
 //! (`GetObjectMetaWithOptions`); apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
@@ -16,10 +16,10 @@ use crate::validation_rules::{FieldError, FieldErrorKind, shown};
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
-/// Go types of fields.
+/// The Go type of a metadata field.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
-    /// A string of the named type.
+    /// A string type with this name in Go, such as `types.UID`.
     Text(&'static str),
     /// `int64`.
     Int,
@@ -31,13 +31,13 @@ pub enum Type {
     Texts,
     /// A list of strings.
     List,
-    /// A list of structs of the named type.
+    /// A list of structs with this name in Go and these fields.
     Structs(&'static str, &'static [Field]),
-    /// Any value.
+    /// Any JSON value, kept as it is.
     Raw,
 }
 
-/// The name and the type of a field.
+/// The name and the type of a struct field.
 pub type Field = (&'static str, Type);
 
 const STRING: Type = Type::Text("string");
@@ -62,7 +62,7 @@ const MANAGED: &[Field] = &[
     ("time", Type::Time),
 ];
 
-/// The fields of `ObjectMeta`.
+/// The fields of Go's `ObjectMeta`.
 pub const METADATA: &[Field] = &[
     ("annotations", Type::Texts),
     ("creationTimestamp", Type::Time),
@@ -84,10 +84,10 @@ pub const METADATA: &[Field] = &[
     ("uid", UID),
 ];
 
-/// Decodes metadata.
+/// Decodes `metadata` into Go's `ObjectMeta`.
 ///
 /// # Errors
-/// Returns Go's error message.
+/// Returns Go's error message if a field has the wrong type.
 fn read(metadata: &Json) -> Result<Json, String> {
     let fields = match metadata {
         Json::Null => return Ok(Json::Object(Map::new())),
@@ -103,8 +103,8 @@ fn read(metadata: &Json) -> Result<Json, String> {
     Ok(Json::Object(read))
 }
 
-/// Decodes the metadata of an object into their Go type, and those of embedded resources if a schema is given. Empty
-/// and unknown fields are pruned.
+/// Decodes the metadata of `object` into Go's type. If `schema` is set, also decodes the metadata of embedded
+/// resources. Empty and unknown fields are pruned.
 ///
 /// # Errors
 /// Returns the API server's error message if the metadata cannot be decoded.
@@ -118,7 +118,7 @@ pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), S
     }
 }
 
-/// Decodes the metadata of embedded resources.
+/// Decodes the metadata of the resources embedded in `value`.
 fn coerce(value: &mut Json, schema: &Json, path: &Path<'_>) -> Result<(), FieldError> {
     match value {
         Json::Object(fields) => {
@@ -177,7 +177,7 @@ fn coerce_field(name: &str, field: &mut Json, path: &Path<'_>) -> Result<(), Fie
     })
 }
 
-/// The path to a field in errors.
+/// The path to a field, for error messages.
 struct Place<'a> {
     around: Option<&'a Place<'a>>,
     name: &'static str,
@@ -192,7 +192,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Returns Go's word for the JSON type of a value.
+/// Returns the name of a value's JSON type in Go's error messages.
 fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
@@ -253,7 +253,7 @@ fn read_value(
         (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
         (Type::Int, Json::Number(number)) => {
             let written = go_json::number_text(number);
-            // A double without a fraction is formatted as an integer.
+            // Go's `Number` formats a double without a fraction as an integer, so it decodes.
             match written.parse::<i64>() {
                 Ok(whole) => Ok(whole.into()),
                 Err(_) => Err(format!(
@@ -263,7 +263,7 @@ fn read_value(
         }
         (Type::Int, _) => wrong(value, "int64"),
         (Type::Time, Json::String(time)) => match parse_timestamp(time) {
-            // Formatted in UTC, with a precision of seconds.
+            // Go encodes times in UTC, without fractions of a second.
             Ok(time) => Ok(Timestamp::from_second(time.seconds)
                 .map_or_else(|_| value.clone(), |time| time.to_string().into())),
             Err(_) => Err(format!(

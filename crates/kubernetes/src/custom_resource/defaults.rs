@@ -1,7 +1,7 @@
-//! Validates the defaults of a structural schema against the schema itself.
+//! Validates the defaults in a structural schema against the schemas of their fields.
 //!
-//! The input is a schema and its path, the output are the errors with which the API server rejects the definition on
-//! creation. Defaults within the metadata of resources are not validated.
+//! The input is a structural schema and its path in the CRD. The output is the list of errors for which the API server
+//! rejects the CRD on creation. Defaults of `apiVersion`, `kind` and `metadata` of a resource are not validated.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`ValidateDefaults`).
 
@@ -53,7 +53,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
             cause: DefinitionCause::Other,
         }));
     }
-    // Defaults are forbidden beneath additionalProperties.
+    // `additionalProperties` is not visited because defaults are forbidden below it.
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         walk(items, &path.field("items"), false, errors);
     }
@@ -68,7 +68,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
     }
 }
 
-/// Returns the errors of a default, with paths relative to its root.
+/// Returns the errors of `default`, with paths relative to the default value.
 fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if defaulting::has_unknown(default, schema, embedded::is_embedded(schema)) {
@@ -91,12 +91,13 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         errors.extend(outcome.faults.into_iter().map(|fault| child(fault.error)));
         return errors;
     }
-    // Compile errors are reported with the rules.
+    // Compile errors of rules are reported when the rules themselves are validated.
     let Ok(rules) = Validator::from_part(schema, is_resource) else {
         return errors;
     };
     if rules.has_rules() {
-        // Validates an unchanged update first, then a creation.
+        // Upstream first validates the default as an update without changes. Only if that succeeds, it validates a
+        // creation.
         let mut rule_errors = rules.validate_unchanged(default).errors;
         if rule_errors.is_empty() {
             rule_errors = rules.validate(default, None).errors;
@@ -106,7 +107,7 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     errors
 }
 
-/// Converts the error of a nested value, whose path begins with a dot, even before an index.
+/// Adds the dot with which upstream starts the path of an error inside a default, even before an index (`.[1]`).
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
 fn child(mut error: FieldError) -> FieldError {
@@ -116,7 +117,7 @@ fn child(mut error: FieldError) -> FieldError {
     error
 }
 
-/// Returns the path of a field below `path`.
+/// Joins a path and a field path relative to it. `<nil>` means the value at `path` itself.
 fn below(path: &str, field: &str) -> String {
     match field {
         "<nil>" => path.to_owned(),
@@ -177,7 +178,7 @@ mod tests {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
             &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
         );
-        // All errors are reported, including those of values other than the default itself.
+        // All errors of the rules are reported, not only the first.
         check(
             &json!({"type": "number", "default": 1e300, "x-kubernetes-validations": [
                 {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),
@@ -186,7 +187,7 @@ mod tests {
                 "~.default: Invalid value: 1e+300: no",
             ],
         );
-        // Rules are not compiled if a default is rejected.
+        // The invalid rule `self +` is not reported because rules are not compiled if a default is rejected.
         check(
             &json!({"type": "string", "maxLength": 1, "default": "ab",
                 "x-kubernetes-validations": [{"rule": "self +"}]}),

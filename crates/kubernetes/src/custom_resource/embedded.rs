@@ -17,7 +17,7 @@ pub(super) fn is_embedded(schema: &Json) -> bool {
     schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true))
 }
 
-/// Adds the errors of the embedded resources in `data`.
+/// Validates each embedded resource in `data` and adds its errors to `errors`.
 pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match data {
         Json::Object(fields) => {

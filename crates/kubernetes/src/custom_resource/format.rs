@@ -1,6 +1,6 @@
 //! String formats that the API server enforces.
 //!
-//! Dashes in names of formats are ignored.
+//! Dashes in format names are ignored: `credit-card` is `creditcard`.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go` (`supportedVersionedFormats`); kube-openapi
 //! `pkg/validation/strfmt` (`default.go`, `kubernetes-extensions.go`, `bson.go`, `date.go`, `time.go`, `duration.go`),
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// Validates a string.
+/// Returns true if a string has the format.
 type Check = fn(&str) -> bool;
 
 const FORMATS: &[(&str, Check)] = &[
@@ -62,7 +62,7 @@ const FORMATS: &[(&str, Check)] = &[
 ];
 
 impl Format {
-    /// Returns the format with this name, if it is enforced.
+    /// Returns the format called `name`. Returns `None` if the API server ignores the format.
     pub(super) fn named(name: &str) -> Option<Self> {
         let name = name.replace('-', "");
         let (_, is_valid) = FORMATS.iter().find(|(known, _)| *known == name)?;
@@ -76,7 +76,7 @@ impl Format {
     }
 }
 
-/// Returns true if `text` matches a constant pattern.
+/// Returns true if `text` matches `pattern`, one of the constant regular expressions of this module.
 fn matches(pattern: &str, text: &str) -> bool {
     let program = regexp::Program::cached(pattern).ok();
     program.is_some_and(|program| program.is_match(text, &MemoryLimit) == Ok(true))
@@ -101,7 +101,7 @@ fn is_address(text: &str) -> bool {
     net::parse_address(text.as_bytes()).is_ok_and(|address| !address.has_zone)
 }
 
-/// Returns true if `text` is an IP address. Numbers may have leading zeros.
+/// Returns true if `text` is an IP address. Leading zeros in numbers are allowed, unlike in Go's current parser.
 ///
 /// Source: `k8s.io/utils` `internal/third_party/forked/golang/net/ip.go`, `ParseIP`, `parseIPv4`, `parseIPv6`.
 fn is_sloppy_address(text: &str) -> bool {
@@ -118,7 +118,7 @@ fn is_sloppy_address(text: &str) -> bool {
     }
 }
 
-/// Returns an IPv6 address without the leading zeros that Go would not parse.
+/// Removes the leading zeros from IPv6 groups of more than four digits, which Go's current parser rejects.
 fn without_zeros(text: &str) -> String {
     let shortened = |group: &str| {
         let digits = group.trim_start_matches('0');
@@ -262,7 +262,7 @@ fn is_rgb_color(text: &str) -> bool {
 }
 
 fn is_short_name(text: &str) -> bool {
-    // Labels without a limit of their own are names with one part.
+    // A DNS label without dots that is shorter than 64 bytes is valid if it is a valid DNS subdomain.
     text.len() <= 63 && !text.contains('.') && is_long_name(text)
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_formats() {
+    fn formats_accept_valid_and_reject_invalid_strings() {
         check(
             "ipv4",
             &["1.2.3.4", "01.2.3.004", "::1.2.3.4"],

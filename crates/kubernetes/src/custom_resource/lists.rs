@@ -11,7 +11,7 @@ use super::value::{identity, sorted};
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
-/// Adds the errors of the lists in `fields`.
+/// Adds an error for each duplicate in the `set` and `map` lists below `fields`.
 pub(super) fn validate(
     schema: &Json,
     fields: &Map<String, Json>,
@@ -36,7 +36,7 @@ pub(super) fn validate(
     }
 }
 
-/// Returns true if the lists of a schema are sets or maps.
+/// Returns true if `schema` is a list of type `set` or `map`.
 pub(super) fn is_keyed(schema: &Json) -> bool {
     let kind = schema.get("x-kubernetes-list-type").and_then(Json::as_str);
     matches!(kind, Some("set" | "map"))
@@ -116,7 +116,7 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     let identities =
         keys.iter().map(
             |key| match key.as_object().map(|fields| fields.values().next()) {
-                // A single key is identified by its value or its absence.
+                // An item of a list with a single key is identified by the value of that key, or by its absence.
                 Some(value) if n_keys == 1 => value.map(set_identity).unwrap_or_default(),
                 _ => set_identity(key),
             },
@@ -131,7 +131,8 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     }
 }
 
-/// Returns a string that equal elements of a set share. Numbers within lists and objects are equal if their texts are.
+/// Returns a string that is the same for equal elements of a set. Within nested lists and objects, numbers are equal
+/// only if their JSON texts are.
 fn set_identity(item: &Json) -> String {
     match item {
         Json::Array(_) | Json::Object(_) => crate::go_json::to_text(item),
@@ -139,7 +140,7 @@ fn set_identity(item: &Json) -> String {
     }
 }
 
-/// The paths of duplicate elements.
+/// The indices of duplicate elements. Each duplicated element is listed once.
 struct Duplicates(Vec<usize>);
 
 impl Duplicates {

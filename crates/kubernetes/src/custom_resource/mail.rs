@@ -1,19 +1,19 @@
-//! Mail addresses as parsed by Go.
+//! Recognizes email addresses that Go's `net/mail` can parse.
 //!
-//! Differs: the character sets of encoded words (RFC 2047) are not validated.
+//! Differs: the character set of an encoded word (RFC 2047) is not validated.
 //!
 //! Source: Go `net/mail/message.go` (`ParseAddress`).
 
 use crate::library::net;
 
-/// Returns true if `text` is an address, with or without a name, or a group with one address.
+/// Returns true if `text` is a single address, with or without a display name, or a group with exactly one address.
 pub(super) fn is_address(text: &str) -> bool {
     let mut rest = MailParser(text);
     let n = rest.address(true);
     n == Some(1) && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
-/// The remaining text. Methods return `None` on a syntax error.
+/// A parser over the remaining input. Its methods return `None` on a syntax error.
 struct MailParser<'t>(&'t str);
 
 impl<'t> MailParser<'t> {
@@ -34,7 +34,7 @@ impl<'t> MailParser<'t> {
         taken
     }
 
-    /// Parses an address or a group and returns the number of addresses.
+    /// Parses an address or a group. Returns the number of addresses in it.
     fn address(&mut self, allows_group: bool) -> Option<usize> {
         self.skip_space();
         if self.0.is_empty() {
@@ -84,7 +84,7 @@ impl<'t> MailParser<'t> {
         }
     }
 
-    /// Parses an address without a name.
+    /// Parses an address without a display name: `local@domain`.
     fn plain(&mut self) -> Option<()> {
         self.skip_space();
         if self.0.starts_with('"') {
@@ -119,7 +119,7 @@ impl<'t> MailParser<'t> {
         (!atom.is_empty()).then_some(atom)
     }
 
-    /// Parses a quoted string and returns its length.
+    /// Parses a quoted string. Returns the number of characters between the quotes.
     fn quoted(&mut self) -> Option<usize> {
         let mut n: usize = 0;
         let mut is_escaped = false;
@@ -176,7 +176,7 @@ impl<'t> MailParser<'t> {
         Some(())
     }
 
-    /// Parses the rest of a comment after its opening parenthesis.
+    /// Parses the rest of a comment after its opening parenthesis. Comments can be nested.
     fn comment(&mut self) -> Option<()> {
         let mut depth: usize = 1;
         let mut chars = self.0.chars();

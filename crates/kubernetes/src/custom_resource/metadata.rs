@@ -1,6 +1,6 @@
-//! Validates the metadata of objects.
+//! Validates the metadata of objects as `ValidateObjectMeta` and `ValidateObjectMetaUpdate` do.
 //!
-//! The fields must have their declared types.
+//! Callers must first check that each metadata field has its declared type. Fields of another type are read as empty.
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation/validation.go`,
 //! `pkg/api/validate/content`.
@@ -20,10 +20,10 @@ use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 use regexp::is_printable;
 
-/// Validates a name, or a prefix of a generated name if the flag is true.
+/// Validates a name and returns the messages. If the flag is true, the name is a prefix (`generateName`).
 pub(super) type NameCheck = fn(&str, bool) -> Vec<String>;
 
-/// The metadata of an object.
+/// The `metadata` of an object, or `None` if the object has none.
 #[derive(Clone, Copy)]
 pub(super) struct Metadata<'a>(pub(super) Option<&'a Map<String, Json>>);
 
@@ -39,7 +39,7 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
-    /// Returns `managedFields` if an API server could have written them.
+    /// Returns `managedFields`, or `None` if they are invalid and no API server could have stored them.
     pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
         let mut list = Vec::new();
         let mut errors = Errors { list: &mut list };
@@ -69,7 +69,7 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Validates a name as a DNS subdomain.
+/// Returns the messages for a name that must be a DNS subdomain.
 pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     if is_prefix {
         validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes()))
@@ -78,7 +78,7 @@ pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     }
 }
 
-/// Validates a name as a segment of a URL path.
+/// Returns the messages for a name that must be a single segment of a URL path.
 pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -89,7 +89,7 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// Collects the errors of metadata.
+/// A list of errors, with methods that validate metadata and append to the list.
 pub(super) struct Errors<'e> {
     pub(super) list: &'e mut Vec<FieldError>,
 }
@@ -391,7 +391,7 @@ impl Errors<'_> {
     }
 }
 
-/// Formats an owner reference like Go.
+/// Formats an owner reference as Go encodes it in JSON.
 fn owner_text(owner: &Json) -> String {
     let text = |name: &str| {
         let text = owner.get(name).and_then(Json::as_str).unwrap_or_default();

@@ -4,14 +4,14 @@
 //!   definitions generated from Rust types, such as those of `kube`'s derive macro.
 //! - [`Validator`]: validates many objects of one version.
 //!
-//! An object is decoded as in the API server: unknown fields and disallowed nulls are pruned, and defaults are set.
-//! Then the following are validated, in this order: metadata, values (types, limits, patterns, formats, alternatives),
-//! lists of type `set` and `map`, embedded resources, and the rules (`x-kubernetes-validations`). On an update, errors
-//! of unchanged values are ignored.
+//! An object is first decoded as in the API server: unknown fields and disallowed nulls are pruned, and defaults are
+//! set. Then the following are validated, in this order: metadata, values (types, limits, patterns, formats,
+//! `allOf`/`anyOf`/`oneOf`/`not`), lists of type `set` and `map`, embedded resources, and the rules
+//! (`x-kubernetes-validations`). On an update, errors of unchanged values are ignored (ratcheting).
 //!
 //! Admission and storage are out of scope.
 //!
-//! Differs: errors of fields are sorted by name. Upstream's order is random.
+//! Differs: errors of an object's fields are sorted by field name. Upstream's order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/registry/customresource` (`strategy.go`, `validator.go`); apiserver
 //! `pkg/registry/rest` (`create.go`, `update.go`).
@@ -50,20 +50,20 @@ use scale::Scale;
 use schema::{Schema, any_below};
 use value::{Place, Walk};
 
-/// The detail of the error that reports that the rules were not evaluated because of other errors.
+/// The detail of the error that replaces the rules' errors if earlier errors prevent their evaluation.
 pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
                                      correct the existing errors to complete validation";
 
-/// Error if the result of the API server for an object is unknown.
+/// Failure to determine how the API server would validate an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The definition has no version with that name and a schema.
+    /// The CRD has no version with this name, or that version has no schema.
     #[error("the definition has no schema of version `{0}`")]
     NoVersion(String),
     /// The schema exceeds the limits of this crate.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The API server cannot decode the object. Contains its error message.
+    /// The API server cannot decode the object and returns this message.
     #[error("{0}")]
     Undecodable(String),
     /// The evaluation of the rules exceeds its budget, so the errors of the object are unknown.
@@ -71,27 +71,26 @@ pub enum Error {
     Exceeded(Exceeded),
 }
 
-/// Result of validating an object.
+/// The result of validating one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The object as it would be stored if there are no errors.
+    /// The object with defaults and server-set metadata, as the API server would store it if it has no errors.
     pub object: Json,
-    /// The errors, as the causes of the rejection. The object is valid if the list is empty.
+    /// The causes of the rejection. Empty if the object is valid.
     pub errors: Vec<FieldError>,
-    /// The cost of the rules, in cost units.
+    /// The total cost of the evaluated rules, in CEL cost units.
     pub cost: u64,
 }
 
-/// Validates `object` against `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. On an update,
-/// `before` is the old object. Returns the errors of the API server with its messages. The list is empty if the object
-/// is valid.
+/// Validates `object` against `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. If `before` is
+/// set, it is the old object of an update. Returns the API server's errors, or an empty list if the object is valid.
 ///
-/// The version is the one of the object's `apiVersion`. Metadata that the API server or its client can infer may be
+/// The CRD version is taken from the object's `apiVersion`. Metadata that the API server or its client can infer may be
 /// omitted: the namespace (`default`), and on an update all identifying fields.
 ///
 /// # Errors
-/// Returns an error if the definition has no schema of that version, or if the schema nests too deeply, or if the
-/// object cannot be decoded.
+/// Returns an error if the CRD has no schema for that version, if the schema nests too deeply or is too large, if an
+/// object cannot be decoded, or if the rules exceed their budget.
 ///
 /// # Example
 /// ```
@@ -154,18 +153,17 @@ pub struct Validator {
     values: Arc<ValueSchema>,
     rules: rules::Validator,
     has_rules: bool,
-    /// True if the schema has embedded resources.
+    /// True if the schema contains embedded resources.
     has_embedded: bool,
-    /// True if the schema has lists that are sets or maps.
+    /// True if the schema contains lists of type `set` or `map`.
     has_keyed_lists: bool,
 }
 
 impl Validator {
-    /// Compiles `version` of `definition`.
+    /// Compiles the schema and rules of `version` of `definition`.
     ///
     /// # Errors
-    /// Returns an error if the definition has no schema of that version, or if the schema nests too deeply or is too
-    /// large.
+    /// Returns an error if the CRD has no schema for that version, or if the schema nests too deeply or is too large.
     pub fn new(definition: &Json, version: &str) -> Result<Self, Error> {
         let versions = definition
             .pointer("/spec/versions")
@@ -203,11 +201,11 @@ impl Validator {
         })
     }
 
-    /// Validates `object`, on an update with the old object `before`, in a request to `namespace`. An empty namespace
-    /// means the namespace of the object, or `default`.
+    /// Validates `object` in a request to `namespace`. If `before` is set, it is the old object of an update. An empty
+    /// `namespace` means the object's own namespace, or `default`.
     ///
     /// # Errors
-    /// Returns an error if one of the objects cannot be decoded.
+    /// Returns an error if one of the objects cannot be decoded, or if the rules exceed their budget.
     pub fn validate(
         &self,
         object: &Json,
@@ -217,7 +215,7 @@ impl Validator {
         self.validate_observed(object, before, namespace, None)
     }
 
-    /// Validates like [`Self::validate`], and notifies an observer of the evaluated rules.
+    /// Validates like [`Self::validate`], and notifies `observer` of each evaluated rule.
     ///
     /// # Errors
     /// Same as [`Self::validate`].
@@ -246,11 +244,11 @@ impl Validator {
         })
     }
 
-    /// Validates a mutated object as a newly created one. The object is not decoded again, so nulls and unknown fields
-    /// stay.
+    /// Validates the output of a mutation as a newly created object. The object is not decoded again, so nulls and
+    /// unknown fields are not pruned.
     ///
     /// # Errors
-    /// Returns an error if the value is not an object or nests too deeply.
+    /// Returns an error if the value is not an object or nests too deeply, or if the rules exceed their budget.
     pub fn validate_mutated(&self, object: &Json, namespace: &str) -> Result<Verdict, Error> {
         check_form(object)?;
         let mut object = self.created(object.clone());
@@ -264,7 +262,7 @@ impl Validator {
         })
     }
 
-    /// Decodes the object of a request.
+    /// Decodes the object of a request: prunes unknown fields and sets defaults.
     fn read(&self, object: &Json) -> Result<Json, Error> {
         check_form(object)?;
         let mut object =
@@ -275,7 +273,7 @@ impl Validator {
         Ok(object)
     }
 
-    /// Returns a stored object, with the fields that the API server would have set.
+    /// Decodes the old object of an update, and adds missing metadata that the API server sets on creation.
     fn stored(&self, object: &Json, namespace: &str) -> Result<Json, Error> {
         let mut object = self.read(object)?;
         self.place(&mut object, namespace);
@@ -336,7 +334,7 @@ impl Validator {
         let generation = old.number("generation");
         let metadata = metadata_of(&mut object);
         match generation.saturating_add(i64::from(has_changed)) {
-            // Zero values are omitted when metadata are serialized.
+            // Go omits a zero generation when it serializes metadata.
             0 => metadata.remove("generation"),
             next => metadata.insert("generation".to_owned(), next.into()),
         };
@@ -351,8 +349,8 @@ impl Validator {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        // The fields stay if nothing changes. If something changes, rules see other differences too. No API server
-        // stores invalid fields.
+        // On an update without changes, upstream keeps the old `managedFields`. If other fields change, upstream updates
+        // them, but then the rules see a difference anyway. Invalid `managedFields` cannot come from an API server.
         if let Some(value) = old.valid_managed_fields() {
             metadata
                 .entry("managedFields")
@@ -366,7 +364,7 @@ impl Validator {
         object
     }
 
-    /// Sets the namespace.
+    /// Sets the namespace of a namespaced object that has none, and removes it from a cluster-scoped object.
     fn place(&self, object: &mut Json, namespace: &str) {
         let metadata = metadata_of(object);
         if !self.is_namespaced {
@@ -381,7 +379,7 @@ impl Validator {
         }
     }
 
-    /// Adds the errors of an object and returns the cost of its rules.
+    /// Validates a decoded object: adds its errors to `errors` and returns the cost of its rules.
     ///
     /// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `Validate`, `ValidateUpdate`.
     fn errors(
@@ -470,7 +468,7 @@ impl Validator {
                 kind: FieldErrorKind::Internal,
                 field: Path::ROOT.text(),
                 value: None,
-                detail: "the object is too large to be held against its schema".to_owned(),
+                detail: "the object is too large to be validated against its schema".to_owned(),
             });
         }
     }
@@ -513,7 +511,7 @@ impl Validator {
     }
 }
 
-/// Returns an error if the value is not an object or nests too deeply.
+/// Returns an error if `object` is not a JSON object or nests too deeply.
 fn check_form(object: &Json) -> Result<(), Error> {
     if !is_shallower(object, MAX_JSON_DEPTH) {
         return Err(Error::Undecodable(format!(
@@ -528,7 +526,7 @@ fn check_form(object: &Json) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the metadata of a decoded object.
+/// Returns the metadata of a decoded object. Inserts empty metadata if they are missing.
 fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
     if !object.get("metadata").is_some_and(Json::is_object) {
         *object = match std::mem::take(object) {

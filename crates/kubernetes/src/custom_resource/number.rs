@@ -1,4 +1,4 @@
-//! Validates numbers against schemas, with Go's types and conversions.
+//! Validates numbers against schemas with Go's number types and conversions, including their rounding errors.
 //!
 //! Source: kube-openapi `pkg/validation/validate/validator.go` (`numberValidator`), `values.go`; go-openapi/swag
 //! `convert.go`.
@@ -11,7 +11,7 @@ use super::value::{Place, invalid};
 use crate::validation_rules::FieldErrorKind;
 use cel::value::format_double;
 
-/// Returns the type and the format of a value.
+/// Returns the JSON type and the format that upstream infers from a value.
 pub(super) fn type_of(data: &Json) -> (&'static str, &'static str) {
     match data {
         Json::Null => ("null", ""),
@@ -24,7 +24,7 @@ pub(super) fn type_of(data: &Json) -> (&'static str, &'static str) {
     }
 }
 
-/// A number as represented in Go.
+/// A JSON number as Go decodes it: an `int64` if possible, otherwise a `float64`.
 #[derive(Clone, Copy)]
 enum Go {
     Int(i64),
@@ -39,7 +39,7 @@ impl Go {
         }
     }
 
-    /// Formats the number for errors, as a double if `is_int` is false.
+    /// Formats the number for error messages. If `is_int` is false, an integer is formatted as a double.
     fn shown(self, is_int: bool) -> String {
         match self {
             Self::Int(value) if is_int => value.to_string(),
@@ -56,7 +56,8 @@ impl Go {
     }
 }
 
-/// Converts like Go on amd64, the usual platform of API servers.
+/// Converts a double to an integer like Go on amd64, the usual platform of API servers: out-of-range values become
+/// `i64::MIN`.
 #[expect(clippy::cast_possible_truncation, reason = "as upstream does")]
 fn to_int(value: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
@@ -90,12 +91,12 @@ fn is_json_integer(value: f64) -> bool {
     difference / (value.abs() + whole.abs()).min(f64::MAX) < 1e-9
 }
 
-/// Returns true if the number has no fraction, or almost none.
+/// Returns true if upstream counts the number as an integer. A tiny fraction caused by rounding is ignored.
 pub(super) fn is_whole(data: &Json) -> bool {
     data.as_f64().is_some_and(is_json_integer)
 }
 
-/// Returns true if a value equals an enum value after Go converts it to the type of that enum value.
+/// Returns true if `data`, converted by Go to the type of the enum value `value`, equals it.
 ///
 /// Source: kube-openapi `pkg/validation/validate/validator.go`, `basicCommonValidator.Validate`.
 pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
@@ -107,7 +108,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
             #[expect(clippy::float_cmp, reason = "as upstream does")]
             (data, Go::Double(value)) => data.double() == value,
         },
-        // A number becomes the character with that code point.
+        // Go converts an integer to the string that consists of the character with that code point.
         (Json::Number(data), Json::String(value)) => data.as_i64().is_some_and(|data| {
             let c = u32::try_from(data).ok().and_then(char::from_u32);
             let mut chars = value.chars();
@@ -120,7 +121,8 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
     }
 }
 
-/// The type and format that limit the range of numbers, if there is exactly one type.
+/// The schema's type and format, which limit the range of numbers. Both are empty unless the schema has exactly one
+/// type.
 struct Range<'s> {
     type_: &'s str,
     format: &'s str,
@@ -142,7 +144,7 @@ impl<'s> Range<'s> {
         }
     }
 
-    /// Returns an error if the type cannot represent the number.
+    /// Returns an error if a number of this type and format cannot represent `value`.
     ///
     /// Source: kube-openapi `pkg/validation/validate/values.go`, `IsValueValidAgainstRange`.
     fn fault(&self, value: Go, what: &str, place: &Place<'_>) -> Option<Fault> {
@@ -170,7 +172,7 @@ impl<'s> Range<'s> {
     }
 }
 
-/// Returns the errors of a number, in upstream's order.
+/// Validates a number against the range of its type, `multipleOf`, `minimum` and `maximum`, in upstream's order.
 pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec<Fault> {
     if schema.types.is_empty()
         && schema.multiple_of.is_none()
@@ -182,7 +184,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // If a bound exceeds the range of the type, upstream continues with the number as a double.
+    // If a bound is outside the range of the type, upstream compares the number as a double.
     let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
@@ -208,7 +210,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// Returns the message if the number exceeds a bound.
+/// Returns the error message if the number exceeds the bound.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

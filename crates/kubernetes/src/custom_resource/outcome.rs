@@ -1,4 +1,4 @@
-//! Results of validating values against schemas.
+//! Results of validating a value against a schema.
 //!
 //! Source: kube-openapi `pkg/validation/validate/result.go` (`Result`), `pkg/validation/errors/schema.go`;
 //! apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
@@ -10,25 +10,25 @@ pub(super) use crate::validation_rules::shown;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 
-/// The errors of a value and the number of checks. If several alternatives fail, only the errors of the alternative
-/// with the most checks are reported.
+/// The errors of a value, and the number of checks made. If all alternatives of `anyOf` or `oneOf` fail, only the
+/// errors of the alternative with the most checks are reported.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
-    /// The texts of the errors, filled once there are many.
+    /// The keys of `faults`, to find duplicates quickly. `None` until there are [`FEW`] errors.
     seen: Option<HashSet<Rc<str>>>,
 }
 
 /// An error of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// The key for deduplication.
+    /// The key for deduplication: upstream's message.
     text: Rc<str>,
     pub(super) error: FieldError,
 }
 
-/// The number of errors above which their texts are indexed.
+/// The number of errors from which on duplicates are found with a hash set instead of a linear search.
 const FEW: usize = 16;
 
 impl Outcome {
@@ -38,7 +38,7 @@ impl Outcome {
         outcome
     }
 
-    /// Adds an error unless it is a duplicate.
+    /// Adds an error unless the list contains one with the same key.
     pub(super) fn add(&mut self, fault: Fault) {
         if self.faults.len() < FEW {
             if self.faults.iter().any(|known| known.text == fault.text) {
@@ -75,7 +75,7 @@ impl Outcome {
 }
 
 impl Fault {
-    /// Creates an error of the value at `path` with upstream's message.
+    /// Creates an error of the value at `path` with upstream's message `text`, which is also the key for deduplication.
     pub(super) fn new(
         path: &str,
         kind: FieldErrorKind,
@@ -93,7 +93,7 @@ impl Fault {
         }
     }
 
-    /// Creates an error whose message differs from `text`, the key for deduplication.
+    /// Creates an error whose message `detail` differs from `text`, the key for deduplication.
     pub(super) fn with_key(
         path: &str,
         kind: FieldErrorKind,
@@ -111,7 +111,7 @@ impl Fault {
         Self::new("", FieldErrorKind::Invalid, Some(go_quote("")), text)
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the error's strings, in bytes.
     pub(super) fn len(&self) -> usize {
         let value = self.error.value.as_ref().map_or(0, String::len);
         let texts = self.error.detail.len().saturating_add(self.text.len());
@@ -121,7 +121,7 @@ impl Fault {
     }
 }
 
-/// Returns the path for an error.
+/// Returns the field path for an error. The root is `<nil>`.
 fn field_of(path: &str) -> String {
     match path {
         "" | "." => "<nil>".to_owned(),

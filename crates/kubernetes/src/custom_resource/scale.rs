@@ -1,4 +1,4 @@
-//! Validates the replicas and the selector of the subresource `scale`.
+//! Validates the fields that the `scale` subresource refers to: the replicas and the label selector.
 //!
 //! Source: apiextensions-apiserver `pkg/registry/customresource/validator.go` (`ValidateScaleSpec`,
 //! `ValidateScaleStatus`); apimachinery `pkg/apis/meta/v1/unstructured/helpers.go` (`NestedInt64`, `NestedString`).
@@ -9,7 +9,7 @@ use super::read::type_text;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 
-/// The JSON paths of the subresource `scale`.
+/// The JSON paths of the `scale` subresource, as set in the CRD.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     spec_replicas: String,
@@ -18,7 +18,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Returns the paths of a version of a definition, if it has the subresource.
+    /// Returns the paths of `version`, an element of `spec.versions`. Returns `None` if it has no `scale` subresource.
     pub(super) fn new(version: &Json) -> Option<Self> {
         let scale = version.pointer("/subresources/scale")?;
         let text = |name: &str| scale.get(name).and_then(Json::as_str).map(str::to_owned);
@@ -89,7 +89,7 @@ fn accessor_error(path: &str, value: &Json, expected: &str) -> String {
     )
 }
 
-/// Returns the value at a path, if there is one.
+/// Returns the value at `path`, or `None` if a field is missing. Returns an error if a parent is not an object.
 fn nested<'a>(object: &'a Json, path: &str) -> Result<Option<&'a Json>, String> {
     let mut value = object;
     let mut way = String::new();

@@ -1,6 +1,6 @@
-//! The keywords of a schema that values are validated against.
+//! Reads the schema keywords that values are validated against.
 //!
-//! A keyword of the wrong type, which no API server stores, counts as absent.
+//! A keyword of the wrong type is ignored. No API server stores such a schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`ConvertJSONSchemaPropsWithPostProcess`),
 //! `formats.go` (`StripUnsupportedFormatsPostProcessorForVersion`).
@@ -13,15 +13,15 @@ use serde_json::{Map, Value as Json};
 
 use super::format::Format;
 
-/// A schema for validating values.
+/// The validated keywords of a schema, decoded.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
-    /// The allowed types. An empty list allows all.
+    /// The allowed types. An empty list allows all types.
     pub(super) types: Vec<Box<str>>,
     pub(super) nullable: bool,
-    /// The name of the format, if it is enforced.
+    /// The name of the format. `None` if the API server does not enforce the format.
     pub(super) format: Option<Box<str>>,
-    /// The format of strings.
+    /// The format to validate strings with. `None` if the format is for numbers.
     pub(super) text_format: Option<Format>,
     pub(super) maximum: Option<Bound>,
     pub(super) minimum: Option<Bound>,
@@ -37,7 +37,7 @@ pub(super) struct Schema {
     pub(super) required: Vec<Box<str>>,
     pub(super) values: Vec<Json>,
     pub(super) properties: BTreeMap<Box<str>, Self>,
-    /// True if undeclared fields are forbidden.
+    /// True if undeclared fields are forbidden (`additionalProperties: false`).
     pub(super) is_closed: bool,
     pub(super) additional: Option<Box<Self>>,
     pub(super) items: Option<Box<Self>>,
@@ -47,25 +47,25 @@ pub(super) struct Schema {
     pub(super) not: Option<Box<Self>>,
 }
 
-/// A minimum or maximum of numbers.
+/// The value of `minimum` or `maximum`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) at: f64,
     pub(super) is_exclusive: bool,
 }
 
-/// A regular expression as source and compiled. An error contains Go's message.
+/// A regular expression: its source, and the compiled program or Go's error message.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) source: Box<str>,
     pub(super) program: Result<Program, String>,
 }
 
-/// The budget for the compiled patterns of all definitions.
+/// The memory budget shared by the compiled patterns of all CRDs.
 static ENGINES: LazyLock<Arc<EngineBudget>> = LazyLock::new(Arc::default);
 
 impl Schema {
-    /// Reads `schema`, whose depth must be bounded because this function recurses.
+    /// Decodes `schema`. Recurses once per level, so the caller must bound the depth.
     pub(super) fn read(schema: &Map<String, Json>) -> Self {
         let get = |key: &str| schema.get(key).filter(|value| !value.is_null());
         let text = |key: &str| {
@@ -139,7 +139,7 @@ impl Schema {
         self.types.iter().any(|type_| **type_ == *name)
     }
 
-    /// Returns the type if there is exactly one.
+    /// Returns the type if there is exactly one, otherwise an empty string.
     pub(super) fn only_type(&self) -> &str {
         match self.types.as_slice() {
             [type_] => type_,
@@ -148,7 +148,7 @@ impl Schema {
     }
 }
 
-/// Returns true if `schema` or a nested schema of its fields, entries and items satisfies `has`.
+/// Returns true if `schema` or a schema nested in its fields, map values or items satisfies `has`.
 pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
     let below = ["additionalProperties", "items"].into_iter();
     let mut below = below.filter_map(|key| schema.get(key));
@@ -159,7 +159,7 @@ pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
         || properties.any(|inner| any_below(inner, has))
 }
 
-/// Returns true if the API server validates values of these types against the format.
+/// Returns true if the API server enforces the format called `name` for values of `types`.
 fn is_enforced(name: &str, types: &[Box<str>]) -> bool {
     let type_ = match types {
         [type_] => type_,

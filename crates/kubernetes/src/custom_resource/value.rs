@@ -1,11 +1,11 @@
-//! Validates values against schemas.
+//! Validates values against schemas: types, limits, patterns, formats, enumerations and alternatives.
 //!
-//! The special rules of metadata are elsewhere.
+//! The rules for metadata are in the module `metadata`.
 //!
-//! Differs: Fields are sorted by name, upstream's order is random. If a value or its schema is too large, the walk ends
-//! with an error that reports it. `$ref`, `patternProperties`, `additionalItems`, `dependencies` and lists of schemas
-//! as `items` are not supported, since current definitions cannot contain them. An error that begins with `IMPORTANT!`
-//! has no precedence, unlike upstream.
+//! Differs: Fields are sorted by name; upstream's order is random. If a value or its schema is too large, validation
+//! stops and reports an error. `$ref`, `patternProperties`, `additionalItems`, `dependencies` and lists of schemas as
+//! `items` are not supported, since current CRDs cannot contain them. Unlike upstream, errors that begin with
+//! `IMPORTANT!` do not replace other errors.
 //!
 //! Source: kube-openapi `pkg/validation/validate` (`schema.go`, `type.go`, `schema_props.go`, `validator.go`,
 //! `slice_validator.go`, `object_validator.go`, `values.go`); apiextensions-apiserver
@@ -24,18 +24,18 @@ use crate::validation_rules::FieldErrorKind;
 use crate::validation_rules::correlation::Correlated;
 use cel::value::{format_double, go_quote};
 
-/// The path to a value.
+/// The path to a value, linked to the path of its parent.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Root,
     Property(&'a Place<'a>, &'a str),
-    /// An entry of a map.
+    /// A value of a map (`additionalProperties`), by key.
     Entry(&'a Place<'a>, &'a str),
     Item(&'a Place<'a>, usize),
 }
 
 impl Place<'_> {
-    /// Returns the path in upstream's format, with a dot before an entry of the root.
+    /// Returns the path in upstream's format: an entry of a map at the root has a leading dot.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -49,13 +49,14 @@ impl Place<'_> {
     }
 }
 
-/// The maximum work of a walk, in validated values and bytes of strings.
+/// The maximum work for one object, in the units of [`Walk::take`]: bytes of strings, and [`VISIT`] per validated
+/// value.
 const MAX_WORK: u64 = 200_000_000;
 
-/// The work for one value validated against one schema.
+/// The work for validating one value against one schema.
 const VISIT: usize = 32;
 
-/// A walk through a value.
+/// The state of validating one object: the remaining work.
 #[derive(Debug)]
 pub(super) struct Walk {
     left: u64,
@@ -70,7 +71,7 @@ impl Walk {
         }
     }
 
-    /// Consumes `work` and returns true if some is left.
+    /// Consumes `work`. Returns false if the limit is exceeded.
     fn take(&mut self, work: usize) -> bool {
         match self
             .left
@@ -96,7 +97,7 @@ impl Walk {
         }
     }
 
-    /// Validates `data` against `schema`, and ignores errors of values that did not change in the update.
+    /// Validates `data` against `schema`, and ignores errors of values that the update did not change.
     pub(super) fn ratcheted(
         &mut self,
         schema: &Schema,
@@ -113,7 +114,7 @@ impl Walk {
         outcome
     }
 
-    /// Validates `data` against `schema`.
+    /// Validates `data` against `schema`. `before` is the old value of an update, if it could be correlated.
     pub(super) fn value(
         &mut self,
         schema: &Schema,
@@ -266,7 +267,7 @@ impl Walk {
             other => go_quote(&go_json::to_text(other)),
         });
         let values = values.collect::<Vec<_>>().join(", ");
-        // Lists with the same text count as equal.
+        // Upstream deduplicates errors by this message, so enumerations that print the same count as one.
         let text = format!("{path} in body should be one of [{values}]");
         let detail = format!("supported values: {values}");
         let kind = FieldErrorKind::NotSupported;
@@ -497,7 +498,7 @@ pub(super) fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     sorted
 }
 
-/// Creates an error with a value; `detail` follows the path in the message.
+/// Creates an error for `value`. In the message, `detail` follows the path.
 pub(super) fn invalid(path: &str, value: String, detail: &str) -> Fault {
     let text = format!("{path} in body {detail}");
     Fault::new(path, FieldErrorKind::Invalid, Some(value), text)
@@ -530,7 +531,7 @@ fn has_duplicates(items: &[Json]) -> bool {
     !items.iter().all(|item| seen.insert(identity(item)))
 }
 
-/// Returns a string that two values share if they are equal in Go.
+/// Returns a string that is the same for two values if Go considers them equal.
 pub(super) fn identity(value: &Json) -> String {
     match value {
         Json::Number(number) if !number.is_i64() => {

@@ -1,4 +1,4 @@
-//! Converts objects between the served versions of their kind.
+//! Converts objects of built-in kinds between the served versions of their kind.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/autoscaling/v1/conversion.go`, and the generated conversions of kinds whose
 //! versions have the same fields.
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use super::Error;
 use crate::schema::Gvk;
 
-/// Kinds whose served versions have the same fields.
+/// Kinds whose served versions all have the same fields.
 const ALIKE: [(&str, &str); 3] = [
     ("networking.k8s.io", "IPAddress"),
     ("networking.k8s.io", "ServiceCIDR"),
     ("storage.k8s.io", "VolumeAttributesClass"),
 ];
 
-/// Converts an object of a built-in kind.
+/// Converts an object of a built-in kind from one version to another.
 ///
 /// # Errors
-/// Returns an error if the conversion is unknown or would lose data.
+/// Returns an error if the conversion is not implemented here or would lose data.
 pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     if from == to {
         return Ok(object.clone());
@@ -52,7 +52,7 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     }
 }
 
-/// The prefix of annotations in which `autoscaling/v1` stores fields that it does not have.
+/// The prefix of the annotations in which `autoscaling/v1` stores the fields that only `v2` has.
 const HPA_ANNOTATIONS: &str = "autoscaling.alpha.kubernetes.io/";
 
 fn has_hpa_annotations(object: &Value) -> bool {
@@ -112,7 +112,7 @@ fn v2_to_v1(object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Returns the metric for the CPU usage in percent.
+/// Returns the `v2` metric that corresponds to a target CPU utilization of `percent`.
 fn cpu(percent: &Value) -> Value {
     json!({"type": "Resource", "resource": {
         "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})

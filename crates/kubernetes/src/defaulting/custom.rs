@@ -1,20 +1,20 @@
-//! Sets defaults and prunes unknown fields of custom resources by their structural schemas.
+//! Sets defaults and prunes unknown fields of custom resources, based on their structural schemas.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/schema/defaulting/{algorithm,prunenulls}.go`,
 //! `pkg/apiserver/schema/pruning/algorithm.go`.
 
 use serde_json::{Map, Value};
 
-/// The maximum depth of schemas and objects.
+/// The maximum depth of schemas and objects. Values below it are not changed.
 const MAX_DEPTH: usize = 128;
 
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The fields of every object. Pruning keeps them.
+/// The fields that every object has. Pruning keeps them.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Sets defaults and removes unknown fields, as the API server does when it decodes a request.
+/// Sets defaults and removes unknown fields and disallowed nulls, as the API server does when it decodes a request.
 pub fn complete(object: &mut Value, schema: &Value) {
     prune_nulls(object, Some(schema), 0);
     default(object, Some(schema), 0);
@@ -38,11 +38,11 @@ fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// The schemas of the fields of an object, looked up once for all fields.
+/// The schemas for the fields of an object, found once and used for every field.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     properties: Option<&'a Map<String, Value>>,
-    /// `additionalProperties`, if allowed, with their schema, if there is one.
+    /// `None` if additional properties are not allowed, `Some(None)` if they are unrestricted.
     #[expect(
         clippy::option_option,
         reason = "additional properties are forbidden, unrestricted, or restricted by a schema"
@@ -62,21 +62,21 @@ impl<'a> Fields<'a> {
         self.properties?.get(name)
     }
 
-    /// Returns the schema of the field `name`, declared or additional.
+    /// Returns the schema of the field `name`: the declared one, or that of the additional properties.
     fn schema(self, name: &str) -> Option<&'a Value> {
         self.property(name).or_else(|| self.additional.flatten())
     }
 }
 
-/// Returns the default of a schema. A null counts as no default.
+/// Returns the default of `schema`. A null counts as no default.
 fn default_of(schema: &Value) -> Option<&Value> {
     schema.get("default").filter(|value| !value.is_null())
 }
 
-/// Returns `additionalProperties`, if allowed, with their schema, if there is one.
+/// Returns the value for [`Fields::additional`].
 #[expect(
     clippy::option_option,
-    reason = "no additional properties, any, and those of a schema"
+    reason = "additional properties are forbidden, unrestricted, or restricted by a schema"
 )]
 fn additional(schema: &Value) -> Option<Option<&Value>> {
     match schema.get("additionalProperties")? {
@@ -95,7 +95,7 @@ fn is_forbidden_null(value: &Value, schema: Option<&Value>) -> bool {
     value.is_null() && schema.is_some_and(|schema| !is_true(schema, "nullable"))
 }
 
-/// Returns true if `value` contains a null. Its depth must be bounded because this function recurses.
+/// Returns true if `value` contains a null at any depth. Recurses, so the caller must bound the depth.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -105,7 +105,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Removes disallowed nulls without a default.
+/// Removes disallowed nulls from fields without a default.
 fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;
@@ -186,7 +186,8 @@ fn set_defaults(fields: &mut Map<String, Value>, declared: Fields<'_>) {
     }
 }
 
-/// Returns true if `value` has unknown fields.
+/// Returns true if pruning would remove a field from `value`. If `is_resource` is true, `value` may have `apiVersion`,
+/// `kind` and `metadata`.
 pub(crate) fn has_unknown(value: &Value, schema: &Value, is_resource: bool) -> bool {
     let mut pruned = value.clone();
     prune(&mut pruned, Some(schema), is_resource, 0);
@@ -218,7 +219,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                     return true;
                 }
                 match declared.additional {
-                    // Upstream continues without a schema, which removes the nested fields.
+                    // Without a schema for the value, upstream removes all fields nested in it.
                     Some(inner) => {
                         prune(value, inner, false, depth);
                         true
@@ -241,7 +242,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
     }
 }
 
-/// Prunes below a value that preserves unknown fields. Only values with a schema are pruned.
+/// Prunes the values nested in `value`, which itself preserves unknown fields. Nested values without a schema are kept.
 fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;

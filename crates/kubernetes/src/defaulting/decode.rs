@@ -1,8 +1,8 @@
 //! Decodes mutated objects into their Go types like the API server: from JSON after a JSON patch, or by conversion from
 //! an unstructured object after an apply configuration.
 //!
-//! Differs: if there are several errors, the one of the first field by name is returned. Upstream uses the order of the
-//! document or of a map.
+//! Differs: if there are several errors, the error of the alphabetically first field is returned. Upstream uses the
+//! order of the JSON document, or the random order of a Go map.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/{json,meta}.go` (`Decode`, `Interpret`),
 //! `pkg/runtime/converter.go` (`fromUnstructured`), `pkg/runtime/scheme.go` (`unstructuredToTyped`); `sigs.k8s.io/json`
@@ -18,19 +18,19 @@ use cel::base64;
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
-/// Ways to decode an object into its Go type.
+/// How the API server decodes an object into its Go type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoding {
-    /// From JSON: values of another type are errors.
+    /// From JSON: a value of another type than its field is an error.
     Json,
-    /// From an unstructured object: numbers are converted like in Go.
+    /// From an unstructured object: numbers are converted as by Go's type conversion.
     Conversion,
 }
 
-/// Decodes an object of a kind. Returns `None` if its type is unknown.
+/// Decodes an object into the Go type of its kind. Returns `None` if that type is not in the table.
 ///
 /// # Errors
-/// Returns the API server's error message.
+/// Returns the API server's error message if the object cannot be decoded.
 #[must_use]
 pub fn decode(gvk: &Gvk, object: &Value, decoding: Decoding) -> Option<Result<Value, String>> {
     let table = Table::get().ok()?;
@@ -81,7 +81,7 @@ fn unconverted(gvk: &Gvk, error: &str) -> String {
     )
 }
 
-/// Checks kind and version. An object without them keeps its previous ones.
+/// Checks that `apiVersion` and `kind` of `object` are those of `gvk`. Missing values default to `gvk`.
 fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     let mut texts = ["", ""];
     for (name, text) in ["apiVersion", "kind"].into_iter().zip(&mut texts) {
@@ -125,7 +125,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     ))
 }
 
-/// A type with its name in Go.
+/// A type, together with its name in Go.
 #[derive(Clone, Copy)]
 struct Go<'a> {
     type_: Type<'a>,
@@ -133,7 +133,7 @@ struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Returns the element type of a list, a map or a pointer.
+    /// Returns the element type of a list or map, or the type that a pointer points to.
     fn within(self, type_: Type<'a>) -> Self {
         let text = match self.text.strip_prefix("map[") {
             Some(map) => map.split_once(']').map_or("", |(_, values)| values),
@@ -146,13 +146,13 @@ impl<'a> Go<'a> {
         Self { type_, text }
     }
 
-    /// Returns the name of the type without its package.
+    /// Returns the type's name in Go without its package.
     fn name(self) -> &'a str {
         self.text.rsplit('.').next().unwrap_or(self.text)
     }
 }
 
-/// Returns Go's word for the JSON type of a value.
+/// Returns the name of a value's JSON type in Go's error messages.
 fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -164,7 +164,7 @@ fn word(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the Go type of a value of an unstructured object.
+/// Returns the Go kind with which an unstructured object holds the value.
 fn untyped(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",
@@ -184,7 +184,7 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// Returns the error of a value of another type. `within` is the struct of the last field of the path.
+    /// Returns the error for a value of a wrong type. `within` is the struct that declares the last field of the path.
     fn mismatch(self, value: &Value, go: &Go<'_>, within: Option<&str>, stack: &[&str]) -> String {
         let actual = match (value, go.type_.shape()) {
             (Value::Number(number), Shape::Int | Shape::Float | Shape::IntOrString) => {
@@ -211,7 +211,7 @@ impl Decoder<'_> {
     }
 }
 
-/// A walk through an object. It continues after errors that the JSON decoder returns at the end.
+/// A traversal of an object. After an error that Go's JSON decoder returns only at the end (`saved`), it continues.
 struct Walk<'a> {
     decoder: Decoder<'a>,
     saved: Option<String>,
@@ -249,7 +249,8 @@ impl<'a> Walk<'a> {
         Ok(read)
     }
 
-    /// Stores the first error of the JSON decoder. Other errors end the walk.
+    /// Handles a value of a wrong type: saves the first error of the JSON decoder, or returns the error of a
+    /// conversion.
     fn wrong(
         &mut self,
         value: &Value,
@@ -350,7 +351,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the integer that a field of the type gets, or `None` if the conversion fails.
+    /// Returns the integer that Go stores in a field of type `go_type`, or `None` if `value` cannot be stored there.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "Go's conversions truncate numbers"
@@ -366,7 +367,7 @@ impl<'a> Walk<'a> {
         }
         let whole = match (value.as_i64(), value.as_f64()) {
             (Some(whole), _) => whole,
-            // The conversion of numbers out of range gives the minimum on amd64.
+            // Go on amd64 converts a double that is out of range to the minimum integer.
             (None, Some(number)) if number.fract().abs() < f64::MIN_POSITIVE => {
                 let is_in_range =
                     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);

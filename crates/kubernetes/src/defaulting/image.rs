@@ -1,15 +1,15 @@
-//! Determines if image names have the tag `latest`.
+//! Determines whether an image name refers to the tag `latest`.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/util/parsers/parsers.go` (`ParseImageName`),
 //! `github.com/distribution/reference` `normalize.go`, `regexp.go`.
 
-/// The maximum length of a tag, in characters.
+/// The maximum length of an image tag, in characters.
 const MAX_TAG: usize = 128;
 
-/// The maximum length of a name, in characters.
+/// The maximum length of an image name without its tag and digest, in characters.
 const MAX_NAME: usize = 255;
 
-/// Returns true if the image has the tag `latest`, or neither tag nor digest. Returns false if the name cannot be
+/// Returns true if the image has the tag `latest`, or neither a tag nor a digest. Returns false if the name cannot be
 /// parsed.
 pub(super) fn is_latest(image: &str) -> bool {
     let is_id = image.len() == 64
@@ -101,8 +101,8 @@ fn is_domain(domain: &str) -> bool {
     port.is_none_or(is_port) && (is_address || host.split('.').all(is_part))
 }
 
-/// Returns true for lowercase letters and digits, separated by one dot, one or two underscores, or any number of
-/// dashes.
+/// Returns true if the component consists of lowercase letters and digits, separated by one dot, one or two
+/// underscores, or any number of dashes.
 fn is_component(component: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = component.as_bytes();
@@ -119,7 +119,7 @@ mod tests {
     use super::is_latest;
 
     #[test]
-    fn only_a_tag_or_none_at_all_is_latest() {
+    fn is_latest_accepts_tag_latest_or_no_tag() {
         for image in [
             "a",
             "a:latest",

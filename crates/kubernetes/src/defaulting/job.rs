@@ -1,10 +1,11 @@
-//! The selector of a Job, which the API server generates from its uid.
+//! Generates the selector and labels of a Job from its uid and name, like the API server.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go`, `generateSelectorIfNeeded`.
 
 use serde_json::{Map, Value};
 
-/// The labels of a Job's Pods. The flag is true if the value is the uid, false if it is the name.
+/// The labels that the API server adds to a Job's Pods. The value is the Job's uid if the flag is true, otherwise its
+/// name.
 const LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("controller-uid", true),
@@ -14,7 +15,8 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Returns true if a Job shares its labels with its template: a label set on one appears on the other.
+/// Returns true if the labels of a Job and of its Pod template are the same map in Go, so a label set on one is set on
+/// both.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;
@@ -28,7 +30,7 @@ pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
         && labels(given.get("metadata")) != Some(true)
 }
 
-/// Sets the selector and the labels of a compact Job.
+/// Sets the selector and the labels of a compact Job. If `shares_labels` is true, the Job gets the template's labels.
 pub(super) fn select(job: &mut Value, shares_labels: bool) {
     let text = |field: &str| {
         let value = job.get("metadata").and_then(|metadata| metadata.get(field));
@@ -44,7 +46,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     };
     for (label, is_uid) in LABELS {
         let value = if is_uid { &uid } else { &name };
-        // A label of the user stays, and the Job is invalid then.
+        // A label set by the user is not overwritten. Validation then rejects the Job.
         labels.entry(label).or_insert_with(|| value.clone());
     }
     let labels = labels.clone();
@@ -56,7 +58,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     }
 }
 
-/// Returns the object at a path, inserted if missing.
+/// Returns the object at `path`. Inserts empty objects if they are missing.
 fn entry<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut node = value;
     for name in path {

@@ -1,4 +1,4 @@
-//! Rules of the table for whole kinds.
+//! Looks up properties of a whole kind in the table of defaults.
 
 use super::table::{Rule, Shape, Table, Type};
 use crate::schema::Gvk;
@@ -12,7 +12,7 @@ fn is_at(rule: &Rule, place: &str) -> bool {
     rule.at.len() == 1 && rule.at.first().is_some_and(|step| step.field == place)
 }
 
-/// Returns true if the API server counts changes of objects of a built-in kind in `metadata.generation`.
+/// Returns true if the API server maintains `metadata.generation` for objects of a built-in kind.
 #[must_use]
 pub fn has_generation(gvk: &Gvk) -> bool {
     creates(gvk, |rule| {
@@ -20,8 +20,8 @@ pub fn has_generation(gvk: &Gvk) -> bool {
     })
 }
 
-/// Returns true if the API server serializes an unset field of a built-in kind as null: its Go type is a list, a map, a
-/// pointer or a time, and its tag has no `omitempty`. `path` is the path to the field, with `None` for an element.
+/// Returns true if the API server serializes an unset field of a built-in kind as null: its Go type is a list, map,
+/// pointer or time, and its tag has no `omitempty`. In `path`, `None` stands for an element of a list or map.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let Ok(table) = Table::get() else {
@@ -66,7 +66,7 @@ pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a st
     is_null
 }
 
-/// The type that the next step of a path enters.
+/// The type that the next element of a path is looked up in.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     Struct(usize),
@@ -74,7 +74,7 @@ enum Next<'a> {
     Of(Type<'a>),
 }
 
-/// Returns true if writes of the main resource reset the status of such an object.
+/// Returns true if writes to the main resource cannot change the status of the kind's objects.
 pub(super) fn resets_status(gvk: &Gvk) -> bool {
     creates(gvk, |rule| is_at(rule, "status"))
 }

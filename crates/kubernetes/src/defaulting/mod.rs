@@ -1,10 +1,10 @@
-//! Changes that the API server makes to an object of a built-in API before it evaluates policies: it prunes fields
+//! Changes that the API server makes to an object of a built-in kind before it evaluates policies: it prunes fields
 //! unknown to the Go type, sets defaults, and resets fields that users cannot set.
 //!
-//! The rules are data (ADR 21): `table.bin` has them by kind, derived from upstream's own functions of the version
-//! [`kubernetes`]. A kind without rules and a field with unknown rules result in an [`Error`].
+//! The rules are data (ADR 21): `table.bin` contains the rules of each kind, derived by running upstream's own
+//! functions of the version [`kubernetes`]. A kind or field for which no rules are known results in an [`Error`].
 //!
-//! This module reads no clock and generates no identifiers: [`NOW`] and [`UID`] replace generated values.
+//! This module reads no clock and generates no identifiers: [`NOW`] and [`UID`] are used instead of generated values.
 
 mod convert;
 mod custom;
@@ -37,44 +37,44 @@ pub use subresource::{
 use crate::schema::Gvk;
 use table::{KindTable, Table};
 
-/// The creation time of objects without one.
+/// The creation time of objects that have none.
 pub const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// The uid of objects without one.
+/// The uid of objects that have none.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Error if the object of the API server is unknown.
+/// A failure to determine the object that the API server would pass to policies.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The kind is not in the table.
+    /// The table has no rules for this kind.
     #[error("the defaults of {0} are unknown")]
     Kind(String),
-    /// The table has no rules for a field.
+    /// The table has no rules for this field.
     #[error("cannot determine how the API server sets `{0}`")]
     Field(String),
-    /// An object cannot be converted here.
+    /// The conversion between these versions is not implemented.
     #[error("cannot determine how the API server converts {0}")]
     Conversion(String),
-    /// A value has another type than its field, so the API server rejects the object.
+    /// A value does not have the type of its field, so the API server rejects the object.
     #[error("the API server cannot decode the object: `{path}` must be {expected}")]
     Type {
         /// The path of the field.
         path: String,
-        /// The expected type.
+        /// The expected type, with an article.
         expected: String,
     },
-    /// The metadata of a custom resource have wrong types. Contains the API server's message.
+    /// The metadata of a custom resource have a wrong type. Contains the API server's message.
     #[error("the API server cannot decode the object: {0}")]
     Undecodable(String),
-    /// The table of this build is corrupt.
+    /// The table compiled into this program is corrupt.
     #[error("the table of defaults is corrupt: {0}")]
     Broken(String),
 }
 
-/// Returns the version of Kubernetes from which the rules are derived, `1.36.3`.
+/// Returns the Kubernetes version from which the rules are derived, such as `1.36.3`.
 ///
 /// # Errors
-/// Returns [`Error::Broken`] only in a build that fails its tests.
+/// Returns [`Error::Broken`] if the table compiled into this program is corrupt.
 pub fn kubernetes() -> Result<&'static str, Error> {
     Table::get().map(|table| table.kubernetes.as_str())
 }
@@ -85,24 +85,24 @@ pub fn has(gvk: &Gvk) -> bool {
     Table::get().is_ok_and(|table| table.kind(gvk).is_some())
 }
 
-/// Returns the kinds with rules in the table, sorted.
+/// Returns the kinds for which the table has rules, sorted.
 ///
 /// # Errors
-/// Returns [`Error::Broken`] only in a build that fails its tests.
+/// Returns [`Error::Broken`] if the table compiled into this program is corrupt.
 pub fn kinds() -> Result<Vec<Gvk>, Error> {
     let mut kinds: Vec<Gvk> = Table::get()?.kinds().cloned().collect();
     kinds.sort();
     Ok(kinds)
 }
 
-/// An object of a kind of the table, decoded into its Go type.
+/// An object of a built-in kind, decoded into its Go type.
 #[derive(Clone, Debug)]
 pub struct TypedObject {
     kind: &'static KindTable,
     gvk: Gvk,
-    /// Compact: without Go's zero values.
+    /// The object in compact form: fields with Go's zero value are absent.
     value: Value,
-    /// True if the object shares labels with its template.
+    /// True if the object is a Job whose labels and template labels are the same map in Go.
     shares_labels: bool,
 }
 
@@ -110,7 +110,8 @@ impl TypedObject {
     /// Decodes an object and sets its defaults.
     ///
     /// # Errors
-    /// Returns an error if there are no rules for the kind or one of its fields, or if a value has the wrong type.
+    /// Returns an error if the table has no rules for the kind or for one of the object's fields, or if a value has the
+    /// wrong type.
     pub fn read(gvk: &Gvk, object: &Value) -> Result<Self, Error> {
         let table = Table::get()?;
         let kind = find(table, gvk)?;
@@ -136,10 +137,10 @@ impl TypedObject {
         })
     }
 
-    /// Sets the fields that the API server sets on creation, except metadata.
+    /// Sets the fields that the API server sets on creation, except for metadata.
     ///
     /// # Errors
-    /// Returns an error if there are no rules for one of the fields.
+    /// Returns an error if the table has no rules for one of the object's fields.
     pub fn create(&mut self) -> Result<(), Error> {
         let table = Table::get()?;
         if let Some(path) = rules::unknown(table, self.kind, &self.kind.create_unknown, &self.value)
@@ -161,21 +162,21 @@ impl TypedObject {
         Ok(())
     }
 
-    /// Changes the compact object.
+    /// Changes the object in compact form.
     pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.value);
     }
 
-    /// Returns the compact object.
+    /// Returns the object in compact form.
     #[must_use]
     pub fn compact(&self) -> &Value {
         &self.value
     }
 
-    /// Returns the object as policies see it.
+    /// Encodes the object as policies see it.
     ///
     /// # Errors
-    /// Returns [`Error::Broken`] only in a build that fails its tests.
+    /// Returns [`Error::Broken`] if the table compiled into this program is corrupt.
     pub fn write(&self) -> Result<Value, Error> {
         Ok(write(Table::get()?, self.kind, &self.gvk, &self.value))
     }
@@ -190,10 +191,10 @@ fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
     value
 }
 
-/// Returns an object decoded and encoded by its Go type, without defaults.
+/// Decodes an object into its Go type and encodes it again, without setting defaults.
 ///
 /// # Errors
-/// Returns an error if the kind is unknown or a value has the wrong type.
+/// Returns an error if the table does not contain the kind, or if a value has the wrong type.
 pub fn round_trip(gvk: &Gvk, object: &Value) -> Result<Value, Error> {
     let table = Table::get()?;
     let kind = find(table, gvk)?;

@@ -1,4 +1,4 @@
-//! Fields set by admission plugins that are enabled by default and make no requests.
+//! Sets the fields that admission plugins set if they are enabled by default and need no data from the cluster.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),
@@ -9,22 +9,22 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::Gvk;
 
-/// Taints that every Pod tolerates for [`TOLERATED`] seconds.
+/// The taints that every Pod tolerates for [`TOLERATED`] seconds by default.
 const TAINTS: [&str; 2] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
 ];
 
-/// The toleration time, in seconds.
+/// The default toleration time, in seconds.
 const TOLERATED: i64 = 300;
 
-/// The priority classes of every cluster.
+/// The priority classes that exist in every cluster.
 const CLASSES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
-/// Sets the fields of a compact object that plugins set.
+/// Sets the fields that plugins set on creation of an object in compact form.
 pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
     if !gvk.group.is_empty() {
         return;
@@ -43,7 +43,7 @@ pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
     }
 }
 
-/// Sets the fields that plugins set on an update of `old`, both compact.
+/// Sets the fields that plugins set on an update from `old` to `object`, both in compact form.
 pub(super) fn update(gvk: &Gvk, object: &mut Value, old: &Value) {
     if !gvk.group.is_empty() || gvk.kind != "Pod" {
         return;
@@ -84,7 +84,7 @@ fn tolerate(spec: &mut Map<String, Value>) {
     }));
 }
 
-/// Adds the not-ready taint to a Node.
+/// Adds the taint `node.kubernetes.io/not-ready` to a Node.
 fn taint(node: &mut Value) {
     let Some(fields) = node.as_object_mut() else {
         return;

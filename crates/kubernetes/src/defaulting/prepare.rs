@@ -1,4 +1,4 @@
-//! Prepares the objects of a request as policies see them.
+//! Converts the objects of a request into the form in which the API server passes them to policies.
 //!
 //! Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go`, `pkg/endpoints/handlers/update.go`,
 //! `pkg/registry/generic/registry/store.go`, `pkg/registry/rest/{create,update,meta}.go`;
@@ -12,16 +12,16 @@ use super::{Error, NOW, TypedObject, UID, custom, daemon_set, kind_rules, plugin
 use crate::object_meta;
 use crate::schema::Gvk;
 
-/// The suffix of generated names.
+/// The suffix of names generated from `generateName`.
 pub const SUFFIX: &str = "x7x7x";
 
-/// The resource version of objects without one.
+/// The resource version of objects that have none.
 const REVISION: &str = "1";
 
-/// The maximum length of a generated name before its suffix, in characters.
+/// The maximum number of characters of a generated name without its suffix.
 const MAX_GENERATED: usize = 58;
 
-/// Operations of requests.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Creates an object.
@@ -32,58 +32,58 @@ pub enum Operation {
     Delete,
 }
 
-/// Admission stages at which policies are evaluated.
+/// The admission stage in which policies are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Mutating policies: the object has its defaults, and fields set for storage are not yet set.
+    /// Mutating policies: defaults are set, but fields that the API server sets for storage are not.
     Mutation,
-    /// Validating policies and webhooks.
+    /// Validating policies and webhooks: all fields are set.
     Validation,
 }
 
-/// A kind of a CustomResourceDefinition.
+/// Facts from the CustomResourceDefinition of a custom kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Custom<'a> {
-    /// The schema of the version, if there is one.
+    /// The structural schema of the version. `None` if the version has no schema.
     pub schema: Option<&'a Value>,
     /// True if the version has a `status` subresource.
     pub has_status: bool,
 }
 
-/// A request, with the objects as the client sent them.
+/// A request with its objects as the client sent them.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The operation.
     pub operation: Operation,
     /// The admission stage.
     pub stage: Stage,
-    /// The kind of the objects.
+    /// The kind of both objects.
     pub gvk: &'a Gvk,
-    /// The CustomResourceDefinition of the kind, if it is a custom one.
+    /// Facts from the CRD. `None` for built-in kinds.
     pub custom: Option<Custom<'a>>,
-    /// The namespace, empty for cluster-scoped objects.
+    /// The namespace of the request. Empty for cluster-scoped objects.
     pub namespace: &'a str,
-    /// True if the request is for the subresource `status`.
+    /// True if the request is for the `status` subresource.
     pub is_status: bool,
-    /// The object.
+    /// The new object of the request.
     pub object: Option<&'a Value>,
-    /// The object before the request.
+    /// The stored object before the request.
     pub old_object: Option<&'a Value>,
 }
 
-/// The objects as policies see them.
+/// The objects of a request as policies see them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedObjects {
-    /// The object.
+    /// The new object of the request.
     pub object: Option<Value>,
-    /// The object before the request.
+    /// The stored object before the request.
     pub old_object: Option<Value>,
 }
 
-/// Converts the objects of a request to the objects that the API server passes to policies.
+/// Converts the objects of a request into the objects that the API server passes to policies.
 ///
 /// # Errors
-/// Returns an error if these objects are unknown.
+/// Returns an error if a field's value is unknown, or if the API server cannot decode an object.
 pub fn prepare(request: &Request<'_>) -> Result<PreparedObjects, Error> {
     let object = read(request, request.object)?;
     let old_object = read(request, request.old_object)?;
@@ -108,8 +108,8 @@ pub fn prepare(request: &Request<'_>) -> Result<PreparedObjects, Error> {
     })
 }
 
-/// Decodes an object like the API server. For custom resources, only metadata and embedded resources are decoded into
-/// Go types; for other objects, all fields.
+/// Decodes the metadata of a custom resource and of its embedded resources into Go types. Other objects are returned
+/// unchanged; they are decoded completely later.
 fn read<'a>(
     request: &Request<'_>,
     object: Option<&'a Value>,
@@ -122,7 +122,7 @@ fn read<'a>(
     Ok(Some(Cow::Owned(object)))
 }
 
-/// Returns the object of a create request.
+/// Returns the new object of a create request, as validating policies see it.
 fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let metadata = metadata(&mut object);
@@ -153,8 +153,8 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// Returns the object that mutating policies see: an update keeps the old metadata that the client omits, and fields
-/// set for storage are not yet set.
+/// Returns the new object as mutating policies see it. On an update, metadata that the client omits are copied from the
+/// old object. Fields that the API server sets for storage are not set.
 fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -215,7 +215,7 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
     typed.write()
 }
 
-/// Returns a stored object. Fields that the client omits get the values of a creation.
+/// Returns a stored object. Fields that it lacks get the values that the API server sets on creation.
 fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -241,7 +241,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
         return Ok(object);
     }
     let mut typed = TypedObject::read(request.gvk, &object)?;
-    // An object read from a cluster is complete.
+    // An object with a uid was read from a cluster, so it has all fields.
     if !is_known && !has_status {
         typed.change(|object| plugins::admit(request.gvk, object));
         typed.create()?;
@@ -258,7 +258,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// Returns the object of an update of `old`.
+/// Returns the new object of an update of `old`, as validating policies see it.
 fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let given = metadata(&mut object);
@@ -304,7 +304,8 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         }
     };
     if request.is_status {
-        // Everything except the status and some metadata stays.
+        // A request for the status changes only the status and some metadata, so the other fields are copied from
+        // `old`.
         let Some(fields) = object.as_object_mut() else {
             return Ok(object);
         };
@@ -336,7 +337,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
     if counts {
         let generation = before("generation").and_then(|value| value.as_i64());
         match generation.unwrap_or_default().saturating_add(1) {
-            // Zero values are omitted when metadata are serialized.
+            // Go omits a zero generation when it serializes metadata.
             0 => metadata(&mut object).remove("generation"),
             next => metadata(&mut object).insert("generation".to_owned(), next.into()),
         };
@@ -351,14 +352,14 @@ fn without_metadata(object: &Value) -> Option<Map<String, Value>> {
     Some(fields)
 }
 
-/// Sets the defaults of a custom resource.
+/// Sets the defaults of a custom resource and prunes its unknown fields.
 fn complete(object: &mut Value, custom: Custom<'_>) {
     if let Some(schema) = custom.schema {
         custom::complete(object, schema);
     }
 }
 
-/// Returns the metadata of an object, inserted if missing.
+/// Returns the metadata of an object. Inserts empty metadata if they are missing.
 fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -375,7 +376,7 @@ fn metadata(object: &mut Value) -> &mut Map<String, Value> {
         .expect("metadata is an object")
 }
 
-/// Sets name and namespace from the request.
+/// Sets the name, generated if necessary, and the namespace of the request.
 fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     let text = |metadata: &Map<String, Value>, field: &str| {
         let text = metadata.get(field).and_then(Value::as_str);
@@ -395,7 +396,7 @@ fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     }
 }
 
-/// Sets `managedFields`, as the API server does for each change.
+/// Sets `managedFields` to a placeholder entry. The API server updates the field on each change.
 pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
     metadata.insert(
         "managedFields".to_owned(),
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_custom_resources_go_through_their_type() {
+    fn custom_resource_metadata_is_decoded_into_go_type() {
         let metadata = json!({"name": "a", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": [],
             "generateName": "", "colour": "red"});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {}, "annotations": {"a": null}}});

@@ -1,4 +1,4 @@
-//! The quality of service class of a Pod.
+//! Computes the quality of service class of a Pod.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/core/helper/qos/qos.go`, `ComputePodQOS`.
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::library::quantity::Quantity;
 
-/// Resources that the class depends on.
+/// The resources that determine the class.
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// Sets `status.qosClass` of a compact Pod, unless the client has set it.
+/// Sets `status.qosClass` of a Pod in compact form. A value set by the client (`given`) is kept.
 pub(super) fn set(pod: &mut Value, given: Option<Value>) {
     let class = given.unwrap_or_else(|| class(pod).into());
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
@@ -20,7 +20,7 @@ pub(super) fn set(pod: &mut Value, given: Option<Value>) {
 }
 
 fn is_positive(amount: &Value) -> bool {
-    // Quantities are canonical here.
+    // Quantities in compact form are canonical, so zero is always `0`.
     amount
         .as_str()
         .is_some_and(|text| !text.starts_with('-') && text != "0")
@@ -70,7 +70,7 @@ fn class(pod: &Value) -> &'static str {
     }
 }
 
-/// Sums of quantities by resource.
+/// Sums of quantities, by resource name.
 type Sums = BTreeMap<String, Quantity>;
 
 fn add(sums: &mut Sums, name: &str, amount: &Value) {

@@ -1,4 +1,4 @@
-//! Applies rules of the table to a compact object.
+//! Applies the rules of the table of defaults to an object in compact form.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,19 +11,19 @@ use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table,
 use super::typed::{read, zero};
 use crate::library::quantity::Quantity;
 
-/// Fields with image names. Rules only distinguish if the tag is `latest`.
+/// Fields that contain image names. For their values, rules only distinguish whether the tag is `latest`.
 const IMAGES: [&str; 2] = ["image", "reference"];
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-/// A struct on the path to a field: its type, and its fields before all rules.
+/// A struct on the path to a field: its type, and its fields before any rule is applied.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     struct_: usize,
     before: &'a Map<String, Value>,
 }
 
-/// Applies rules to an object. Conditions of rules refer to values before all rules.
+/// Applies `rules` to `object`. The conditions of all rules are evaluated on the object before any rule is applied.
 pub(super) fn apply(
     table: &Table,
     kind: &KindTable,
@@ -35,11 +35,11 @@ pub(super) fn apply(
         struct_: kind.root,
         before: before.as_object().unwrap_or(&*NOTHING),
     };
-    // Rounding comes last, because the rounded value may have been copied.
+    // Rounding comes last, because another rule may have copied the value to round.
     let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
     let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
     for wanted in [first, last] {
-        // Rules with the same path are adjacent, so each path is walked once.
+        // Rules for the same path are adjacent, so the object is walked once per path.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
             if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
                 && has_place(&first.at, root.before)
@@ -60,7 +60,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Returns the first field without known rules that is set or depends on a set field.
+/// Returns the path of the first field in `unknown` that the object sets, or that depends on a field which the object
+/// sets.
 pub(super) fn unknown(
     table: &Table,
     kind: &KindTable,
@@ -106,8 +107,8 @@ pub(super) fn unknown(
     field
 }
 
-/// Returns true if [`walk`] reaches a path: all fields on it except structs must be set. Most paths of a kind are below
-/// lists and pointers that an object does not have.
+/// Returns true if [`walk`] reaches a struct at the path `steps`: all fields on the path except structs must be set.
+/// This check is cheap, and most paths of a kind are below lists and pointers that the object does not have.
 fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     let mut before = before;
     let mut steps = steps.iter();
@@ -135,7 +136,7 @@ fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     true
 }
 
-/// Changes the object at a path, with its enclosing structs and current fields.
+/// A callback for each struct at a path. It gets the enclosing structs and the current fields to change.
 type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
 
 fn walk<'a>(
@@ -202,7 +203,7 @@ fn walk<'a>(
     Ok(())
 }
 
-/// Returns the value of a dependency before all rules, with the level of the struct that has the field.
+/// Returns the struct that contains the field of a dependency: its type, and its fields before any rule is applied.
 fn lookup<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<(usize, &'a Map<String, Value>)> {
     if dep.path.is_none() {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -219,7 +220,7 @@ fn value_of<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<&'a Value> {
     lookup(dep, levels)?.1.get(&dep.field)
 }
 
-/// Returns the type of the field that a dependency refers to.
+/// Returns the type of the field that `dep` refers to.
 fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type<'t>> {
     let Some(path) = &dep.path else {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -232,7 +233,8 @@ fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type
     table.type_of(struct_, &dep.field)
 }
 
-/// Returns the class of a value: absent (`-`), one of the distinguished constants (`=x`), or any other (`*`).
+/// Returns the class of a value as written in the table: absent (`-`), a constant that rules distinguish (`=x`), or any
+/// other value (`*`).
 fn class<'a>(
     value: Option<&'a Value>,
     type_: Option<Type<'_>>,
@@ -264,7 +266,7 @@ fn class<'a>(
     class.map_or("*", String::as_str)
 }
 
-/// Applies a rule at a path.
+/// Applies `rule` to the field of one struct.
 fn change(
     table: &Table,
     rule: &Rule,
@@ -303,7 +305,7 @@ fn change(
         after.remove(&rule.field);
         return Ok(());
     };
-    // Values set by rules are in serialized form.
+    // Values in the table are in serialized form, so they are decoded into compact form.
     match read(table, &value, type_, &rule.field, 0)? {
         Some(value) => after.insert(rule.field.clone(), value),
         None if type_.is_pointer() && !value.is_null() => {
@@ -314,7 +316,7 @@ fn change(
     Ok(())
 }
 
-/// Returns the value that an action gives to a field, or `None` to remove the field.
+/// Returns the value that `action` gives to a field, or `None` to remove the field.
 fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) -> Option<Value> {
     let dep = |n: usize| values.get(n).copied().flatten();
     if let Some(value) = &action.set {
@@ -379,7 +381,7 @@ fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) 
     }
 }
 
-/// Returns a template with the values of dependencies inserted.
+/// Replaces each placeholder `{"$": n}` of a template by the value with the index `n`.
 fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     match template {
         Value::Object(fields) => {
@@ -398,7 +400,7 @@ fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     }
 }
 
-/// Rounds a quantity up to thousandths. Returns `None` if it already is a multiple.
+/// Rounds a quantity up to thousandths. Returns `None` if it is a multiple of a thousandth.
 ///
 /// Source: apimachinery `pkg/api/resource/quantity.go`, `RoundUp`.
 fn rounded_up(text: &str) -> Option<String> {

@@ -1,12 +1,13 @@
-//! The `stringData` of a Secret, which the API server moves to `data`.
+//! Moves the `stringData` of a Secret to `data`, like the API server.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/core/v1/conversion.go`, `Convert_v1_Secret_To_core_Secret`.
 
 use serde_json::{Map, Value};
 
-/// Moves `stringData` to the data of a compact Secret. It overrides data with the same key.
+/// Moves `stringData` of a Secret in compact form to `data`. It overrides entries of `data` with the same key.
 ///
-/// The table only has rules for the keys that were tried, so the given values are used.
+/// `given` contains the values before any rule was applied: the table only has rules for the keys that its generator
+/// tried, so their result is not usable.
 pub(super) fn merge(secret: &mut Value, given: [Option<Value>; 2]) {
     let [texts, data] = given;
     let texts = texts.as_ref().and_then(Value::as_object);

@@ -1,4 +1,4 @@
-//! Prepares the objects of subresource requests as policies see them.
+//! Converts the objects of subresource requests into the form in which the API server passes them to policies.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`,
 //! `scaleUpdatedObjectInfo`), `pkg/registry/core/pod/storage/eviction.go` (`propagateDryRun`),
@@ -13,28 +13,28 @@ use super::prepare::manage;
 use super::{NOW, PreparedObjects, UID};
 use crate::schema::Gvk;
 
-/// The default validity of a requested token, in seconds.
+/// The default lifetime of a requested token, in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 
 /// A request for a subresource.
 #[derive(Clone, Copy, Debug)]
 pub struct SubresourceRequest<'a> {
-    /// The kind of the objects.
+    /// The kind of both objects.
     pub gvk: &'a Gvk,
-    /// The name in the path.
+    /// The object name in the URL path.
     pub name: &'a str,
-    /// The namespace in the path.
+    /// The namespace in the URL path. Empty for cluster-scoped objects.
     pub namespace: &'a str,
-    /// True for a dry run.
+    /// True for a dry-run request.
     pub dry_run: bool,
-    /// The object.
+    /// The new object of the request.
     pub object: Option<&'a Value>,
-    /// The object before the request.
+    /// The stored object before the request.
     pub old_object: Option<&'a Value>,
 }
 
-/// Converts the objects of a subresource to the objects that the API server passes to policies. Returns `None` if the
-/// kind needs no conversion.
+/// Converts the objects of a subresource request into the objects that the API server passes to policies. Returns
+/// `None` if objects of this kind need no conversion.
 #[must_use]
 pub fn subresource(request: &SubresourceRequest<'_>) -> Option<PreparedObjects> {
     let kind = (&*request.gvk.group, &*request.gvk.kind);
@@ -47,7 +47,8 @@ pub fn subresource(request: &SubresourceRequest<'_>) -> Option<PreparedObjects> 
     }
 }
 
-/// Sets the defaults of a subresource object after a mutation. Returns `None` if the kind needs no conversion.
+/// Sets the defaults of a subresource's object after a mutation. Returns `None` for a kind that this module does not
+/// know.
 #[must_use]
 pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     let kind = (&*gvk.group, &*gvk.version, &*gvk.kind);
@@ -78,8 +79,8 @@ pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Returns true if the kind belongs to a subresource of another group. The OpenAPI document of its own group does not
-/// have it, so apply configurations find no type for it.
+/// Returns true if the kind is only used by a subresource of another API group. The OpenAPI document of the kind's own
+/// group then lacks the kind, so apply configurations find no type for it.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/typeconverter.go`; apimachinery
 /// `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).
@@ -107,7 +108,8 @@ fn fields(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// Prepares a Scale: it is derived from the scaled object, and the request only changes the number of replicas.
+/// Prepares a Scale. The API server derives it from the scaled object, so the request only changes the number of
+/// replicas.
 fn scale(request: &SubresourceRequest<'_>) -> PreparedObjects {
     let old = request.old_object.and_then(Value::as_object);
     let given = |field: &str| fields(old.and_then(|old| old.get(field)));
@@ -144,7 +146,7 @@ fn eviction(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     let mut metadata = fields(object.get("metadata"));
     identify(&mut metadata, request);
-    // Objects without fields have no `managedFields`.
+    // The API server adds no `managedFields` entry for an object that sets no fields.
     let options = object.get("deleteOptions").and_then(Value::as_object);
     if options.is_some_and(|options| !options.is_empty()) {
         manage(&mut metadata, request.gvk);
@@ -182,7 +184,7 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// Prepares the options for attaching to a container: false flags are omitted.
+/// Prepares the options for `exec` and `attach`. They are read from URL parameters, so false flags are omitted.
 fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     object.retain(|_, value| *value != Value::Bool(false));
@@ -192,7 +194,7 @@ fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// Sets name and namespace from the path if the object has none.
+/// Sets the name and namespace of the URL path if the object has none.
 fn identify(metadata: &mut Map<String, Value>, request: &SubresourceRequest<'_>) {
     for (field, value) in [("name", request.name), ("namespace", request.namespace)] {
         let is_there = metadata.get(field).and_then(Value::as_str);

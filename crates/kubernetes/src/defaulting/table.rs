@@ -1,6 +1,6 @@
-//! The table of defaults: Go types, and rules by kind.
+//! The table of defaults: the Go types of built-in kinds, and the rules for each kind.
 //!
-//! The program in `parity/defaults` generates it by running upstream's own functions; see ADR 21.
+//! The program in `parity/defaults` generates the table by running upstream's own functions; see ADR 21.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -16,11 +16,11 @@ static DATA: &[u8] = include_bytes!("table.bin");
 /// The maximum size of the unpacked table, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// When a field is omitted: never (0), if it is empty (1), if it is zero (2).
+/// When Go's encoder omits a field: never (0), if it is empty (1), or if it is zero (2).
 pub(super) type Omit = u8;
 
-/// A field: name, type, omission, and the type in Go's error messages, after the embedded structs that contain the
-/// field (`ProbeHandler|*v1.ExecAction`).
+/// A field of a struct: its name, its type, when it is omitted, and the name of its type in Go's error messages. If
+/// embedded structs contain the field, that name follows theirs (`ProbeHandler|*v1.ExecAction`).
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     pub(super) String,
@@ -36,14 +36,14 @@ struct File {
     kinds: Vec<KindTable>,
 }
 
-/// The rules of a kind.
+/// A kind with its rules.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KindTable {
     group: String,
     version: String,
     kind: String,
-    /// The struct of the kind.
+    /// The index of the kind's struct in [`Table::structs`].
     pub(super) root: usize,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) rules: Vec<Rule>,
@@ -61,7 +61,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Changes of a field at a path, depending on its value and on other fields.
+/// The changes of one field. They depend on its value and on other fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -74,7 +74,7 @@ pub(super) struct Rule {
     pub(super) rows: Vec<Row>,
 }
 
-/// A field without rules in the table.
+/// A field for which the table has no rules.
 #[derive(Debug, Deserialize)]
 pub(super) struct Open {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -82,12 +82,13 @@ pub(super) struct Open {
     pub(super) field: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) deps: Vec<Dep>,
-    /// True if only empty lists and maps have no rules.
+    /// True if only empty lists and maps in the field have no rules.
     #[serde(default)]
     pub(super) empty: bool,
 }
 
-/// A field that an outcome depends on: of an enclosing struct some levels up, or by its path.
+/// A field that the change of another field depends on. It is in an enclosing struct, `up` levels above, or at the path
+/// `path` from the root.
 #[derive(Debug, Deserialize)]
 pub(super) struct Dep {
     #[serde(default)]
@@ -97,7 +98,7 @@ pub(super) struct Dep {
     pub(super) field: String,
 }
 
-/// The action for a combination of value classes.
+/// The action for one combination of value classes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
     #[serde(rename = "if")]
@@ -106,36 +107,36 @@ pub(super) struct Row {
     pub(super) action: Action,
 }
 
-/// New content of a field. Exactly one field is set.
+/// The new value of a field. Exactly one of the members is set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Action {
     pub(super) set: Option<Value>,
     pub(super) remove: bool,
-    /// Copies the value of the dependency with this index.
+    /// Copies the value of the dependency with this index. Index 0 is the field itself.
     pub(super) copy: Option<usize>,
-    /// Adds the missing entries of these dependencies.
+    /// Adds the entries of the dependencies with these indices, unless the field has the key.
     pub(super) union: Vec<usize>,
-    /// Sets entries to values.
+    /// Sets entries of a map to constants.
     pub(super) merge: serde_json::Map<String, Value>,
-    /// Sets entries to the values of dependencies.
+    /// Sets entries of a map to the values of the dependencies with these indices.
     pub(super) entry: std::collections::BTreeMap<String, usize>,
-    /// Sets a value in which `{"$": n}` denotes a dependency.
+    /// Sets the field to this template. `{"$": n}` in it denotes the value of the dependency `n`.
     pub(super) template: Option<Value>,
-    /// Appends items.
+    /// Appends these items to a list, unless the list contains them.
     pub(super) append: Vec<Value>,
-    /// A special action.
+    /// An action implemented in code: `round` or `now`.
     pub(super) op: String,
 }
 
-/// A step from a struct to a nested struct.
+/// A field on a path from a struct to a nested struct.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) field: String,
     pub(super) form: Form,
 }
 
-/// The way in which a field contains a struct.
+/// How a field contains a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Struct,
@@ -162,7 +163,7 @@ fn steps<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>,
         .collect())
 }
 
-/// The rules of all kinds.
+/// The Go types and the rules of all kinds.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) kubernetes: String,
@@ -171,7 +172,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Returns the table of this build.
+    /// Returns the table compiled into this program.
     pub(super) fn get() -> Result<&'static Self, Error> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
         TABLE
@@ -213,7 +214,7 @@ impl Table {
             .unwrap_or_default()
     }
 
-    /// Returns the type of a field of a struct.
+    /// Returns the type of the field `name` of a struct.
     pub(super) fn type_of(&self, struct_: usize, name: &str) -> Option<Type<'_>> {
         let mut fields = self.fields(struct_).iter();
         fields
@@ -222,11 +223,11 @@ impl Table {
     }
 }
 
-/// A type in the notation of the table.
+/// A type in the notation of the table, such as `*s` for a pointer to a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Type<'a>(pub(super) &'a str);
 
-/// A parsed type.
+/// The parsed form of a [`Type`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'a> {
     Text,
@@ -272,7 +273,7 @@ impl<'a> Type<'a> {
         self.0.starts_with('*')
     }
 
-    /// Returns the struct that the type is or contains.
+    /// Returns the index of the struct that the type is or contains. Returns `None` for other types.
     pub(super) fn struct_within(self) -> Option<usize> {
         match self.shape() {
             Shape::Struct(n) => Some(n),

@@ -1,6 +1,7 @@
-//! Decodes and encodes objects like Go types: unknown fields are pruned, empty ones are omitted or filled in.
+//! Decodes objects into Go types and encodes them again: unknown fields are pruned, and empty fields are omitted or
+//! added as in Go.
 //!
-//! Between decoding and encoding, an object is *compact*: fields with Go's zero value are absent.
+//! Between decoding and encoding, an object is in *compact* form: fields with Go's zero value are absent.
 //!
 //! Source: apimachinery `pkg/runtime/converter.go` (`ToUnstructured`), `sigs.k8s.io/json`.
 
@@ -15,7 +16,7 @@ use crate::library::quantity::Quantity;
 /// The maximum depth of objects.
 const MAX_DEPTH: usize = 128;
 
-/// Decodes a value of a type. Returns `None` for Go's zero value, unless the type is a pointer.
+/// Decodes `value` as a Go type. Returns `None` for Go's zero value, unless the type is a pointer.
 pub(super) fn read(
     table: &Table,
     value: &Value,
@@ -114,7 +115,7 @@ pub(super) fn read(
     })
 }
 
-/// Decodes the fields of a struct.
+/// Decodes the fields of the struct with the index `n`.
 pub(super) fn read_struct(
     table: &Table,
     value: &Value,
@@ -163,7 +164,7 @@ pub(super) fn zero(type_: Type<'_>) -> Value {
     }
 }
 
-/// Returns true if `omitempty` omits the field.
+/// Returns true if Go's `omitempty` omits a field with this value.
 fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     match type_.shape() {
         Shape::Text | Shape::Bool | Shape::Int | Shape::Float | Shape::Pointer(_) => {
@@ -182,7 +183,7 @@ fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     }
 }
 
-/// Encodes a compact value as policies see it.
+/// Encodes a value in compact form as policies see it.
 pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Value {
     let value = value.filter(|value| !value.is_null());
     match (type_.shape(), value) {
@@ -203,7 +204,7 @@ pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Va
     }
 }
 
-/// Encodes the fields of a struct.
+/// Encodes the fields of the struct with the index `n`.
 pub(super) fn write_struct(table: &Table, value: Option<&Value>, n: usize) -> Value {
     let given = value.and_then(Value::as_object);
     let mut fields = Map::new();

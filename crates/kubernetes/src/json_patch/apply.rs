@@ -50,15 +50,15 @@ pub fn apply_to_failure<'a>(
 
 struct Document {
     root: Node,
-    /// An upper bound of the depth.
+    /// An upper bound for the number of levels of `root`.
     depth: usize,
-    /// The number of values visited to compute `depth`.
+    /// The number of values visited to measure the depth of moved and copied values.
     measured: usize,
-    /// The number of copied bytes.
+    /// The number of bytes added by `copy` operations.
     copied: usize,
 }
 
-/// Returns the error of a path that leads to no object or list.
+/// Returns the error for a path whose parent is not an object or list.
 fn missing(text: &str) -> PatchError {
     PatchError::Missing(text.to_owned())
 }
@@ -67,7 +67,7 @@ fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
 }
 
-/// Returns the error with `words` as a prefix.
+/// Prefixes the message of `error` with `words`. Other kinds of errors become [`PatchError::Failed`].
 fn within(words: &str, error: PatchError) -> PatchError {
     match error {
         PatchError::Missing(text) => PatchError::Missing(format!("{words}: {text}")),
@@ -190,7 +190,8 @@ impl Document {
         let bytes = value.copied_bytes();
         self.copied = self.copied.saturating_add(bytes);
         let is_within = self.copied <= MAX_COPIED_BYTES;
-        // A value beyond the limit is not copied, but its path is still checked.
+        // If the limit is exceeded, the path is still resolved first, because upstream reports an error of the path
+        // first.
         let value = if is_within { value.copied() } else { Node::Nil };
         let path =
             reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;
@@ -239,7 +240,7 @@ impl Document {
         }
     }
 
-    /// Adds `levels` to the bound of the depth.
+    /// Raises the bound of the document's depth to at least `levels`.
     fn deepen(&mut self, levels: usize) -> Result<(), PatchError> {
         self.depth = self.depth.max(levels);
         if self.depth > MAX_DEPTH {
@@ -248,7 +249,8 @@ impl Document {
         Ok(())
     }
 
-    /// Records the depth of a moved value. The value is only visited if the document might become too deep.
+    /// Raises the bound of the document's depth for a value moved from `from` to `path`. The value is measured only if
+    /// the bound would exceed the limit.
     fn deepen_by(&mut self, from: &str, path: &str, value: &Node) -> Result<(), PatchError> {
         let bound = levels(path).saturating_add(self.depth.saturating_sub(levels(from)));
         if bound <= MAX_DEPTH {
@@ -264,7 +266,8 @@ impl Document {
 }
 
 impl Node {
-    /// Returns a copy that was encoded and decoded again, so a nested `null` becomes one of a document.
+    /// Returns a copy made by encoding and decoding, as upstream does. A [`Node::Null`] inside it becomes
+    /// [`Node::Nil`].
     fn copied(&self) -> Self {
         match self {
             Self::Nil => Self::Nil,
@@ -272,7 +275,7 @@ impl Node {
         }
     }
 
-    /// Returns the field or item `key`. A missing field of an object is a `null`.
+    /// Returns the field or item at `key`. A missing field of an object is [`Node::Nil`].
     fn get(&self, key: &str) -> Result<&Self, String> {
         static NIL: Node = Node::Nil;
         match self {
@@ -285,7 +288,7 @@ impl Node {
         }
     }
 
-    /// Adds a field, or inserts an item before the index.
+    /// Sets a field, or inserts an item before the index `key`.
     fn add(&mut self, key: String, value: Self) -> Result<Result<(), String>, PatchError> {
         match self {
             Self::Object(fields) => {
@@ -297,7 +300,7 @@ impl Node {
         }
     }
 
-    /// Sets a field, or replaces an existing item.
+    /// Sets a field, or replaces the item at the index `key` if it exists.
     fn set(&mut self, key: String, value: Self) -> Result<(), PatchError> {
         match self {
             Self::Object(fields) => {
@@ -317,7 +320,7 @@ impl Node {
         }
     }
 
-    /// Removes and returns a field or an item.
+    /// Removes and returns the field or item at `key`.
     fn remove(&mut self, key: &str) -> Result<Self, PatchError> {
         match self {
             Self::Array(items) => {
@@ -344,12 +347,13 @@ fn from_of(operation: &Operation) -> Result<&str, String> {
     }
 }
 
-/// Returns the number of levels above the target of a path.
+/// Returns the number of levels above the target of a path (a JSON pointer).
 fn levels(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Returns the parent of a path's target and the key within it, or `None` if there is no such object or list.
+/// Resolves a path to the parent of its target and the key within the parent. Returns `None` if the parent does not
+/// exist or is not an object or list.
 fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
     let mut parts = path.split('/').skip(1).peekable();
     parts.peek()?;
@@ -375,7 +379,7 @@ fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
     None
 }
 
-/// Decodes a segment of a path to a key.
+/// Decodes the escapes `~0` and `~1` in a segment of a JSON pointer.
 ///
 /// Source: `json-patch.v4` `patch.go`, `decodePatchKey`.
 fn unescaped(part: &str) -> String {

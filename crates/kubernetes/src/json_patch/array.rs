@@ -1,4 +1,4 @@
-//! Lists in patches: parsing and resolving indices.
+//! Parses and resolves the list indices of JSON patches.
 //!
 //! Source: `json-patch.v4` `patch.go`, `partialArray`; Go `strconv/atoi.go`, `Atoi`.
 
@@ -6,7 +6,7 @@ use cel::go_text;
 
 use super::node::Node;
 
-/// Returns the position of the item at the index `key`.
+/// Returns the position of the item at the index `key`, which may be negative.
 pub(super) fn position(items: &[Node], key: &str) -> Result<usize, String> {
     let index = atoi(key)?;
     within(index, items.len()).ok_or_else(|| invalid(index))
@@ -29,7 +29,7 @@ fn invalid(index: i64) -> String {
     format!("Unable to access invalid index: {index}: invalid index referenced")
 }
 
-/// Returns the index of one of `len` items. A negative index counts from the end.
+/// Resolves an index into a list of `len` items. A negative index counts from the end. Returns `None` if out of range.
 fn within(index: i64, len: usize) -> Option<usize> {
     let at = if index < 0 {
         len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?
@@ -39,7 +39,7 @@ fn within(index: i64, len: usize) -> Option<usize> {
     (at < len).then_some(at)
 }
 
-/// Parses an integer like Go.
+/// Parses an integer like Go's `strconv.Atoi`.
 fn atoi(text: &str) -> Result<i64, String> {
     let error = |reason| {
         Err(format!(

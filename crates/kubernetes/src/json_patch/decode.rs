@@ -1,4 +1,4 @@
-//! Decodes a patched document as a custom resource like the API server.
+//! Decodes the result of a JSON patch to a custom resource, like the API server.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/json.go` (`Serializer.Decode`), `meta.go`
 //! (`SimpleMetaFactory.Interpret`), `pkg/runtime/error.go` (`missingKindErr`).
@@ -7,11 +7,10 @@ use serde_json::Value;
 
 use crate::go_json;
 
-/// Decodes a patched document as a custom resource.
+/// Checks that the API server can decode `document` as a custom resource, and returns it.
 ///
 /// # Errors
-/// Returns the API server's error message if it cannot decode the document. The request fails with an internal error
-/// then.
+/// Returns the API server's error message. A request with such a document fails with an internal error.
 pub fn decoded(document: Value) -> Result<Value, String> {
     let unread = |value: &str, into: &str| {
         Err(format!(

@@ -1,6 +1,6 @@
-//! JSON patches, applied to an object as the API server does for mutating policies.
+//! Applies JSON patches to an object as the API server does for mutating policies.
 //!
-//! The patches are RFC 6902 with the deviations of the API server's library: a negative index counts from the end,
+//! The patches follow RFC 6902 with the deviations of the API server's library: a negative index counts from the end,
 //! `replace` adds a missing field, `test` treats a `null` set by a patch as an empty object, and some patches make the
 //! API server panic ([`PatchError::Panic`]).
 //!
@@ -37,34 +37,34 @@ use cel::go_text;
 pub use apply::{apply, apply_to_failure};
 pub use decode::decoded;
 
-/// The maximum number of bytes that all `copy` operations of a patch add.
+/// The maximum number of bytes that all `copy` operations of a patch together can add.
 ///
 /// Source: apiserver `pkg/server/config.go`, `NewConfig`.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// The maximum depth of an object before and after a patch.
+/// The maximum number of levels of an object, before and after a patch.
 ///
-/// Differs: the API server's limit is ten thousand levels.
+/// Differs: the API server's limit is 10,000 levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// The maximum number of values visited to compute the depth of moved values.
+/// The maximum number of values visited to measure the depth of moved and copied values.
 const MAX_MEASURED: usize = 10_000_000;
 
-/// One operation of a patch.
+/// One operation of a JSON patch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
-    /// `add`, `remove`, `replace`, `move`, `copy` or `test`; any other is an error.
+    /// The kind: `add`, `remove`, `replace`, `move`, `copy` or `test`. Any other kind is an error when applied.
     pub op: String,
-    /// The path, a JSON pointer.
+    /// The path of the target, a JSON pointer.
     pub path: String,
-    /// The source of `move` and `copy`. An empty one counts as absent.
+    /// The path of the source, for `move` and `copy`. An empty string counts as absent.
     pub from: Option<String>,
     /// The value of `add`, `replace` and `test`. `null` differs from an absent value.
     pub value: Option<Value>,
 }
 
 impl Operation {
-    /// Creates an operation without `from` and `value`.
+    /// Creates an operation without `from` and without `value`.
     #[must_use]
     pub fn new(op: &str, path: &str) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with this value.
+    /// Returns the operation with its `value` set.
     #[must_use]
     pub fn with_value(self, value: Value) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with this `from`.
+    /// Returns the operation with its `from` set.
     #[must_use]
     pub fn with_from(self, from: &str) -> Self {
         Self {
@@ -93,36 +93,37 @@ impl Operation {
     }
 }
 
-/// Error of applying a patch.
+/// A failure to apply a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// A `test` failed. The API server continues with the original object.
+    /// A `test` operation failed. The API server skips the patch and continues with the original object.
     #[error("testing value {0} failed: test failed")]
     TestFailed(String),
-    /// A path has no target. Contains the API server's message.
+    /// A path does not exist. Contains the API server's message.
     #[error("{0}: missing value")]
     Missing(String),
-    /// Any other error, with the API server's message.
+    /// Any other rejection of a patch, with the API server's message.
     #[error("{0}")]
     Failed(String),
-    /// The API server panics and returns an internal error. Contains the reason from its log.
+    /// The API server panics and returns an internal error. Contains the panic message from its log.
     #[error("{0}")]
     Panic(&'static str),
-    /// The object or the patched object exceeds [`MAX_DEPTH`].
+    /// The object or the patched object has more than [`MAX_DEPTH`] levels.
     #[error("the object nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
-/// The panic message for a write to a nil map.
+/// The panic message for writing to a nil map.
 const NIL_MAP: &str = "assignment to entry in nil map";
 
-/// The panic message for a nil pointer.
+/// The panic message for dereferencing a nil pointer.
 const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Decodes a string of an operation like the library. The API server quotes it in Go syntax, which is not always JSON.
+/// Decodes a string of an operation. The API server encodes it in Go syntax, so a string with escapes that JSON lacks
+/// (such as `\a`) cannot be decoded.
 ///
 /// # Errors
-/// Returns the error of Go's JSON decoder.
+/// Returns the message of Go's JSON decoder.
 fn reread(text: &str) -> Result<&str, String> {
     let quoted = go_text::quote(text);
     let mut chars = quoted.chars();

@@ -1,4 +1,4 @@
-//! The nodes of a patched document.
+//! The tree of nodes that a JSON patch is applied to.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::{MAX_DEPTH, NIL_POINTER, PatchError};
 use crate::go_json;
 
-/// A node of the document, as represented by the library.
+/// A node of the document. The variants follow upstream's library, which distinguishes two kinds of `null`.
 ///
 /// Source: `json-patch.v4` `patch.go`, `lazyNode`. Upstream decodes its value on first use, this type decodes it at
 /// once.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// A `null` within a document or a value, or an absent value: a nil pointer in Go.
+    /// A `null` nested in a document or in an operation's value, or an absent value. In Go, it is a nil pointer.
     Nil,
-    /// A `null` that is the value of an operation: a nil object in Go.
+    /// A `null` that is the whole value of an operation. In Go, it is a nil object.
     Null,
     /// A string, a number or a boolean.
     Scalar(Value),
@@ -24,7 +24,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Creates the node of a nested value.
+    /// Creates the node of a nested value, where `null` is [`Self::Nil`].
     pub(super) fn within(value: &Value) -> Self {
         match value {
             Value::Null => Self::Nil,
@@ -32,7 +32,7 @@ impl Node {
         }
     }
 
-    /// Creates the node of an operation's value or of a document.
+    /// Creates the node of a document or of an operation's whole value, where `null` is [`Self::Null`].
     pub(super) fn new(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// Returns the length of the node as JSON, in bytes. A nil pointer has no length.
+    /// Returns the length of the node as JSON, in bytes. [`Self::Nil`] has no length.
     pub(super) fn copied_bytes(&self) -> usize {
         match self {
             Self::Nil => 0,
@@ -88,7 +88,7 @@ impl Node {
         (deepest, seen)
     }
 
-    /// Returns the fields if the library treats the node as an object.
+    /// Returns the fields of the node if the library treats it as an object.
     fn fields(&self) -> Option<&BTreeMap<String, Self>> {
         static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
         match self {
@@ -98,12 +98,12 @@ impl Node {
         }
     }
 
-    /// Returns true if the node equals a value of `test` by the library's rules.
+    /// Returns true if the node equals the value of a `test` operation by the library's rules.
     ///
     /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
     ///
     /// # Errors
-    /// Returns [`PatchError::Panic`] if the library panics, which it does for a `null` within a list.
+    /// Returns [`PatchError::Panic`] if the library panics, which it does for a `null` in a list.
     pub(super) fn equals(&self, other: &Self) -> Result<bool, PatchError> {
         if matches!(self, Self::Nil) || matches!(other, Self::Nil) {
             return Err(PatchError::Panic(NIL_POINTER));

@@ -1,4 +1,4 @@
-//! Networks in CIDR notation.
+//! The CIDR library: networks in CIDR notation.
 
 use super::args::{Result, failed, opaque, text};
 use super::costs::{
@@ -19,7 +19,7 @@ use super::types::{CIDR, IP};
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/cidr.go, cidrLibraryDecls").since(V1_30);
 
-/// Functions on networks of both families.
+/// Functions on IPv4 and IPv6 networks.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("cidr", "string_to_cidr", &[String], CIDR, PARSED, SOURCE)
         .evaluated_by(cidr),
@@ -102,7 +102,8 @@ impl Opaque for Network {
         }
     }
 
-    /// Returns the number of bytes of the prefix, including a partial last byte.
+    /// Returns the number of bytes of the prefix, including a partial last byte. Upstream uses it as the size for
+    /// costs.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDR.Size`.
     fn size(&self) -> Option<usize> {
@@ -128,7 +129,7 @@ impl Opaque for Network {
 
 const PREFIX: &str = "network address parse error during conversion from string";
 
-/// Parses a network of either family. IPv4-mapped addresses are errors.
+/// Parses an IPv4 or IPv6 network. IPv4-mapped IPv6 addresses are errors.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `parseCIDR`.
 fn parse(text: &str) -> std::result::Result<Network, EvalError> {
@@ -142,7 +143,7 @@ fn parse(text: &str) -> std::result::Result<Network, EvalError> {
     Ok(network)
 }
 
-/// Parses like [`parse`], but with upstream's duplicated error prefix.
+/// Parses a network like [`parse`]. An error has upstream's message, which contains the prefix twice.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `stringToCIDR`.
 fn read(text: &str) -> std::result::Result<Network, EvalError> {

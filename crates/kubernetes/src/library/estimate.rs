@@ -1,4 +1,5 @@
-//! Estimates of the cost of an evaluation in the API server. The costs of its functions are in their rows.
+//! Estimates the cost of evaluating an expression in the API server. The costs of single functions are in their
+//! overload rows.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/cost.go`.
 
@@ -7,18 +8,18 @@ use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
 use cel::estimate::{self, CostOptions};
 
-/// The API server's options of the cost model: `has()` is free.
+/// The options of the API server's cost model: `has()` is free.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
 };
 
-/// Estimates the cost of evaluating `checked` in the API server. `sizes` has the sizes of variables.
+/// Estimates the cost of evaluating `checked` in the API server. `sizes` provides the sizes of variables.
 ///
 /// With [`UnknownSizes`](cel::cost::UnknownSizes), costs that depend on the size of a variable are unbounded. The API
-/// server estimates the rules of CRDs and rejects those that may exceed its limits. For policies, it makes no estimates
-/// and only measures.
+/// server estimates the costs of CRD rules and rejects rules that may exceed its limits. For policies, it makes no
+/// estimates and only measures costs during evaluation.
 ///
 /// # Example
 /// ```
@@ -40,8 +41,8 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
     estimate::estimate(checked, sizes, COST_OPTIONS)
 }
 
-/// Estimates like [`estimate()`] with each of several estimators. The cost is close to that of one estimator if they
-/// agree on most sizes.
+/// Estimates like [`estimate()`], once for each estimator in `sizes`. If the estimators agree on most sizes, this takes
+/// little more time than a single estimate.
 #[must_use]
 pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
     estimate::estimate_each(checked, sizes, COST_OPTIONS)

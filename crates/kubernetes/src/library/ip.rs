@@ -1,4 +1,4 @@
-//! IP addresses.
+//! The IP library: IP addresses.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ use super::types::IP;
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/ip.go, ipLibraryDecls").since(V1_30);
 
-/// Functions on addresses of both families.
+/// Functions on IPv4 and IPv6 addresses.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("ip", "string_to_ip", &[String], IP, PARSED, SOURCE).evaluated_by(ip),
     OverloadRow::member("family", "ip_family", &[IP], Int, NOMINAL, SOURCE).evaluated_by(family),
@@ -74,7 +74,7 @@ pub static ROWS: &[OverloadRow] = &[
         .evaluated_by(string),
 ];
 
-/// An address.
+/// The CEL value of an IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip(pub IpAddr);
 
@@ -97,7 +97,7 @@ impl Opaque for Ip {
         }
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of bytes of the address. Upstream uses it as the size for costs.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IP.Size`.
     fn size(&self) -> Option<usize> {
@@ -121,7 +121,7 @@ impl Opaque for Ip {
     }
 }
 
-/// Parses an address. Zones and IPv4-mapped addresses are errors.
+/// Parses an IP address. Zones and IPv4-mapped IPv6 addresses are errors.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/ip.go`, `parseIPAddr`.
 fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
@@ -146,7 +146,7 @@ fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
     Ok(address.ip)
 }
 
-/// Converts a string or an address to an address. All errors become `no such overload`.
+/// Returns the address of a string or an address value. Any error becomes `no such overload`, as in upstream.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIPString`, `cidrContainsIP`.
 pub(super) fn address_of(value: Option<&Value>) -> std::result::Result<IpAddr, EvalError> {

@@ -1,4 +1,4 @@
-//! Escaping of keys in the paths of JSON patches.
+//! The JSON patch library: escapes keys for paths of JSON patches.
 
 use super::args::{Result, text};
 use super::costs::CONVERTED_URL;

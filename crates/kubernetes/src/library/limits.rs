@@ -1,26 +1,26 @@
 //! The API server's limits on expressions and their costs, each with its upstream name.
 
-/// The maximum cost of evaluating one expression, in cost units: about 0.1 s of work.
+/// The maximum cost of evaluating one expression, in CEL cost units: about 0.1 s of work.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `PerCallLimit`.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
 
-/// The maximum cost of all expressions of a policy for one request, in cost units: about 1 s of work.
+/// The maximum cost of all expressions of a policy for one request, in CEL cost units: about 1 s of work.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`.
 pub const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
 
-/// The maximum cost of all match conditions of a policy for one request, in cost units.
+/// The maximum cost of all match conditions of a policy for one request, in CEL cost units.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudgetMatchConditions`.
 pub const RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS: u64 = 2_500_000;
 
-/// The maximum length of the result of a `messageExpression`, in bytes. Longer results are discarded.
+/// The maximum length of the result of a `messageExpression`, in bytes. A longer result is discarded.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `MaxEvaluatedMessageExpressionSizeBytes`.
 pub const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
 
-/// The length at which the value of an audit annotation is truncated, in bytes.
+/// The maximum length of the value of an audit annotation, in bytes. A longer value is truncated.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/policy/validating/dispatcher.go`,
 /// `maxAuditAnnotationValueLength`.
@@ -32,7 +32,7 @@ pub const MAX_AUDIT_ANNOTATION_VALUE_LENGTH: usize = 10 * 1024;
 /// `maxAuditAnnotations`.
 pub const MAX_AUDIT_ANNOTATIONS: usize = 20;
 
-/// The maximum length of the `valueExpression` of an audit annotation, trimmed, in bytes.
+/// The maximum length of an audit annotation's `valueExpression` without surrounding white space, in bytes.
 ///
 /// Source: k8s.io/kubernetes `pkg/apis/admissionregistration/validation/validation.go`,
 /// `maxAuditAnnotationValueExpressionLength`.
@@ -51,12 +51,12 @@ pub const MAX_MATCH_CONDITIONS: usize = 64;
 /// `maxTypesToCheck`.
 pub const MAX_TYPES_TO_CHECK: usize = 10;
 
-/// The assumed length of the name of a format in cost estimates, in bytes.
+/// The length that cost estimates assume for the name of a format, in bytes.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/limits.go`, `MaxFormatSize`.
 pub const MAX_FORMAT_SIZE: u64 = 64;
 
-/// The assumed length of the regular expression of a format in cost estimates, in bytes.
+/// The length that cost estimates assume for the regular expression of a format, in bytes.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/limits.go`, `MaxNameFormatRegexSize`.
 pub const MAX_NAME_FORMAT_REGEX_SIZE: u64 = 128;

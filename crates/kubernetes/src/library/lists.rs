@@ -1,4 +1,4 @@
-//! Lists: order, sums and positions.
+//! The lists library: order, sums, extremes and positions of list elements.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/lists.go, l
 const A: Sig = Param("A");
 const LIST_A: Sig = List(&A);
 
-/// Functions on lists of comparable elements, and positions in any list.
+/// `isSorted`, `sum`, `min` and `max` of lists of comparable elements, and `indexOf` and `lastIndexOf` of any list.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "isSorted",
@@ -311,7 +311,7 @@ fn is_comparable(value: &Value) -> bool {
     )
 }
 
-/// Iterates over the elements. Reaching one that is not comparable is an error.
+/// Iterates over the elements of `list`. Yields an error for an element that is not comparable.
 fn comparable<'a>(
     list: &'a ListValue,
     budget: &'a EvalBudget,
@@ -326,7 +326,7 @@ fn comparable<'a>(
     })
 }
 
-/// Returns true if the list is sorted. Unordered pairs of elements count as sorted.
+/// Returns true if the list is sorted. Two elements that cannot be ordered, such as NaN and a number, count as sorted.
 fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -341,7 +341,7 @@ fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     Ok(true.into())
 }
 
-/// Returns the extreme element, the first one of several equal elements.
+/// Returns the smallest or greatest element. If several elements are equal, returns the first of them.
 fn extreme(budget: &EvalBudget, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -364,7 +364,7 @@ fn min(budget: &EvalBudget, args: &[Value]) -> Result {
     extreme(budget, args, "min", Ordering::Greater)
 }
 
-/// Returns the sum of `zero` and all elements.
+/// Returns the sum of `zero` and all elements of the list.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/lists.go`, `sum`.
 fn sum(budget: &EvalBudget, args: &[Value], zero: Value) -> Result {
@@ -390,7 +390,7 @@ fn sum_of_durations(budget: &EvalBudget, args: &[Value]) -> Result {
     sum(budget, args, Value::Duration(0))
 }
 
-/// Returns the position of an element equal to the second argument, or -1.
+/// Returns the first of `indices` whose element equals the second argument, or -1.
 fn place(budget: &EvalBudget, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;

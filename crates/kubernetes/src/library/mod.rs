@@ -1,7 +1,7 @@
-//! The CEL libraries of the Kubernetes API server, their availability by version, and limits.
+//! The CEL libraries that the Kubernetes API server adds, the versions that support them, and the limits on evaluation.
 //!
-//! Each library is a file with a table of overloads. [`environment`] combines them, and [`version`] determines the
-//! versions that support an expression. Policies and schemas are out of scope.
+//! Each library is a module with a table of overloads. [`environment`] combines the libraries. [`version`] determines
+//! which Kubernetes versions support an expression.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 

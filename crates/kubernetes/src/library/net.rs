@@ -1,4 +1,4 @@
-//! IP addresses and networks, parsed and formatted like Go.
+//! Parses and formats IP addresses and networks like Go.
 //!
 //! Source: Go `net/netip/netip.go` (`Addr`, `Prefix`).
 
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cel::go_text::quote_bytes;
 
-/// Error of parsing an address. Its `Display` is Go's message.
+/// Error of parsing an IP address. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({input}): {message}{place}")]
 pub struct AddressError {
@@ -16,7 +16,7 @@ pub struct AddressError {
     place: String,
 }
 
-/// A problem with an address or a network, and the invalid part of the text.
+/// Go's message about an address or network, and the part of the input that is invalid.
 struct Problem<'a>(&'static str, Option<&'a [u8]>);
 
 impl Problem<'_> {
@@ -30,20 +30,20 @@ impl Problem<'_> {
     }
 }
 
-/// An address with an optional zone.
+/// An IP address that may have had a zone, as in `fe80::1%eth0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.
     pub ip: IpAddr,
-    /// True if the address has a zone.
+    /// True if the parsed address had a zone.
     pub has_zone: bool,
 }
 
-/// Parses `text`, which does not need to be UTF-8.
+/// Parses an IP address. The input does not need to be UTF-8.
 ///
 /// # Errors
 ///
-/// Returns an error if `text` is not an address.
+/// Returns an error if `text` is not an IP address.
 ///
 /// Source: Go `net/netip/netip.go`, `ParseAddr`.
 pub fn parse_address(text: &[u8]) -> Result<Address, AddressError> {
@@ -187,7 +187,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Problem<'_>> {
     })
 }
 
-/// Parses the hexadecimal number at the start of `text` and returns the rest.
+/// Parses the hexadecimal number at the start of `text`. Returns it with the rest of `text`.
 fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Problem<'_>> {
     let mut value = 0_u32;
     let mut n_digits = 0;
@@ -237,7 +237,7 @@ pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Returns true if the address is a global unicast address. Private networks are included.
+/// Returns true if the address is a global unicast address in Go's sense, which includes private networks.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsGlobalUnicast`.
 #[must_use]
@@ -258,17 +258,17 @@ pub struct NetworkError {
     message: String,
 }
 
-/// An address with a prefix length.
+/// A network: an IP address and a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The address. Its host bits may be set.
+    /// The address. Its host bits may be set, as in `10.0.0.1/8`.
     pub ip: IpAddr,
     /// The prefix length in bits.
     pub n_bits: u8,
 }
 
 impl Network {
-    /// Parses `text`.
+    /// Parses a network in CIDR notation.
     ///
     /// # Errors
     ///
@@ -322,7 +322,7 @@ impl Network {
         self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == of_ip.masked()
     }
 
-    /// Returns true if the network contains all of `other`.
+    /// Returns true if `other` is part of this network.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
     #[must_use]
@@ -337,7 +337,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Returns the number of bits of an address.
+/// Returns the length of an address of this family, in bits.
 #[must_use]
 pub fn width(ip: IpAddr) -> u8 {
     match ip {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn parse_address_valid_addresses() {
         check("10.0.0.1", "10.0.0.1");
         check("::", "::");
         check("2001:DB8:0:0:1:0:0:1", "2001:db8::1:0:0:1");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn no_addresses() {
+    fn parse_address_invalid_addresses_report_go_errors() {
         check("", r#"ParseAddr(""): unable to parse IP"#);
         check("%eth0", r#"ParseAddr("%eth0"): missing IPv6 address"#);
         check("1.2.3", r#"ParseAddr("1.2.3"): IPv4 address too short"#);
@@ -457,7 +457,8 @@ mod tests {
         );
     }
 
-    /// The standard library accepts the same texts without a zone and parses them to the same addresses.
+    /// For inputs without a zone, the standard library accepts and rejects the same inputs and returns the same
+    /// addresses.
     #[test]
     fn parse_address_agrees_with_standard_library() {
         let pieces = [
@@ -494,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn networks() {
+    fn parse_network_masks_or_reports_go_errors() {
         check_network("192.168.7.9/16", "192.168.0.0/16");
         check_network("192.168.7.9/0", "0.0.0.0/0");
         check_network("192.168.7.9/32", "192.168.7.9/32");
@@ -528,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn containment() {
+    fn network_contains_addresses_and_subnets() {
         let network = |text| Network::parse(text).unwrap();
         let ip = |text: &str| parse_address(text.as_bytes()).unwrap().ip;
         assert!(network("10.1.0.0/8").contains(ip("10.200.0.1")));
@@ -540,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn address_kinds_agree_with_go() {
         let all = [
             "127.0.0.1",
             "169.254.0.1",

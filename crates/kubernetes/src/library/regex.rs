@@ -1,4 +1,4 @@
-//! Search with regular expressions.
+//! The regex library: search with regular expressions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use regexp::{EngineBudget, Program};
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls");
 
-/// Functions for the first match and for all matches.
+/// `find` and `findAll`.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "find",
@@ -49,7 +49,7 @@ pub static ROWS: &[OverloadRow] = &[
     .costed_before(SEARCHED_LENGTHS),
 ];
 
-/// Compiles the pattern in the second argument.
+/// Compiles the regular expression in the second argument.
 fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {
     Program::cached(text(args, 1)?).map_err(|error| failed(format!("Illegal regex: {error}")))
 }
@@ -66,7 +66,7 @@ fn find_all(budget: &EvalBudget, args: &[Value]) -> Result {
     all_matches(&program, budget, args)
 }
 
-/// `find` with a constant pattern.
+/// Compiles a call of `find` whose pattern is a constant.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindRegexOptimization`.
 fn finding(
@@ -80,7 +80,7 @@ fn finding(
     }))
 }
 
-/// `findAll` with a constant pattern.
+/// Compiles a call of `findAll` whose pattern is a constant.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindAllRegexOptimization`.
 fn finding_all(
@@ -93,11 +93,12 @@ fn finding_all(
     }))
 }
 
-/// The memory of a match while the list of matches is built, in bytes: the element, its string without the content, and
-/// the borrowed text in a vector with up to twice the capacity.
+/// The memory per match while the list of matches is built, in bytes: the list element, the string header, and the
+/// borrowed slice in a vector with up to twice the capacity. The content of the match is not included.
 const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
 
-/// Returns the matches of a pattern. The third argument is the maximum number of matches, unless it is negative.
+/// Returns the matches of a pattern in the first argument. The third argument is the maximum number of matches; a
+/// negative number means no maximum.
 fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result {
     let limit = match args.get(2) {
         None => None,
@@ -105,7 +106,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    // One match beyond the available memory is enough to exceed the budget.
+    // At most one match more than the memory budget allows is searched, which suffices to exceed the budget.
     let max = budget.bytes_left() / MATCH + 1;
     let matches = program.find_all(
         &text,
@@ -116,7 +117,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
     budget.reserve(matches.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
-    // The list itself is counted when the function returns, but without the content of its strings.
+    // The evaluator counts the returned list, but not the content of its strings.
     budget.allocate(matches.len().saturating_mul(32).saturating_add(n_bytes))?;
     Ok(strings(matches))
 }

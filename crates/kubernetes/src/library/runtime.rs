@@ -1,4 +1,4 @@
-//! The planning and evaluation options of the API server's environment.
+//! The options with which the API server plans and evaluates expressions.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`).
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cel::eval::Runtime;
 use regexp::EngineBudget;
 
-/// The runtime of the API server.
+/// The API server's runtime options, without a shared budget for regular expressions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KubernetesRuntime;
 
@@ -17,15 +17,15 @@ impl Runtime for KubernetesRuntime {
     }
 }
 
-/// The runtime of the API server for the expressions of one policy, whose patterns share a budget.
+/// The API server's runtime options for the expressions of one policy, whose regular expressions share a memory budget.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRuntime {
     engines: Arc<EngineBudget>,
 }
 
 impl PolicyRuntime {
-    /// Creates a runtime for expressions that are evaluated a few times during an analysis. It builds no engines for
-    /// patterns, and large patterns end the evaluation with an error.
+    /// Creates a runtime for expressions that an analysis evaluates only a few times. It does not build search engines
+    /// for regular expressions. An expression that uses a large pattern fails with an error.
     #[must_use]
     pub fn for_trials() -> Self {
         Self {

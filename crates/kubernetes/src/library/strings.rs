@@ -1,4 +1,4 @@
-//! The language's equality and string extension, at the API server's costs.
+//! CEL's equality and strings extension, with the costs of the API server.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator`.
 
@@ -8,10 +8,10 @@ use cel::decls::OverloadRow;
 use cel::ext::strings::{self, FORMAT, QUOTE};
 use cel::stdlib::comparison;
 
-/// `==`.
+/// The operator `==`.
 pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS.costing(EQUAL)];
 
-/// The functions of version 0 of the extension.
+/// The functions of version 0 of the strings extension.
 pub static VERSION_0: &[OverloadRow] = &[
     strings::CHAR_AT,
     strings::INDEX_OF.costing(SCANNED),
@@ -31,5 +31,5 @@ pub static VERSION_0: &[OverloadRow] = &[
     strings::JOIN_WITH.costing(JOINED),
 ];
 
-/// The functions that version 1 of the extension adds.
+/// The functions that version 1 of the strings extension adds.
 pub static VERSION_1: &[OverloadRow] = &OverloadRow::introduced(V1_29, [FORMAT, QUOTE]);

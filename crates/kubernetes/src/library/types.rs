@@ -1,46 +1,46 @@
-//! The types that the API server's libraries add.
+//! The CEL types that the API server's libraries add.
 //!
-//! Types from `cel.ObjectType` are object types without declared fields, so selecting a field is a type check error.
-//! Types from `cel.OpaqueType` have no fields at all.
+//! A type that upstream declares with `cel.ObjectType` is an object type without declared fields, so selecting a field
+//! is a type check error. A type declared with `cel.OpaqueType` has no fields at all.
 
 use cel::decls::Sig;
 
-/// An authorizer, the type of the variable `authorizer`.
+/// The type of the variable `authorizer`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `AuthorizerType`.
 pub const AUTHORIZER: Sig = Sig::Object("kubernetes.authorization.Authorizer");
 
-/// A check of a non-resource path.
+/// An authorization check for a non-resource path.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `PathCheckType`.
 pub const PATH_CHECK: Sig = Sig::Object("kubernetes.authorization.PathCheck");
 
-/// A check of an API group, before a resource is chosen.
+/// An authorization check for an API group, before a resource is chosen.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `GroupCheckType`.
 pub const GROUP_CHECK: Sig = Sig::Object("kubernetes.authorization.GroupCheck");
 
-/// A check of a resource.
+/// An authorization check for a resource.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `ResourceCheckType`.
 pub const RESOURCE_CHECK: Sig = Sig::Object("kubernetes.authorization.ResourceCheck");
 
-/// Type of an authorizer's decision.
+/// The decision of an authorizer.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `DecisionType`.
 pub const DECISION: Sig = Sig::Object("kubernetes.authorization.Decision");
 
-/// An IP address. Expressions can use the type's name.
+/// An IP address. Expressions can use the name of this type.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IPType`.
 pub const IP: Sig = Sig::Opaque("net.IP");
 
-/// A network in CIDR notation. Expressions can use the type's name.
+/// A network in CIDR notation. Expressions can use the name of this type.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDRType`.
 pub const CIDR: Sig = Sig::Opaque("net.CIDR");
 
-/// A format by its name.
+/// A named format, such as `format.dns1123Label()`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/format.go`, `FormatType`.
 pub const NAMED_FORMAT: Sig = Sig::Object("kubernetes.NamedFormat");

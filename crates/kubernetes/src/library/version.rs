@@ -1,8 +1,8 @@
-//! The minor versions of Kubernetes: the newest supported one, and those that expressions need.
+//! Kubernetes versions: the newest supported one, and the ones that the features used in an expression require.
 //!
-//! Each row has the version that introduced it. An API server checks new expressions with the environment of the
-//! previous version, so that a policy survives a rollback: additions of 1.34 are available in new expressions since
-//! 1.35. Stored expressions are checked with the environment of the server's own version.
+//! Each overload row has the version that introduced it. An API server checks new expressions with the environment of
+//! the previous version, so that a policy survives a rollback. For example, additions of 1.34 are available in new
+//! expressions since 1.35. Stored expressions are checked with the environment of the server's own version.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`, `DefaultCompatibilityVersion`),
 //! `environment.go` (`EnvSet`).
@@ -11,10 +11,10 @@ use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};
 use cel::decls::Version;
 
-/// The version that this crate reproduces.
+/// The newest supported version, whose behavior this crate reproduces.
 pub const LATEST: Version = Version::new(1, 36);
 
-/// The first version with policies in a stable API.
+/// The oldest supported version, the first with policies in a stable API.
 pub const OLDEST: Version = Version::new(1, 30);
 
 pub(super) const V1_27: Version = Version::new(1, 27);
@@ -26,8 +26,8 @@ pub(super) const V1_32: Version = Version::new(1, 32);
 pub(super) const V1_33: Version = Version::new(1, 33);
 pub(super) const V1_34: Version = Version::new(1, 34);
 
-/// The macros introduced after the first version: the name, the number of arguments without the receiver, and the
-/// version.
+/// The macros introduced after version 1.0: the name, the number of arguments without the receiver, and the version
+/// that introduced the macro.
 pub static MACROS: &[(&str, usize, Version)] = &[
     ("optMap", 2, V1_28),
     ("optFlatMap", 2, V1_28),
@@ -44,29 +44,29 @@ pub static MACROS: &[(&str, usize, Version)] = &[
     ("sortBy", 2, V1_34),
 ];
 
-/// Returns the first version whose API server accepts additions of `introduced` in new expressions.
+/// Returns the first version whose API server accepts features introduced in `introduced` in new expressions.
 #[must_use]
 pub const fn usable_since(introduced: Version) -> Version {
     Version::new(introduced.major, introduced.minor.saturating_add(1))
 }
 
-/// A function or macro in an expression that an older version does not have.
+/// A function or macro that an expression uses, but an older version lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooNew {
-    /// The call. For a macro, the expression of its expansion.
+    /// The expression that calls the function. For a macro, the expression that it was expanded to.
     pub at: ExprId,
     /// The name of the function or macro.
     pub name: String,
-    /// True if it is a macro.
+    /// True for a macro, false for a function.
     pub is_macro: bool,
     /// The version that introduced it.
     pub introduced: Version,
 }
 
-/// Returns the calls in `checked` that an API server of `version` would not accept in a new expression, in the order of
-/// their locations.
+/// Returns the calls in `checked` that an API server of `version` rejects in a new expression, in source order.
 ///
-/// The version of a call is that of the oldest overload that its arguments allow.
+/// The type checker may leave several overloads of a call possible. The oldest of them determines the version of the
+/// call.
 #[must_use]
 pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
     let ast = checked.ast();
@@ -93,7 +93,7 @@ pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
             return None;
         };
         let introduced = overloads.iter().map(|row| row.source.introduced).min()?;
-        // Internal functions in expansions of macros are reported as the macro.
+        // Functions with `@` in their names only occur in expanded macros. The macro is reported instead.
         let is_hidden = name.contains('@');
         (is_missing(introduced) && !is_hidden).then(|| TooNew {
             at,

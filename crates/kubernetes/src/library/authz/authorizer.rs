@@ -1,4 +1,4 @@
-//! The interface of authorization checks for `authorizer` in expressions, and an implementation with a list of rules.
+//! The interface of the authorizer for the variable `authorizer`, and an implementation based on a list of rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,13 +8,13 @@ use std::fmt;
 /// Source: k8s.io/apiserver `pkg/authentication/user/user.go`, `Info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
-    /// The name.
+    /// The user name.
     pub name: String,
-    /// The unique id; may be empty.
+    /// The unique id. May be empty.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// Extra attributes from the authentication.
+    /// Extra attributes set by the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -35,7 +35,7 @@ impl UserInfo {
     }
 }
 
-/// Attributes of a request to an authorizer.
+/// The attributes of an authorization check.
 ///
 /// Source: k8s.io/apiserver `pkg/authorization/authorizer/interfaces.go`, `Attributes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ pub struct AuthorizerAttributes {
     pub extra: BTreeMap<String, Vec<String>>,
     /// True for a resource request, false for a path.
     pub is_resource: bool,
-    /// The verb.
+    /// The requested verb, such as `get`.
     pub verb: String,
     /// The API group of a resource.
     pub group: String,
@@ -66,63 +66,63 @@ pub struct AuthorizerAttributes {
     pub name: String,
     /// The path of a non-resource request.
     pub path: String,
-    /// The field selector as written in the expression. One that cannot be parsed selects everything.
+    /// The field selector as written in the expression. A selector that cannot be parsed selects everything.
     pub field_selector: String,
-    /// The label selector as written in the expression. One that cannot be parsed selects everything.
+    /// The label selector as written in the expression. A selector that cannot be parsed selects everything.
     pub label_selector: String,
 }
 
-/// Decision of an authorizer.
+/// The decision of an authorizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthorizerDecision {
-    /// Allowed.
+    /// The request is allowed.
     Allow,
-    /// Denied.
+    /// The request is denied.
     Deny,
-    /// Neither.
+    /// The authorizer neither allows nor denies the request.
     #[default]
     NoOpinion,
 }
 
-/// The response of an authorizer.
+/// The result of an authorization check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerAnswer {
     /// The decision.
     pub decision: AuthorizerDecision,
-    /// The reason, may be empty.
+    /// The reason for the decision. May be empty.
     pub reason: String,
-    /// The error of a failed check.
+    /// The error, if the check failed.
     pub error: Option<String>,
 }
 
-/// Decides authorization checks.
+/// An authorizer that CEL expressions can query.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Decides a check.
+    /// Performs an authorization check.
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }
 
-/// A response and the checks to which it applies. A field that is `None` matches all.
+/// The result for all checks with certain attributes. A `None` field matches any value of the attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerRule {
-    /// The name of the user.
+    /// The user name to match.
     pub user: Option<String>,
-    /// The verb.
+    /// The verb to match.
     pub verb: Option<String>,
-    /// The API group.
+    /// The API group to match.
     pub group: Option<String>,
-    /// The version of the API group.
+    /// The version of the API group to match.
     pub version: Option<String>,
-    /// The resource.
+    /// The resource to match.
     pub resource: Option<String>,
-    /// The subresource.
+    /// The subresource to match.
     pub subresource: Option<String>,
-    /// The namespace.
+    /// The namespace to match.
     pub namespace: Option<String>,
-    /// The name of the object.
+    /// The object name to match.
     pub name: Option<String>,
-    /// The path.
+    /// The non-resource path to match.
     pub path: Option<String>,
-    /// The response.
+    /// The result of matching checks.
     pub answer: AuthorizerAnswer,
 }
 
@@ -144,8 +144,8 @@ impl AuthorizerRule {
     }
 }
 
-/// An authorizer with a list of rules. The first matching rule determines the response, which is `NoOpinion` if there
-/// is none.
+/// An authorizer with a list of rules. The first matching rule determines the result. Without a matching rule, the
+/// decision is `NoOpinion`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerList(pub Vec<AuthorizerRule>);
 

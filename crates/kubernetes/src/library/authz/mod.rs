@@ -1,4 +1,4 @@
-//! Authorization checks, with selectors.
+//! The authorizer library: authorization checks, optionally restricted by selectors.
 
 mod authorizer;
 mod values;
@@ -25,7 +25,7 @@ const SELECTORS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/authz.go, authzSelectorsLibraryDecls")
         .since(V1_31);
 
-/// Functions from the authorizer to a decision.
+/// The functions that lead from `authorizer` to a decision.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "path",
@@ -146,7 +146,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_by(reason),
 ];
 
-/// Functions that restrict checks by selectors.
+/// The functions that restrict a check by a field or label selector.
 pub static SELECTORS: &[OverloadRow] = &[
     OverloadRow::member(
         "fieldSelector",
@@ -205,7 +205,7 @@ fn resource(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(Value::opaque(group.resource(resource)))
 }
 
-/// Returns the check with the second argument as one of its fields.
+/// Returns the check in the first argument with one of its fields set to the second argument.
 fn narrowed(args: &[Value], field: fn(&mut ResourceCheck) -> &mut std::string::String) -> Result {
     let mut check: ResourceCheck = opaque::<ResourceCheck>(args, 0)?.clone();
     text(args, 1)?.clone_into(field(&mut check));

@@ -1,4 +1,4 @@
-//! The values of authorization checks: an authorizer, checks under construction, and decisions.
+//! The CEL values of authorization checks: authorizers, checks under construction, and decisions.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/authz.go` (`authorizerVal`, `pathCheckVal`, `groupCheckVal`,
 //! `resourceCheckVal`, `decisionVal`, `receiverOnlyObjectVal`).
@@ -13,7 +13,7 @@ use cel::decls::Sig;
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
-/// An authorizer and the user to check.
+/// An authorizer, and the user whose requests it checks.
 #[derive(Clone, Debug)]
 pub struct AuthorizerValue {
     user: Arc<UserInfo>,
@@ -21,7 +21,7 @@ pub struct AuthorizerValue {
 }
 
 impl AuthorizerValue {
-    /// Creates the value of the variable `authorizer` for a request of `user`.
+    /// Creates the value of the variable `authorizer` for a request by `user`.
     #[must_use]
     pub fn new(user: UserInfo, authorizer: Arc<dyn Authorizer>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns a check of a resource, such as `authorizer.requestResource` for the resource of the request.
+    /// Returns a check of a resource. For the resource of the request, this is `authorizer.requestResource`.
     #[must_use]
     pub fn resource(&self, group: &str, resource: &str) -> ResourceCheck {
         self.group(group).resource(resource)
@@ -75,7 +75,7 @@ impl AuthorizerValue {
     }
 }
 
-/// A check of a path.
+/// A check of a non-resource path.
 #[derive(Clone, Debug)]
 pub struct PathCheck {
     authorizer: AuthorizerValue,
@@ -128,11 +128,11 @@ pub struct ResourceCheck {
     authorizer: AuthorizerValue,
     group: String,
     resource: String,
-    /// The subresource, may be empty.
+    /// The subresource. May be empty.
     pub subresource: String,
-    /// The namespace, may be empty.
+    /// The namespace. May be empty.
     pub namespace: String,
-    /// The name of the object, may be empty.
+    /// The object name. May be empty.
     pub name: String,
     pub(super) field_selector: String,
     pub(super) label_selector: String,
@@ -194,7 +194,7 @@ impl Decision {
     }
 }
 
-/// Declares values that only have methods.
+/// Implements [`Opaque`] for values that support nothing but method calls.
 macro_rules! receiver_only {
     ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
@@ -207,7 +207,8 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the string that Go's value wraps: its error message, if it has one.
+            /// Returns the content of the Go value. Upstream implements these values as errors, so it is an error
+            /// message.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

@@ -1,4 +1,4 @@
-//! Cost estimates by the sizes of the operands.
+//! Estimates the costs of calls from the sizes of their operands.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost`.
 
@@ -14,16 +14,16 @@ use cel::types::Type;
 
 type Sizes<'a> = &'a dyn SizeEstimator;
 
-/// The cost of a trivial function.
+/// The cost of a function that takes constant time.
 const NOMINAL: CostEstimate = CostEstimate::fixed(1);
 
-/// The estimate of a call whose operands do not match its signature. Checked expressions have no such calls.
+/// The estimate for a call whose operands do not match its signature. Checked expressions contain no such call.
 const ONE_UNIT: CallEstimate = CallEstimate::from_cost(NOMINAL);
 
-/// The size of an IPv4 or IPv6 address, in bytes.
+/// The size of an IP address in bytes: 4 for IPv4, 16 for IPv6.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
 
-/// Estimates one pass over a string whose result is no longer than it.
+/// Estimates a call that reads `text` once and returns a string that is at most as long.
 pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(text) = text else { return ONE_UNIT };
     let size = size_of(sizes, text);
@@ -37,7 +37,7 @@ pub(super) fn parsing(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates parsing an address and comparing it with its canonical text.
+/// Estimates a call that parses an IP address and compares it with its canonical form.
 pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
         Some(text) => CallEstimate::from_cost(twice(size_of(sizes, text))),
@@ -45,7 +45,7 @@ pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates one pass over a list with a comparison per element, or over a string.
+/// Estimates one pass over a list, with a comparison for each element, or over a string.
 pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -61,23 +61,23 @@ pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::from_cost(size.times_cost(comparison))
 }
 
-/// Estimates reading a string and writing the result.
+/// Estimates a call of `replace`, which reads a string and writes the result.
 pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [replaced, replacement, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
     };
     let size = size_of(sizes, target);
     let (replaced, replacement) = (size_of(sizes, replaced), size_of(sizes, replacement));
-    // The longest result has the maximum number of the shortest parts, each replaced by the longest replacement.
+    // The longest result replaces as many matches as possible, so the searched string is as short as possible.
     let (most, kept_most) = if replaced.min == 0 {
-        // An empty part matches between any two code points and at both ends.
+        // An empty string matches between any two code points and at both ends.
         (size.max.saturating_add(1), size.max)
     } else if replacement.max <= replaced.min {
         (0, size.max)
     } else {
         (quotient(size.max, replaced.min), 0)
     };
-    // The shortest result has the maximum number of the longest parts, each replaced by the shortest replacement.
+    // The shortest result replaces as many matches as possible, each by the shortest replacement.
     let (fewest, kept_fewest) = if replaced.max == 0 {
         (size.min.saturating_add(1), size.min)
     } else if replaced.max <= replacement.min {
@@ -91,7 +91,7 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// Estimates reading a string and writing its parts: at most one per code point.
+/// Estimates a call of `split`, which reads a string and writes its parts, at most one per code point.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -104,7 +104,7 @@ pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), SizeEstimate::new(0, most))
 }
 
-/// Estimates writing the result: all elements, and a separator between any two.
+/// Estimates a call of `join`, which writes all elements and a separator between any two of them.
 pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(list) = call.target else {
         return ONE_UNIT;
@@ -123,13 +123,13 @@ pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(traversal_cost(size), size)
 }
 
-/// Estimates a regular expression search in a string. Each code point may be a match.
+/// Estimates a search with a regular expression. Each code point of the searched string may be a match.
 pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [regex, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
     };
     let size = size_of(sizes, target);
-    // An empty string still has the cost of the regular expression.
+    // The size is increased by one, so that searching an empty string still has the cost of the regular expression.
     let text = traversal_cost(size.plus(SizeEstimate::fixed(1)));
     let regex = size_of(sizes, regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
     CallEstimate::sized(text.times(regex), SizeEstimate::new(0, size.max))
@@ -163,13 +163,13 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// Returns the cost of masking a network and comparing the prefix bits.
+/// Returns the cost of masking a network and comparing it with another one.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)
 }
 
-/// Adds the cost of parsing the argument to `cost`.
+/// Adds the cost of parsing the first argument to `cost`.
 fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
         Some(text) => CallEstimate::from_cost(cost.plus(traversal_cost(size_of(sizes, text)))),
@@ -177,7 +177,8 @@ fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEs
     }
 }
 
-/// Estimates parsing a selector and storing its requirements. Each requirement has at least two code points.
+/// Estimates a call that parses a selector and stores its requirements. Upstream assumes two code points per
+/// requirement.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
 pub(super) fn selector(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
@@ -209,7 +210,8 @@ pub(super) fn equality(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Returns the cost of comparing two values of a type that the API server adds.
+/// Returns the cost of comparing two values of the same type, if the API server added the type. Otherwise returns
+/// `None`.
 fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate> {
     let (Some(name), Some(other)) = (name_of(left.type_()), name_of(right.type_())) else {
         return None;
@@ -233,7 +235,7 @@ fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate
             Some(CostEstimate::new(1, MAX_FORMAT_SIZE).by_factor(STRING_TRAVERSAL_COST_FACTOR))
         }
         (Type::Struct(_), "kubernetes.URL") => {
-            // Upstream only uses the size of the right side.
+            // Upstream uses only the size of the right operand.
             let size = right.computed_size().map_or(1, |size| size.max);
             Some(CostEstimate::new(1, size).by_factor(STRING_TRAVERSAL_COST_FACTOR))
         }
@@ -257,7 +259,7 @@ fn twice(size: SizeEstimate) -> CostEstimate {
     size.by_factor(2.0 * STRING_TRAVERSAL_COST_FACTOR)
 }
 
-/// Returns the quotient in floating point, rounded up.
+/// Returns `size` divided by `part`, rounded up. Computed in floating point like upstream.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -268,7 +270,7 @@ fn quotient(size: u64, part: u64) -> u64 {
     (size as f64 / part as f64).ceil() as u64
 }
 
-/// Returns the cost factor of matching a string with a regular expression of `size` bytes.
+/// Returns the cost per character of matching a string with a regular expression of `size` bytes.
 #[expect(
     clippy::cast_precision_loss,
     reason = "sizes of regular expressions are small"

@@ -1,6 +1,6 @@
-//! Costs of evaluated calls, by the arguments and the result.
+//! Computes the costs of evaluated calls from their arguments and results.
 //!
-//! The computation uses doubles in the same places as upstream, so the costs agree exactly.
+//! The computation rounds at the same points as upstream, so the costs are exactly equal.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 
@@ -17,7 +17,7 @@ type CallResult = Result<Value, EvalError>;
 
 type Measured = Result<u64, EvalError>;
 
-/// Cost factor of a function that traverses a string twice.
+/// The cost per character of a function that traverses a string twice.
 const TWICE: f64 = 2.0 * STRING_TRAVERSAL_COST_FACTOR;
 
 pub(super) fn first_read(args: &[Value]) -> u64 {
@@ -30,7 +30,7 @@ pub(super) fn first_read_twice(args: &[Value]) -> u64 {
 
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "costs by the result have one signature"
+    reason = "all costs that depend on the result have this signature"
 )]
 pub(super) fn result_written(_: &[Value], result: &CallResult, _: &EvalBudget) -> Measured {
     Ok(scaled_up(result.as_ref().map_or(1, size_of), TWICE))
@@ -46,7 +46,7 @@ pub(super) fn selector(args: &[Value]) -> u64 {
         .saturating_add(requirements)
 }
 
-/// Returns the cost of traversing the first argument, which consumes fuel of the budget.
+/// Returns the cost of traversing the first argument with all nested values. The traversal consumes fuel of the budget.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
 pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) -> Measured {
@@ -72,7 +72,8 @@ pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) 
     Ok(cost)
 }
 
-/// Returns the cost of traversing a value without nested values. The cost of a string depends on its size in bytes.
+/// Returns the cost of traversing a value that contains no other values. The cost of a string depends on its length in
+/// bytes.
 fn flat_cost(value: &Value) -> u64 {
     let of_bytes = |len: usize| {
         scaled(
@@ -91,7 +92,7 @@ pub(super) fn searched(args: &[Value]) -> u64 {
     matching_cost(size_at(args, 0), size_at(args, 1))
 }
 
-/// Returns the cost of comparing an address with a network.
+/// Returns the cost of checking whether a network contains an address.
 fn compared_with_network(args: &[Value]) -> u64 {
     string_traversal_cost(size_at(args, 0).wrapping_mul(2))
 }
@@ -105,7 +106,7 @@ pub(super) fn contains_ip_text(args: &[Value]) -> u64 {
     compared_with_network(args).wrapping_add(text)
 }
 
-/// Returns the cost of comparing a network with a network.
+/// Returns the cost of checking whether a network contains another one.
 pub(super) fn contains_cidr(args: &[Value]) -> u64 {
     let masked = string_traversal_cost(size_at(args, 0));
     compared_with_network(args)
@@ -118,8 +119,8 @@ pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
     contains_cidr(args).wrapping_add(text)
 }
 
-/// Returns the cost of comparing two values: one for types that the API server adds. Other values that are opaque here,
-/// such as messages and fields of unknown type, have the costs of the language.
+/// Returns the cost of comparing two values. It is one for a type that the API server added. Other opaque values, such
+/// as messages and fields of unknown type, have the cost that CEL defines.
 pub(super) fn equality(args: &[Value]) -> u64 {
     match args {
         [Value::Opaque(value), _] if is_added(&value.type_()) => 1,
@@ -127,7 +128,7 @@ pub(super) fn equality(args: &[Value]) -> u64 {
     }
 }
 
-/// Returns true if the API server adds the type to the language.
+/// Returns true if `type_` is one that the API server added to CEL.
 fn is_added(type_: &Type) -> bool {
     let name = type_.type_name();
     ["kubernetes.", "net."]

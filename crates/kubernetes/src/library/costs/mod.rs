@@ -1,7 +1,8 @@
-//! Costs of the functions of the API server's libraries. Each of upstream's rules is one constant with the estimate and
-//! the cost of an evaluated call.
+//! The costs of the functions in the API server's libraries. Each cost rule of upstream is one constant, which combines
+//! the estimate and the cost of an evaluated call.
 //!
-//! Upstream's rules apply to function names. The few overloads that differ are distinguished by their ids.
+//! Upstream's rules apply to function names. A few overloads of a function have another cost and are identified by
+//! their overload ids.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost`,
 //! `CostEstimator.CallCost`.
@@ -15,89 +16,90 @@ use cel::cost::factors::{LIST_CREATE_BASE_COST, STRUCT_CREATE_BASE_COST};
 use cel::cost::{Costs, RuntimeCost, StaticCost};
 use cel::value::Value;
 
-/// The cost of an authorization check, in cost units: two fit into one call.
+/// The cost of an authorization check, in CEL cost units. The limit of one expression allows two checks.
 pub const AUTHORIZER_CHECK_COST: u64 = 350_000;
 
-/// The cost of a requirement of a selector: an object with a list of values.
+/// The cost of a requirement of a selector, in CEL cost units: an object that contains a list of values.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `costPerRequirement`.
 const SELECTOR_REQUIREMENT_COST: u64 = LIST_CREATE_BASE_COST + STRUCT_CREATE_BASE_COST;
 
-/// Creates the costs of all overloads of a function.
+/// Creates costs that apply to all overloads of a function.
 const fn per_function(estimate: StaticCost, actual: RuntimeCost) -> Costs {
     Costs::new(estimate, actual).per_function()
 }
 
-/// A nominal cost: the builders and accessors of the authorizer, of addresses, formats, quantities, versions and URLs.
+/// A constant cost of one, for builders and accessors of authorizers, addresses, formats, quantities, versions and
+/// URLs.
 pub(super) const NOMINAL: Costs = Costs::fixed(1).per_function();
 
-/// Same as [`NOMINAL`], for one overload. Other overloads of its function parse a string.
+/// The same cost as [`NOMINAL`] for the overload `cidr_ip` only. The other overload of `ip` parses a string.
 pub(super) const CIDR_IP: Costs = Costs::fixed(1);
 
-/// An authorization check.
+/// The cost of an authorization check.
 pub(super) const AUTHORIZER_CHECK: Costs = Costs::fixed(AUTHORIZER_CHECK_COST).per_function();
 
-/// Parses a selector and stores its requirements.
+/// The cost of parsing a selector and storing its requirements.
 pub(super) const SELECTOR: Costs = per_function(
     StaticCost::Of(estimated::selector),
     RuntimeCost::ByArgs(measured::selector),
 );
 
-/// Traverses a list with a comparison per element, or searches a string.
+/// The cost of traversing a list with a comparison for each element, or of searching a string.
 pub(super) const SCANNED: Costs = per_function(
     StaticCost::Of(estimated::scan),
     RuntimeCost::By(measured::first_walked),
 );
 
-/// Reads the receiver, a string, once. The result is no longer than it.
+/// The cost of reading the receiver, a string, once. The result is at most as long as the receiver.
 pub(super) const READ: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.target, sizes)),
     RuntimeCost::ByArgs(measured::first_read),
 );
 
-/// Reads a string and converts it to a URL, which is no longer than it.
+/// The cost of reading the first argument, a string, once. The result is at most as long as the argument.
 pub(super) const CONVERTED_URL: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.args.first(), sizes)),
     RuntimeCost::ByArgs(measured::first_read),
 );
 
-/// Parses a string.
+/// The cost of parsing a string.
 pub(super) const PARSED: Costs = per_function(
     StaticCost::Of(estimated::parsing),
     RuntimeCost::ByArgs(measured::first_read),
 );
 
-/// Parses an address and compares it with its canonical text.
+/// The cost of parsing an IP address and comparing it with its canonical form.
 pub(super) const CANONICAL: Costs = per_function(
     StaticCost::Of(estimated::canonical),
     RuntimeCost::ByArgs(measured::first_read_twice),
 );
 
-/// Reads a string and writes the result.
+/// The cost of `replace`, which reads a string and writes the result.
 pub(super) const REPLACED: Costs = per_function(
     StaticCost::Of(estimated::replace),
     RuntimeCost::ByArgs(measured::first_read_twice),
 );
 
-/// Reads a string and writes its parts.
+/// The cost of `split`, which reads a string and writes its parts.
 pub(super) const SPLIT: Costs = per_function(
     StaticCost::Of(estimated::split),
     RuntimeCost::ByArgs(measured::first_read_twice),
 );
 
-/// Concatenates strings.
+/// The cost of concatenating strings.
 pub(super) const JOINED: Costs = per_function(
     StaticCost::Of(estimated::join),
     RuntimeCost::By(measured::result_written),
 );
 
-/// Searches a string with a regular expression.
+/// The cost of searching a string with a regular expression.
 pub(super) const SEARCHED: Costs = per_function(
     StaticCost::Of(estimated::find),
     RuntimeCost::ByArgs(measured::searched),
 );
 
-/// Validates a string against a format, whose library measures the cost.
+/// Returns the cost of validating a string against a format. `measured` computes the cost of an evaluated call.
 pub(super) const fn validated(measured: fn(&[Value]) -> u64) -> Costs {
     per_function(
         StaticCost::Of(estimated::validate),
@@ -105,31 +107,31 @@ pub(super) const fn validated(measured: fn(&[Value]) -> u64) -> Costs {
     )
 }
 
-/// Compares an address with a network.
+/// The cost of checking whether a network contains an address.
 pub(super) const CONTAINS_IP: Costs = per_function(
     StaticCost::Of(estimated::contains_ip),
     RuntimeCost::ByArgs(measured::contains_ip),
 );
 
-/// Parses an address and compares it with a network.
+/// The cost of parsing an address and checking whether a network contains it.
 pub(super) const CONTAINS_IP_TEXT: Costs = Costs::new(
     StaticCost::Of(estimated::contains_ip_text),
     RuntimeCost::ByArgs(measured::contains_ip_text),
 );
 
-/// Masks a network and compares it with a network.
+/// The cost of checking whether a network contains another network.
 pub(super) const CONTAINS_CIDR: Costs = per_function(
     StaticCost::Of(estimated::contains_cidr),
     RuntimeCost::ByArgs(measured::contains_cidr),
 );
 
-/// Parses and masks a network and compares it with a network.
+/// The cost of parsing a network and checking whether another network contains it.
 pub(super) const CONTAINS_CIDR_TEXT: Costs = Costs::new(
     StaticCost::Of(estimated::contains_cidr_text),
     RuntimeCost::ByArgs(measured::contains_cidr_text),
 );
 
-/// Compares values. Types that the API server adds have their own costs, others those of the language.
+/// The cost of comparing two values. Types that the API server added have their own costs, other types have CEL's.
 pub(super) const EQUAL: Costs = Costs::new(
     StaticCost::Of(estimated::equality),
     RuntimeCost::ByArgs(measured::equality),

@@ -1,4 +1,4 @@
-//! Tests of costs that no expression can show; `tests/cases/cost` has the others.
+//! Tests of costs that cannot be observed by evaluating an expression. `tests/cases/cost` contains the other cases.
 
 use crate::library::environment::base_env;
 use crate::library::types;
@@ -7,7 +7,7 @@ use cel::decls::{OverloadRow, Sig};
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Value};
 
-/// Returns the row `id` of the base environment.
+/// Returns the overload row with this id in the base environment.
 fn row(id: &str) -> &'static OverloadRow {
     let functions = base_env().library().functions();
     let mut rows = functions.flat_map(|function| &function.overloads);
@@ -23,7 +23,7 @@ fn estimate(id: &str, call: &Call<'_>) -> CallEstimate {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestSize`.
 #[test]
-fn sizes_of_replaced_strings() {
+fn replace_estimates_size_of_result() {
     #[track_caller]
     fn check(target: u64, args: [(u64, u64); 2], expected: (u64, u64)) {
         let node =
@@ -43,11 +43,11 @@ fn sizes_of_replaced_strings() {
     check(4, [(1, 2), (1, 1)], (2, 4));
 }
 
-/// Unknown values cost up to a tenth of the longest string to compare.
+/// Upstream assumes that comparing values of unknown size costs up to a tenth of the longest string.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]
-fn every_type_has_a_cost_of_equality() {
+fn equality_cost_is_bounded_for_all_added_types() {
     let types = [
         types::AUTHORIZER,
         types::PATH_CHECK,
@@ -90,7 +90,7 @@ fn list(element: &Value, len: usize) -> Value {
 }
 
 #[test]
-fn by_size() {
+fn measured_costs_depend_on_sizes() {
     check("string_lower_ascii", &[text(11)], text(11), 2);
     let replaced = [text(11), text(1), text(1)];
     check("string_replace_string_string", &replaced, text(11), 3);
@@ -109,7 +109,7 @@ fn by_size() {
 }
 
 #[test]
-fn extensions() {
+fn measured_costs_of_cel_extensions() {
     let numbers = |len| list(&Value::Int(1), len);
     check("list_slice", &[], numbers(5), 16);
     check("list_flatten", &[numbers(4)], numbers(9), 15);
@@ -125,7 +125,7 @@ fn extensions() {
 }
 
 #[test]
-fn upstream_assumptions_hold() {
+fn unsupported_arguments_end_evaluation_with_upstream_panic_message() {
     let failed = Value::Error(EvalError::fixed("division by zero"));
     let message = |id, args: &[Value]| {
         let result = Err(EvalError::no_such_overload());

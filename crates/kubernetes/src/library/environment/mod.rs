@@ -1,7 +1,7 @@
-//! The base environment of the API server: the combination of its libraries.
+//! The CEL base environment of the API server, which combines its libraries.
 //!
-//! It contains everything that does not depend on a policy: functions, named types, validators. Variables and object
-//! types are added by [`Env::extend`].
+//! It contains everything that does not depend on a policy: functions, named types and validators. [`Env::extend`] adds
+//! variables and object types.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`).
 
@@ -24,13 +24,13 @@ static LISTS_0: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VER
 static LISTS_1: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_1);
 static LISTS_2: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_2);
 
-/// All tables in addition to those of the language, in the order in which their overloads are added.
+/// The tables of overloads in addition to those of CEL's standard library, in the order in which they are added.
 ///
-/// The order decides between overloads of one function from several libraries. If two overloads have the same id, the
-/// first counts.
+/// If several libraries have overloads of a function, the type checker tries them in this order. If two overloads have
+/// the same id, the first is used.
 ///
-/// Differs: upstream has the selectors of `kubernetes.authzSelectors` in every version while the feature gate
-/// `AuthorizeWithSelectors` is on, the default since 1.32; here they are added in 1.31.
+/// Differs: upstream offers the selectors of `kubernetes.authzSelectors` in every version if the feature gate
+/// `AuthorizeWithSelectors` is enabled, which is the default since 1.32. Here, 1.31 adds them.
 static LIBRARIES: &[&[OverloadRow]] = &[
     url::ROWS,
     regex::ROWS,
@@ -55,14 +55,14 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     LISTS_2,
 ];
 
-/// The types, in addition to those of the language, whose names are valid in expressions.
+/// The types, in addition to CEL's own, whose names are valid in expressions.
 static TYPES: &[(&str, Sig)] = &[
     (OPTIONAL_TYPE, Sig::Opaque(OPTIONAL_TYPE)),
     ("net.IP", types::IP),
     ("net.CIDR", types::CIDR),
 ];
 
-/// The validators that run after the type checker, in the order of their reports.
+/// The validators that run after the type checker, in the order in which they report.
 static VALIDATORS: &[Validator] = &[
     Validator::HomogeneousLiterals,
     Validator::Duration,
@@ -71,7 +71,7 @@ static VALIDATORS: &[Validator] = &[
     Validator::StringFormat,
 ];
 
-/// The functions whose calls may contain heterogeneous literals.
+/// The functions whose arguments may contain list and map literals with elements of different types.
 static HOMOGENEOUS_EXEMPT: &[&str] = &[ext::strings::FORMAT.function];
 
 static BASE: LazyLock<Env> = LazyLock::new(|| {
@@ -87,7 +87,7 @@ static BASE: LazyLock<Env> = LazyLock::new(|| {
     Env::new(Arc::new(library))
 });
 
-/// Returns all tables, in the order in which their overloads are added.
+/// Returns all tables of overloads, in the order in which they are added.
 fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
     let standard = stdlib::TABLES.iter().copied();
     let own = LIBRARIES.iter().copied();
@@ -98,9 +98,9 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
 
 /// Returns the base environment of [`LATEST`](super::version::LATEST): functions and named types, without variables.
 ///
-/// The API server has two environments: this is `StoredExpressions`. With `NewExpressions`, used for created objects,
-/// it also rejects additions that the previous version does not have. [`too_new`](super::version::too_new) finds these,
-/// and [`is_whole_in`] returns true if there are none.
+/// It corresponds to the API server's environment `StoredExpressions`. Expressions of created objects are checked in
+/// `NewExpressions`, which lacks the additions of the newest version. [`too_new`](super::version::too_new) finds the
+/// uses of these additions in an expression, and [`is_whole_in`] returns true if a version has no such additions.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `MustBaseEnvSet`.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Tests over all rows of all libraries.
+//! Tests of the overload rows of all libraries.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use cel::env::Ident;
 use cel::stdlib::comparison;
 use cel::types::Type;
 
-/// Returns the rows of all libraries.
+/// Returns the overload rows of all libraries.
 fn rows() -> Vec<&'static OverloadRow> {
     tables().flatten().collect()
 }
@@ -24,7 +24,7 @@ fn params(sig: Sig) -> Vec<&'static str> {
     }
 }
 
-/// Returns the overload ids of `function`, in order.
+/// Returns the ids of the overloads of `function`, in their order.
 fn ids(function: &str) -> Vec<&'static str> {
     let function = base_env().lookup_function(function);
     function.map_or_else(Vec::new, |f| f.overloads.iter().map(|o| o.row.id).collect())
@@ -49,9 +49,10 @@ fn every_overload_is_evaluated() {
     }
 }
 
-/// Overloads that reject calls by the lengths of arguments have costs that do not depend on results.
+/// The cost of an overload that checks the lengths of its arguments is computed before the call, so it must not depend
+/// on the result.
 #[test]
-fn limited_overloads_have_costs_without_results() {
+fn overloads_costed_before_call_have_costs_without_result() {
     for row in rows()
         .into_iter()
         .filter(|row| !row.costed_before.is_empty())
@@ -65,7 +66,7 @@ fn limited_overloads_have_costs_without_results() {
 }
 
 #[test]
-fn rows_are_well_formed() {
+fn overload_rows_are_well_formed() {
     for row in rows() {
         let OverloadRow {
             function,
@@ -85,7 +86,8 @@ fn rows_are_well_formed() {
             source.symbol.starts_with("cel-go ") || source.symbol.starts_with("k8s.io/"),
             "{row:?}"
         );
-        // Type parameters that the arguments leave open are `dyn` after the check. Only these two overloads need that.
+        // If the arguments do not determine a type parameter, the checker sets it to `dyn`. Only these two overloads
+        // rely on this.
         let open = params(result)
             .iter()
             .any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
@@ -98,7 +100,7 @@ fn rows_are_well_formed() {
 }
 
 #[test]
-fn overloads_of_a_function_differ() {
+fn overloads_of_a_function_have_different_signatures() {
     let mut seen = BTreeMap::new();
     for row in rows() {
         let signature = format!("{} {:?} {:?}", row.function, row.style, row.args);
@@ -107,9 +109,9 @@ fn overloads_of_a_function_differ() {
     }
 }
 
-/// One row of 1.0 exists twice: the equality of the language, with the costs of the API server and with its own.
+/// One overload of 1.0 counts twice: equality, once with CEL's own costs and once with the API server's costs.
 #[test]
-fn versions() {
+fn overloads_per_introducing_version_are_counted() {
     let mut n_introduced = BTreeMap::new();
     for row in rows() {
         assert!(row.source.introduced <= LATEST, "{}", row.id);
@@ -134,7 +136,8 @@ fn versions() {
     );
 }
 
-/// A version after the newest accepts everything. A version accepts its own additions only in stored expressions.
+/// Everything is accepted by a version after the newest one. A version accepts its own additions only in stored
+/// expressions.
 #[test]
 fn new_expressions_use_additions_of_previous_version() {
     let newest = rows()
@@ -146,9 +149,9 @@ fn new_expressions_use_additions_of_previous_version() {
     assert!(is_whole_in(usable_since(newest)));
 }
 
-/// The order of overloads decides the type of an ambiguous call.
+/// The order of overloads determines the result type of an ambiguous call.
 #[test]
-fn order() {
+fn overloads_have_upstream_order() {
     assert_eq!(
         ids("_[_]"),
         [
@@ -192,7 +195,7 @@ fn order() {
 }
 
 #[test]
-fn validators() {
+fn validators_have_upstream_order() {
     let library = base_env().library();
     let names: Vec<_> = library.validators().iter().map(|v| v.name()).collect();
     assert_eq!(
@@ -209,7 +212,7 @@ fn validators() {
 }
 
 #[test]
-fn named_types() {
+fn only_named_types_resolve_by_name() {
     let named = |name| match base_env().lookup_ident(name) {
         Some(Ident::TypeName(of)) => Some(of),
         _ => None,

@@ -1,4 +1,4 @@
-//! The formats by name.
+//! The named formats, such as `dns1123Label`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/format.go` (`ConstantFormats`), `pkg/cel/format.go` (`Format`).
 
@@ -9,15 +9,15 @@ use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::validation;
 
-/// A format: its name and its validation.
+/// A named format and its check.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The name of its function in expressions.
+    /// The name of the function that returns the format, without `format.`.
     pub function: &'static str,
-    /// The name that identifies the format in comparisons.
+    /// The name that identifies the format when two formats are compared.
     pub name: &'static str,
     check: fn(&str) -> Vec<String>,
-    /// The length of the pattern that upstream assumes for the cost.
+    /// The length of the regular expression that upstream assumes when it computes the cost, in bytes.
     pub pattern_len: u64,
 }
 
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Returns the error messages of `text`. The list is empty if it is valid.
+    /// Returns the error messages for `text`. The list is empty if `text` has the format.
     #[must_use]
     pub fn messages(&self, text: &str) -> Vec<String> {
         (self.check)(text)
@@ -160,7 +160,7 @@ static ALL: [&Format; 13] = [
     &DATETIME,
 ];
 
-/// Returns the format with the function name `function`.
+/// Returns the format whose function is called `function`.
 #[must_use]
 pub fn named(function: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.function == function)
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_has_its_own_name() {
+    fn named_finds_every_format_by_function_name() {
         for format in ALL {
             assert_eq!(
                 named(format.function).map(|found| found.name),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn messages() {
+    fn messages_agree_with_upstream() {
         let messages = |name, text| named(name).unwrap().messages(text);
         assert_eq!(messages("dns1123LabelPrefix", "ab-"), [""; 0]);
         assert_eq!(messages("dns1123Label", "ab-").len(), 1);

@@ -1,4 +1,4 @@
-//! Named formats that a string is validated against.
+//! The format library: validates strings against named formats.
 
 pub mod formats;
 pub mod validation;
@@ -21,7 +21,7 @@ const SOURCE: Source =
 const CONSTANTS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats").since(V1_31);
 
-/// Lookup of formats by name, and validation.
+/// The lookup of a format by name, and the validation of a string.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "validate",
@@ -43,7 +43,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_by(named),
 ];
 
-/// One function without arguments for each format.
+/// The functions that return a format, one per format, without arguments.
 pub static CONSTANTS: &[OverloadRow] = &[
     OverloadRow::global(
         "format.dns1123Label",
@@ -174,7 +174,7 @@ fn validate(_: &EvalBudget, args: &[Value]) -> Result {
     })
 }
 
-/// Returns the cost of matching the string with the pattern that upstream assumes for the format.
+/// Returns the cost of validating a string: upstream assumes that a regular expression is matched.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 fn validation_cost(args: &[Value]) -> u64 {

@@ -1,6 +1,6 @@
-//! Validation of names, labels and the like.
+//! Validates names, labels, UUIDs, dates and other strings like apimachinery and strfmt.
 //!
-//! Each check returns error messages in upstream's wording.
+//! Functions that return messages use upstream's wording. An empty list means that the input is valid.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/validate/content` (`dns.go`, `kube.go`, `errors.go`),
 //! `pkg/util/validation/validation.go`, `pkg/api/validation/generic.go`; k8s.io/kube-openapi
@@ -8,15 +8,15 @@
 
 use cel::temporal::{TimestampError, parse_timestamp};
 
-/// The maximum length of a label of a DNS name, and of the name and the value of a Kubernetes label.
+/// The maximum length in bytes of a label of a DNS name, and of the name and the value of a Kubernetes label.
 const MAX_LABEL_LEN: usize = 63;
 
-/// The maximum length of a DNS name.
+/// The maximum length of a DNS name, in bytes.
 const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// Unit of length in upstream's older messages. The lengths are in bytes there, too.
+/// The unit of length in upstream's older messages. It is wrong: lengths are always measured in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 
@@ -30,7 +30,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Returns true if all characters of `text` satisfy `is_inner`, and the first and the last one also `is_end`.
+/// Returns true if all characters of `text` satisfy `is_inner`, and the first and last character satisfy `is_end`.
 fn has_form(text: &[u8], is_inner: fn(u8) -> bool, is_end: fn(u8) -> bool) -> bool {
     text.first().is_some_and(|byte| is_end(*byte))
         && text.last().is_some_and(|byte| is_end(*byte))
@@ -46,7 +46,7 @@ fn is_subdomain(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'.').all(is_label)
 }
 
-/// Validates `text` as a label of RFC 1123.
+/// Validates `text` as an RFC 1123 label.
 #[must_use]
 pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -66,7 +66,7 @@ pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Validates `text` as a name of RFC 1123: labels separated by dots.
+/// Validates `text` as an RFC 1123 subdomain: labels separated by dots.
 #[must_use]
 pub fn dns1123_subdomain(text: &[u8]) -> Vec<String> {
     subdomain(text, CHARACTERS)
@@ -85,7 +85,7 @@ fn subdomain(text: &[u8], unit: &str) -> Vec<String> {
     messages
 }
 
-/// Validates `text` as a label of RFC 1035.
+/// Validates `text` as an RFC 1035 label.
 #[must_use]
 pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -102,7 +102,7 @@ pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Replaces a trailing `-` of `text` and the character before it, for prefixes of generated names.
+/// Replaces a trailing `-` and the character before it by `a`. Prefixes of generated names are validated in this form.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validation/generic.go`, `maskTrailingDash`.
 #[must_use]
@@ -202,7 +202,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Returns true if `text` is base64 with padding, and not empty.
+/// Returns true if `text` is nonempty base64 with padding.
 ///
 /// Source: k8s.io/kube-openapi `pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 #[must_use]
@@ -217,12 +217,12 @@ pub fn is_base64(text: &str) -> bool {
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/date.go`, `IsDate`.
 #[must_use]
 pub fn is_date(text: &str) -> bool {
-    // A date in the year 0 is valid, too.
+    // A date in the year 0 is valid, although the timestamp is out of range.
     text.len() == "2024-02-29".len()
         && parse_timestamp(&format!("{text}T00:00:00Z")) != Err(TimestampError::Malformed)
 }
 
-/// Returns true if `text` is a date and a time. Anything may follow a second `T`.
+/// Returns true if `text` is a date and a time. Like upstream, ignores everything after a second `T`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/time.go`, `IsDateTime`.
 #[must_use]
@@ -257,7 +257,7 @@ fn is_time(text: &str) -> bool {
         let offset = offset.and_then(|offset| offset.split_once(':'));
         zone == "z" || offset.is_some_and(|(h, m)| number(h).is_some() && number(m).is_some())
     };
-    // Any character may precede the fraction.
+    // Upstream's pattern has an unescaped dot, so any character may precede the fraction of a second.
     let mut behind = rest.chars();
     let fraction = behind
         .next()
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels() {
+    fn dns_labels_and_subdomains_are_validated() {
         let is_valid = |text: &str| dns1123_label(text.as_bytes()).is_empty();
         assert!(is_valid("a") && is_valid("0a-b-9"));
         assert!(!is_valid("-a") && !is_valid("a-") && !is_valid("A") && !is_valid(""));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn messages() {
+    fn messages_agree_with_upstream() {
         assert_eq!(
             dns1123_label(b"_"),
             [
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn label_keys_and_values() {
+    fn qualified_name_and_label_value_report_each_error() {
         for key in [
             "a",
             "A.b_c-9",
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes() {
+    fn without_trailing_dash_replaces_last_two_characters() {
         assert_eq!(without_trailing_dash(b"ab-"), b"aa");
         assert_eq!(without_trailing_dash(b"--"), b"a");
         assert_eq!(without_trailing_dash(b"-"), b"-");
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn formats() {
+    fn uuids_base64_and_dates_agree_with_strfmt() {
         assert!(is_uuid("01234567-89ab-CDEF-0123-456789abcdef"));
         assert!(is_uuid("0123456789abcdef0123-456789abcdef"));
         assert!(!is_uuid("01234567-89ab-cdef-0123-456789abcdeg") && !is_uuid("01234567"));

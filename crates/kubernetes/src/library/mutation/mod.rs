@@ -1,6 +1,6 @@
-//! The types that mutation expressions construct: `Object`, `Object.spec` and so on, and `JSONPatch`.
+//! The CEL types that mutation expressions construct: `Object`, nested types such as `Object.spec`, and `JSONPatch`.
 //!
-//! They have no schema: an `Object` of any name has all fields, each of type `dyn`.
+//! The `Object` types have no schema: each has every field, with the type `dyn`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation` (`DynamicTypeResolver`).
 
@@ -19,10 +19,10 @@ use cel::value::{EvalError, Value};
 pub use object::{Misplaced, ObjectValue};
 pub use patch::JsonPatchValue;
 
-/// The name of the type of the whole object, the prefix of all other names.
+/// The type name of the whole object. The names of nested types begin with it.
 pub const OBJECT: &str = "Object";
 
-/// The name of the type of an operation of a JSON patch.
+/// The type name of a JSON patch operation.
 pub const JSON_PATCH: &str = "JSONPatch";
 
 /// Returns the type of the whole object.
@@ -31,13 +31,13 @@ pub fn object_type() -> Type {
     Type::Struct(any_object(OBJECT))
 }
 
-/// Returns the type of an operation of a JSON patch.
+/// Returns the type of a JSON patch operation.
 #[must_use]
 pub fn json_patch_type() -> Type {
     Type::Struct(StructType::new(JSON_PATCH, Arc::new(PatchFields)))
 }
 
-/// Returns the base environment of mutation expressions: [`base_env`] with the additions for mutations.
+/// Returns the base environment of mutation expressions: [`base_env`] with the functions and types for mutations.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/cel/compile.go`, `hasPatchTypes`.
 #[must_use]
@@ -50,14 +50,14 @@ pub fn mutation_env() -> &'static Env {
     &ENV
 }
 
-/// Returns true if `name` is `Object` or the type of a part of it.
+/// Returns true if `name` is `Object` or the name of a nested type, such as `Object.spec`.
 #[must_use]
 pub fn is_object(name: &str) -> bool {
     name.strip_prefix(OBJECT)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Resolves the types by their names.
+/// Resolves the names of types for mutations.
 #[derive(Clone, Copy, Debug)]
 struct Resolver;
 
@@ -89,7 +89,7 @@ impl TypeResolver for Resolver {
     }
 }
 
-/// The fields of an `Object`: all names, each of type `dyn`.
+/// The fields of an `Object`: every name, with the type `dyn`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl FieldTypes for AnyFields {
     }
 }
 
-/// The fields of a `JSONPatch`. Unknown fields resolve to a type that accepts no value, as upstream does.
+/// The fields of a `JSONPatch`. An unknown field has a type that accepts no value, as in upstream.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/jsonpatch.go`, `JSONPatchType.Field`.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Values of the type `Object` and of the types of its parts.
+//! The values of the type `Object` and its nested types, such as `Object.spec`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectVal`.
 
@@ -8,42 +8,41 @@ use std::sync::Arc;
 use cel::types::{StructType, Type};
 use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value, format_double};
 
-/// The maximum depth of value walks.
+/// The maximum depth to which values are traversed.
 const MAX_DEPTH: u32 = 500;
 
-/// An object constructed by a literal.
+/// An object constructed by an expression such as `Object{spec: Object.spec{}}`.
 #[derive(Clone, Debug)]
 pub struct ObjectValue {
     name: Arc<str>,
-    /// Sorted by name.
+    /// The fields, sorted by name.
     fields: Vec<(Arc<str>, Value)>,
 }
 
 impl ObjectValue {
-    /// Creates an object of the type `name`. The field names must be unique.
+    /// Creates an object of the type `name`. Field names must be unique.
     #[must_use]
     pub fn new(name: Arc<str>, mut fields: Vec<(Arc<str>, Value)>) -> Self {
         fields.sort_by(|(a, _), (b, _)| a.cmp(b));
         Self { name, fields }
     }
 
-    /// Returns the name of its type, such as `Object.spec`.
+    /// Returns the name of the object's type, such as `Object.spec`.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.name
     }
 
-    /// Returns its fields, sorted by name.
+    /// Returns the fields of the object, sorted by name.
     #[must_use]
     pub fn fields(&self) -> &[(Arc<str>, Value)] {
         &self.fields
     }
 
-    /// Returns the mismatches between type names and the fields that contain their values, with the API server's
-    /// messages.
+    /// Returns the nested objects whose type names do not match the paths of the fields that contain them.
     ///
-    /// A value of the type `Object.spec` belongs to the field `spec` of an `Object`, with any lists and maps in
-    /// between. Field names and values in maps are handled like upstream.
+    /// For example, an object in the field `spec` of an `Object`, or in lists or maps in that field, must have the type
+    /// `Object.spec`. Keys of maps are not part of the path, as in upstream.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `CheckTypeNamesMatchFieldPathNames`.
     #[must_use]
@@ -54,12 +53,12 @@ impl ObjectValue {
     }
 }
 
-/// An object at the path of another type. Its `Display` is the API server's message.
+/// A nested object whose type does not match its path. Its `Display` is the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
-    /// The name of its type, such as `Object.wrong`.
+    /// The type name of the object, such as `Object.wrong`.
     pub found: Arc<str>,
-    /// The name of the expected type, such as `Object.spec`.
+    /// The type name that the path requires, such as `Object.spec`.
     pub expected: String,
 }
 
@@ -74,7 +73,7 @@ impl fmt::Display for Misplaced {
     }
 }
 
-/// Adds the mismatches in `object`, which is at a path of type `expected`.
+/// Adds the mismatches in `object` to `misplaced`. The path of `object` requires the type `expected`.
 fn misplaced_below(
     object: &ObjectValue,
     expected: &str,
@@ -127,7 +126,7 @@ impl Opaque for ObjectValue {
         Ok(Type::type_of(self.type_()))
     }
 
-    /// Objects are equal if Go's `reflect.DeepEqual` holds for their fields: `1` and `1.0` differ, and a list never
+    /// Compares the fields with the semantics of Go's `reflect.DeepEqual`: `1` and `1.0` differ, and a CEL list never
     /// equals another.
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
         let other = other.downcast::<Self>();
@@ -160,7 +159,7 @@ impl Opaque for ObjectValue {
         "*dynamic.ObjectVal"
     }
 
-    /// Converts the object to a map.
+    /// Converts the object to a map, as upstream does when it passes the value to Go code.
     ///
     /// Source: `ObjectVal.Value`, `convertField`.
     fn through_native(&self, budget: &EvalBudget) -> Result<Option<Value>, EvalError> {
@@ -181,7 +180,7 @@ impl Opaque for ObjectValue {
     }
 }
 
-/// Converts a field's value to a Go value and back.
+/// Converts a value nested in a field to a Go value and back.
 fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     match value {
         Value::List(list) => match list.as_slice() {
@@ -214,7 +213,7 @@ fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     }
 }
 
-/// Formats a key like Go's `%q`.
+/// Formats a map key like Go's `%q` verb.
 fn quoted(key: &Value) -> String {
     let rune = match key {
         Value::Int(number) => u32::try_from(*number).ok(),
@@ -240,7 +239,8 @@ fn same_objects(a: &ObjectValue, b: &ObjectValue, depth: u32) -> bool {
             })
 }
 
-/// Returns true if two values are equal in Go. Lists only are if they are represented as native Go lists.
+/// Returns true if `reflect.DeepEqual` holds for the Go values. Two lists can only be equal if both are native Go lists
+/// (`is_native`), not CEL lists.
 fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
     if depth > MAX_DEPTH {
         return false;
@@ -276,7 +276,7 @@ fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(a), Value::Int(b)) | (Value::Duration(a), Value::Duration(b)) => a == b,
         (Value::Uint(a), Value::Uint(b)) => a == b,
-        #[expect(clippy::float_cmp, reason = "equality of Go is exact")]
+        #[expect(clippy::float_cmp, reason = "Go compares floats exactly")]
         (Value::Double(a), Value::Double(b)) => a == b,
         (Value::String(a), Value::String(b)) => a == b,
         (Value::Bytes(a), Value::Bytes(b)) => a == b,

@@ -1,4 +1,4 @@
-//! Values of the type `JSONPatch`.
+//! The values of the type `JSONPatch`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/jsonpatch.go`, `JSONPatchVal`.
 
@@ -8,21 +8,21 @@ use super::JSON_PATCH;
 use cel::types::{StructType, Type};
 use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value};
 
-/// An operation of a JSON patch constructed by a literal.
+/// A JSON patch operation constructed by an expression such as `JSONPatch{op: "add"}`.
 #[derive(Clone, Debug, Default)]
 pub struct JsonPatchValue {
-    /// The operation.
+    /// The kind of operation, such as `add`.
     pub op: Arc<str>,
-    /// The source path of `move` and `copy`, empty if absent.
+    /// The source path of `move` and `copy`. Empty if absent.
     pub from: Arc<str>,
-    /// The path.
+    /// The target path.
     pub path: Arc<str>,
-    /// The value, if it is set.
+    /// The value, if the expression sets it.
     pub value: Option<Value>,
 }
 
 impl JsonPatchValue {
-    /// Creates the operation from the fields of a literal.
+    /// Creates the operation from the fields that an expression sets.
     pub(super) fn new(fields: Vec<(Arc<str>, Value)>) -> Result<Self, EvalError> {
         let mut patch = Self::default();
         for (name, value) in fields {
@@ -41,7 +41,7 @@ impl JsonPatchValue {
             };
             match value {
                 Value::String(text) => *slot = text,
-                // A type value is converted to its name.
+                // A type, such as `int`, is converted to its name.
                 Value::Type(of) => *slot = of.type_name().into(),
                 other => {
                     return Err(EvalError::new(format!(
@@ -54,7 +54,7 @@ impl JsonPatchValue {
         Ok(patch)
     }
 
-    /// Returns the field `key`, or null if it is not set.
+    /// Returns the value of the field `key`. An unset `value` is null. Returns `None` for an unknown field.
     fn field(&self, key: &Value) -> Option<Value> {
         Some(match key.as_str()? {
             "op" => Value::String(Arc::clone(&self.op)),
@@ -66,7 +66,7 @@ impl JsonPatchValue {
     }
 }
 
-/// Formats a key like Go's `%s`.
+/// Formats an index key like Go's `%s` verb.
 fn shown(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string(),

@@ -1,4 +1,4 @@
-//! Tests of construction: upstream's test tables, and cases from upstream's code.
+//! Tests of constructing `Object` and `JSONPatch`. The cases come from upstream's tests and code.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn env() -> Env {
     mutation_env().extend([Variable::new("object", Type::Dyn)])
 }
 
-/// Returns the findings of the check, or the error of planning.
+/// Returns the type of the expression, or the errors of checking or planning it.
 fn rejection(text: &str) -> String {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();
@@ -54,7 +54,7 @@ fn fails(text: &str, message: &str) {
 }
 
 #[test]
-fn types_are_those_of_the_names() {
+fn constructed_types_have_upstream_names_and_errors() {
     for (text, expected) in [
         ("Object{}", "Object"),
         ("Object{spec: Object.spec{replicas: 1}}", "Object"),
@@ -102,7 +102,7 @@ fn types_are_those_of_the_names() {
 }
 
 #[test]
-fn fields_are_read_as_those_of_a_map() {
+fn object_fields_are_read_like_map_entries() {
     for text in [
         "Object{a: 1}.a == 1",
         "Object{}.a == null",
@@ -141,7 +141,7 @@ fn object_equality_agrees_with_go() {
 }
 
 #[test]
-fn patches_have_their_fields() {
+fn json_patch_fields_are_read_and_checked() {
     for text in [
         "JSONPatch{op: 'add', path: '/a'}.op == 'add'",
         "JSONPatch{}.op == ''",

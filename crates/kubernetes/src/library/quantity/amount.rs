@@ -1,7 +1,7 @@
-//! The two representations of a quantity's number.
+//! The number of a quantity in the first of two representations, and functions for both.
 //!
-//! Most numbers fit a 64-bit integer with an exponent of ten, the others are decimal numbers. The representation is
-//! observable: `isInteger` and `asInteger` only support the first.
+//! Most numbers are a 64-bit integer times a power of ten. Larger or more precise ones are a [`Decimal`]. Expressions
+//! can observe the representation: `isInteger` and `asInteger` only support the first one.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `math.go`.
 
@@ -54,7 +54,7 @@ impl ScaledInt {
         })
     }
 
-    /// Returns the sum, or `None` on overflow.
+    /// Returns the sum. Returns `None` on overflow.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.Add`.
     pub(super) fn plus(self, other: Self) -> Option<Self> {
@@ -70,7 +70,7 @@ impl ScaledInt {
         Some(Self { value, scale })
     }
 
-    /// Returns the difference, or `None` on overflow.
+    /// Returns the difference. Returns `None` on overflow.
     pub(super) fn minus(self, other: Self) -> Option<Self> {
         self.plus(Self {
             value: other.value.wrapping_neg(),
@@ -78,12 +78,12 @@ impl ScaledInt {
         })
     }
 
-    /// Returns true if the number is an integer.
+    /// Returns true if the number has no fraction.
     pub(super) fn is_whole(self) -> bool {
         self.scale >= 0 || rounded_up(self.value, self.scale.unsigned_abs()).1
     }
 
-    /// Returns the digits and the exponent, a multiple of three.
+    /// Returns the digits and the exponent of ten of the canonical form. The exponent is a multiple of three.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBytes`.
     pub(super) fn canonical(self) -> (String, i32) {
@@ -96,7 +96,7 @@ impl ScaledInt {
         }
     }
 
-    /// Returns the digits and the exponent of 1024.
+    /// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBase1024Bytes`.
     pub(super) fn canonical_of_1024(self) -> Result<(String, i32), TooLong> {
@@ -114,7 +114,7 @@ impl ScaledInt {
     }
 }
 
-/// Returns the digits and the exponent of ten, a multiple of three.
+/// Returns the digits and the exponent of ten of the canonical form. The exponent is a multiple of three.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBytes`.
 pub(super) fn canonical(number: Decimal) -> (String, i32) {
@@ -129,7 +129,7 @@ pub(super) fn canonical(number: Decimal) -> (String, i32) {
     (number.with_zeros(n_zeros).unscaled_text(), exponent)
 }
 
-/// Returns the digits and the exponent of 1024.
+/// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBase1024Bytes`.
 pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLong> {
@@ -137,7 +137,7 @@ pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLo
     Ok((number.unscaled_text(), times))
 }
 
-/// Returns `value` times ten to the power of `exponent`, which must not be negative.
+/// Returns `value` times ten to the power of `exponent`, which must not be negative. Returns `None` on overflow.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `positiveScaleInt64`.
 fn times_power_of_ten(value: i64, exponent: i32) -> Option<i64> {
@@ -147,7 +147,8 @@ fn times_power_of_ten(value: i64, exponent: i32) -> Option<i64> {
     value.checked_mul(10_i64.checked_pow(u32::try_from(exponent).ok()?)?)
 }
 
-/// Returns quotient and remainder by ten to the power of `exponent`, or `None` if upstream does not divide.
+/// Returns the quotient and remainder of dividing `value` by ten to the power of `exponent`. Returns `None` for an
+/// exponent that upstream does not support.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `divideByScaleInt64`.
 fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
@@ -158,7 +159,7 @@ fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
     Some((value / divisor, value % divisor))
 }
 
-/// Divides `value` by ten to the power of `exponent`, rounded away from zero. The flag is true if the result is exact.
+/// Divides `value` by ten to the power of `exponent`, rounding away from zero. The flag is true if the result is exact.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `negativeScaleInt64`.
 fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
@@ -169,12 +170,12 @@ fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
     (quotient + remainder.signum(), remainder == 0)
 }
 
-/// Returns `value` without its factors of `base`, and their number.
+/// Divides `value` by `base` as often as possible. Returns the result and the number of divisions.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `removeInt64Factors`.
 fn without_factors(mut value: i64, base: i64) -> (i64, i32) {
     let mut times = 0;
-    // Upstream negates to compare, which leaves the minimum integer unchanged.
+    // Upstream compares the negated value, so it does not divide the minimum integer, whose negation overflows.
     while value != i64::MIN && value.abs() >= base && value % base == 0 {
         value /= base;
         times += 1;
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing() {
+    fn compare_numbers_of_different_scale() {
         for (left, right, expected) in [
             (scaled(1, 0), scaled(1000, -3), Ordering::Equal),
             (scaled(1, 0), scaled(1001, -3), Ordering::Less),
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn adding() {
+    fn plus_and_minus_return_none_on_overflow() {
         assert_eq!(scaled(1, 0).plus(scaled(1, -3)), Some(scaled(1001, -3)));
         assert_eq!(scaled(1, 3).plus(scaled(-1, 0)), Some(scaled(999, 0)));
         assert_eq!(scaled(i64::MAX, 0).plus(scaled(1, 0)), None);
@@ -216,12 +217,12 @@ mod tests {
         assert_eq!(
             scaled(5, 0).minus(scaled(i64::MIN, 0)),
             Some(scaled(i64::MIN + 5, 0)),
-            "the least integer is its own negation"
+            "the negation of the minimum integer overflows to itself"
         );
     }
 
     #[test]
-    fn canonical_forms() {
+    fn canonical_form_has_digits_and_exponent() {
         let canonical = |number: ScaledInt| number.canonical();
         assert_eq!(canonical(scaled(1500, 0)), ("1500".into(), 0));
         assert_eq!(canonical(scaled(1, 5)), ("100".into(), 3));

@@ -1,28 +1,28 @@
 //! Decimal numbers of arbitrary length, for very large or very precise quantities.
 //!
-//! Upstream has no limit of the length, so that a few characters can take it hours. Here, a number has at most
-//! [`MAX_DIGITS`] digits, and longer results are errors.
+//! Upstream has no limit on the length, so a few characters of input can cause hours of computation. Here, a number has
+//! at most [`MAX_DIGITS`] digits, and computing a longer one is an error.
 //!
 //! Source: gopkg.in/inf.v0 `dec.go` (`Dec`), `rounder.go` (`RoundUp`).
 
 use std::cmp::Ordering;
 
-/// The maximum number of digits.
+/// The maximum number of digits of a number.
 ///
 /// Differs: upstream is only limited by memory and time.
 pub(super) const MAX_DIGITS: usize = 10_000;
 
-/// Error of a number with more than [`MAX_DIGITS`] digits.
+/// Error for a number with more than [`MAX_DIGITS`] digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// An integer and the number of its fractional digits.
+/// A decimal number: an integer (the unscaled value) divided by a power of ten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// The digits of the integer, each from 0 to 9, the most significant first and not zero.
+    /// The decimal digits of the integer, from 0 to 9. The first digit is the most significant one and not zero.
     digits: Vec<u8>,
-    /// The number of fractional digits. A negative scale denotes trailing zeros.
+    /// The number of digits after the decimal point. A negative scale means additional zeros at the end.
     scale: i32,
 }
 
@@ -32,7 +32,7 @@ impl Decimal {
         self.digits.len()
     }
 
-    /// Creates a number from `unscaled` with `scale` fractional digits.
+    /// Creates the number `unscaled` divided by ten to the power of `scale`.
     pub(super) fn new(unscaled: i64, scale: i32) -> Self {
         let text = unscaled.unsigned_abs().to_string();
         Self::from_parts(
@@ -52,7 +52,7 @@ impl Decimal {
         }
     }
 
-    /// Parses digits with an optional decimal point and an optional sign.
+    /// Parses digits with an optional sign and decimal point. Returns `None` if the syntax is wrong.
     ///
     /// Source: gopkg.in/inf.v0 `dec.go`, `Dec.SetString`.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, TooLong> {
@@ -78,7 +78,7 @@ impl Decimal {
         )))
     }
 
-    /// Returns -1, 0 or 1.
+    /// Returns -1, 0 or 1 for a negative number, zero, or a positive number.
     pub(super) fn sign(&self) -> i64 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
@@ -107,7 +107,7 @@ impl Decimal {
         }
     }
 
-    /// Formats the unscaled integer with its sign.
+    /// Formats the unscaled integer, with its sign.
     pub(super) fn unscaled_text(&self) -> String {
         if self.digits.is_empty() {
             return "0".to_owned();
@@ -118,13 +118,13 @@ impl Decimal {
             .collect()
     }
 
-    /// Returns the double nearest to the unscaled integer.
+    /// Returns the double that is nearest to the unscaled integer.
     pub(super) fn unscaled_double(&self) -> f64 {
-        // The standard library rounds decimal numbers of any length correctly.
+        // The standard library correctly rounds decimal numbers of any length.
         self.unscaled_text().parse().unwrap_or(f64::NAN)
     }
 
-    /// Returns the number with `scale` fractional digits, rounded away from zero.
+    /// Rounds the number away from zero to `scale` digits after the decimal point.
     pub(super) fn rounded_up(&self, scale: i32) -> Result<Self, TooLong> {
         let n_cut = i64::from(self.scale) - i64::from(scale);
         let Ok(n_cut) = usize::try_from(n_cut) else {
@@ -139,7 +139,7 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, scale))
     }
 
-    /// Returns the number with `scale` fractional digits, which must not be fewer than before.
+    /// Returns the number with more digits after the decimal point: `scale` in total.
     fn rescaled(&self, scale: i32) -> Result<Self, TooLong> {
         let n_zeros = i64::from(scale) - i64::from(self.scale);
         let n_zeros = usize::try_from(n_zeros).map_err(|_| TooLong)?;
@@ -157,7 +157,7 @@ impl Decimal {
         })
     }
 
-    /// Returns both numbers with the same number of fractional digits.
+    /// Returns both numbers with the same number of digits after the decimal point.
     fn aligned(&self, other: &Self) -> Result<(Self, Self), TooLong> {
         let scale = self.scale.max(other.scale);
         Ok((self.rescaled(scale)?, other.rescaled(scale)?))
@@ -199,7 +199,7 @@ impl Decimal {
         })
     }
 
-    /// Returns the integer times two to the power of `exponent`.
+    /// Multiplies the unscaled integer by two to the power of `exponent`.
     pub(super) fn shifted_left(&self, exponent: u32) -> Result<Self, TooLong> {
         let mut digits = self.digits.clone();
         for _ in 0..exponent {
@@ -211,7 +211,7 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, self.scale))
     }
 
-    /// Returns the integer without its factors of ten, and their number.
+    /// Removes the factors of ten from the unscaled integer. Returns the rest and the number of factors.
     pub(super) fn without_factors_of_10(mut self) -> (Self, i32) {
         let n_zeros = self
             .digits
@@ -223,7 +223,7 @@ impl Decimal {
         (self, i32::try_from(n_zeros).unwrap_or(i32::MAX))
     }
 
-    /// Returns the integer without its factors of 1024, and their number.
+    /// Removes the factors of 1024 from the unscaled integer. Returns the rest and the number of factors.
     pub(super) fn without_factors_of_1024(mut self) -> (Self, i32) {
         let mut times = 0;
         while !self.digits.is_empty()
@@ -235,7 +235,7 @@ impl Decimal {
         (self, times)
     }
 
-    /// Returns the integer with `n` zeros appended.
+    /// Appends `n` zeros to the unscaled integer.
     pub(super) fn with_zeros(mut self, n: usize) -> Self {
         self.digits.resize(self.digits.len() + n, 0);
         self
@@ -246,7 +246,7 @@ fn compare_digits(left: &[u8], right: &[u8]) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.cmp(right))
 }
 
-/// Adds one.
+/// Adds one to an integer.
 fn increment(digits: &mut Vec<u8>) {
     for digit in digits.iter_mut().rev() {
         if *digit < 9 {
@@ -278,7 +278,7 @@ fn add_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     sum
 }
 
-/// Returns `left` minus `right`, which must not be greater.
+/// Returns `left` minus `right`. `right` must not be greater than `left`.
 fn subtract_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut right = right.iter().rev();
     let mut borrow = 0;
@@ -295,7 +295,7 @@ fn subtract_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     difference
 }
 
-/// Returns the quotient by 1024, or `None` if there is a remainder.
+/// Divides by 1024. Returns `None` if there is a remainder.
 fn divided_by_1024(digits: &[u8]) -> Option<Vec<u8>> {
     let mut remainder = 0_u32;
     let mut quotient = Vec::with_capacity(digits.len());
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing() {
+    fn parse_accepts_sign_and_point_within_digit_limit() {
         for (text, unscaled, scale) in [
             ("0", "0", 0),
             ("-0.00", "0", 2),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic() {
+    fn plus_aligns_scales_within_digit_limit() {
         let sum = |left, right| decimal(left).plus(&decimal(right)).unwrap();
         assert_eq!(sum("999", "0.001"), decimal("999.001"));
         assert_eq!(sum("99.9", "0.1"), decimal("100.0"));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding() {
+    fn rounded_up_rounds_away_from_zero() {
         let rounded = |text, scale| decimal(text).rounded_up(scale).unwrap();
         assert_eq!(rounded("1.001", 2), decimal("1.01"));
         assert_eq!(rounded("-1.001", 2), decimal("-1.01"));
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing() {
+    fn compare_ignores_scale_and_sign_of_zero() {
         for (left, right, expected) in [
             ("1", "1.000", Ordering::Equal),
             ("-1", "-2", Ordering::Greater),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn factors() {
+    fn without_factors_counts_removed_factors() {
         let shifted = decimal("-3").shifted_left(40).unwrap();
         assert_eq!(shifted.unscaled_text(), (-3_i64 << 40).to_string());
         let (odd, times) = shifted.without_factors_of_1024();

@@ -1,4 +1,4 @@
-//! Quantities such as `1.5Gi`.
+//! The quantity library: quantities such as `1.5Gi`.
 
 mod amount;
 mod decimal;
@@ -140,7 +140,7 @@ impl Opaque for Quantity {
         QUANTITY.to_type()
     }
 
-    /// Upstream's equality does not support the type of a sum on the right side.
+    /// Returns an error if `other` is the result of `add` or `sub`: upstream's equality does not support its Go type.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/quantity.go`, `Quantity.Equal`.
     fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
@@ -171,7 +171,8 @@ impl Opaque for Quantity {
     }
 }
 
-/// Returns an evaluation error. The digit limit is specific to this crate, so its error leaves the result open.
+/// Converts an error to an evaluation error. The digit limit does not exist in upstream, so exceeding it must not count
+/// as upstream's result.
 fn failed(error: QuantityError) -> EvalError {
     match error {
         QuantityError::TooLong => Exceeded::QuantityDigits.into(),
@@ -200,7 +201,7 @@ fn compare(budget: &EvalBudget, args: &[Value]) -> std::result::Result<Ordering,
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
     let before = Quantity::heap_size(left);
     let order = left.compare(right);
-    // A comparison may expand a quantity to all its digits.
+    // The comparison may have expanded the left quantity to all its digits.
     let grown = Quantity::heap_size(left).saturating_sub(before);
     budget.allocate(grown)?;
     order.map_err(failed)
@@ -233,7 +234,7 @@ fn is_integer(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.as_integer().is_some().into())
 }
 
-/// Returns the second argument, a quantity or an integer.
+/// Returns the second argument, a quantity or an integer, as a quantity.
 fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
     match args.get(1) {
         Some(Value::Int(value)) => Ok((*value).into()),

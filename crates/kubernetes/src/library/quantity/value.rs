@@ -1,4 +1,4 @@
-//! Quantities: parsing, arithmetic, canonical form.
+//! Quantities: parsing, arithmetic and canonical form.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `suffix.go`.
 
@@ -9,24 +9,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::amount::{ScaledInt, canonical, canonical_of_1024};
 use super::decimal::{Decimal, TooLong};
 
-/// Error of parsing or computing a quantity.
+/// Error of parsing a quantity or computing with quantities.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go` (`ErrFormatWrong`, `ErrNumeric`,
 /// `ErrSuffix`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// The text has another syntax.
+    /// The input does not have the syntax of a quantity.
     #[error(
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
-    /// The number is missing.
+    /// The input contains no number.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// The suffix is unknown.
+    /// The suffix is not known.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// The number has too many digits. Upstream would compute for hours.
+    /// The number has too many digits. Upstream has no such limit and might compute for hours.
     #[error("quantity has too many digits")]
     TooLong,
 }
@@ -37,16 +37,16 @@ impl From<TooLong> for QuantityError {
     }
 }
 
-/// The notation of a quantity.
+/// The notation in which a quantity is formatted.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
-    /// `12e6`.
+    /// An exponent of ten, as in `12e6`.
     DecimalExponent,
-    /// `12Mi`.
+    /// A binary suffix, as in `12Mi`.
     BinarySi,
-    /// `12M`.
+    /// A decimal suffix, as in `12M`.
     DecimalSi,
 }
 
@@ -54,7 +54,8 @@ enum Notation {
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(ScaledInt),
-    /// Upstream shares the number between a quantity and its sums, and changes it in place.
+    /// Shared because, in upstream, a quantity and the sums computed from it share one number, which additions change
+    /// in place.
     Decimal(Arc<Mutex<Decimal>>),
 }
 
@@ -92,14 +93,14 @@ impl Amount {
 struct State {
     amount: Amount,
     notation: Notation,
-    /// The text, if it was in canonical form when parsed.
+    /// The parsed input, if it already was in canonical form.
     text: Option<Box<str>>,
 }
 
 /// A quantity such as `1.5Gi`.
 ///
-/// Clones share their number, like upstream. A comparison with a number of many digits changes the representation of
-/// the number, and an addition to such a number changes the number itself.
+/// Clones share their number, as in upstream. Comparing a quantity with one in the decimal representation converts it
+/// to that representation. Adding to a quantity in the decimal representation changes its number.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     state: Arc<Mutex<State>>,
@@ -107,7 +108,7 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Returns the size of its digits and its text, in bytes.
+    /// Returns the memory of the digits and the original input, in bytes.
     pub(in crate::library) fn heap_size(&self) -> usize {
         let state = self.state();
         let of_digits = match &state.amount {
@@ -134,7 +135,7 @@ impl Quantity {
         }
     }
 
-    /// Parses a quantity.
+    /// Parses a quantity such as `1.5Gi`.
     ///
     /// # Errors
     ///
@@ -164,20 +165,20 @@ impl Quantity {
             .clone()
     }
 
-    /// Returns true if the quantity is the result of an addition or subtraction. Upstream's equality does not support
-    /// such quantities.
+    /// Returns true if the quantity is the result of an addition or subtraction. Upstream's equality rejects such a
+    /// quantity as the right operand.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.is_sum
     }
 
-    /// Returns -1, 0 or 1.
+    /// Returns -1, 0 or 1 for a negative quantity, zero, or a positive quantity.
     #[must_use]
     pub fn sign(&self) -> i64 {
         self.state().amount.sign()
     }
 
-    /// Returns the quantity as an integer, or `None` if it has a fraction or the decimal representation.
+    /// Returns the quantity as an integer. Returns `None` if it has a fraction or is in the decimal representation.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsInt64`.
     #[must_use]
@@ -188,7 +189,7 @@ impl Quantity {
         }
     }
 
-    /// Returns an approximate double.
+    /// Returns the quantity as a double, which may be inexact.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsApproximateFloat64`.
     #[must_use]
@@ -207,9 +208,9 @@ impl Quantity {
         }
     }
 
-    /// Compares the quantity with `other`.
+    /// Compares two quantities.
     ///
-    /// If one of them has the decimal representation, the other is converted to it.
+    /// If `other` is in the decimal representation, this quantity is converted to it.
     ///
     /// # Errors
     ///
@@ -226,7 +227,7 @@ impl Quantity {
         Ok(order)
     }
 
-    /// Returns true if both quantities are the same number.
+    /// Returns true if both quantities have the same value.
     ///
     /// # Errors
     ///
@@ -238,7 +239,7 @@ impl Quantity {
         Ok(order.is_eq())
     }
 
-    /// Returns the sum.
+    /// Adds `other` to this quantity.
     ///
     /// # Errors
     ///
@@ -249,7 +250,7 @@ impl Quantity {
         self.state().plus(&other.state(), false)
     }
 
-    /// Returns the difference.
+    /// Subtracts `other` from this quantity.
     ///
     /// # Errors
     ///
@@ -269,7 +270,8 @@ impl From<i64> for Quantity {
 }
 
 impl State {
-    /// Returns the sum or the difference. Zero takes the notation of the other operand.
+    /// Adds or subtracts. The result has the notation of the left operand, or that of the right operand if the left is
+    /// zero.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Add`, `Quantity.Sub`.
     fn plus(self, other: &Self, negate: bool) -> Result<Quantity, QuantityError> {
@@ -304,7 +306,7 @@ impl State {
         })
     }
 
-    /// Returns digits and suffix.
+    /// Returns the digits and the suffix of the canonical form.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.CanonicalizeBytes`.
     fn canonical(&self) -> Result<(String, String), TooLong> {
@@ -328,7 +330,8 @@ impl State {
         Ok((digits, suffix))
     }
 
-    /// Returns digits and exponent of 1024, or `None` if a decimal notation is more precise.
+    /// Returns the digits and the exponent of 1024. Returns `None` if the quantity has a fraction or is below 1024, so
+    /// the decimal notation is used.
     fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
         let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
         if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()
@@ -362,7 +365,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Returns ten to the power of `exponent` like Go.
+/// Returns ten to the power of `exponent`, with the rounding errors of Go's `math.Pow10`.
 ///
 /// Source: Go `math/pow10.go`, `Pow10`.
 fn power_of_ten(exponent: i32) -> f64 {
@@ -379,7 +382,7 @@ fn power_of_ten(exponent: i32) -> f64 {
     }
 }
 
-/// The parts of a quantity's text.
+/// The components of a quantity's string representation.
 struct Parts<'a> {
     negative: bool,
     /// The number with its sign.
@@ -399,7 +402,7 @@ impl<'a> Parts<'a> {
         let negative = text.starts_with('-');
         let significant = unsigned.trim_start_matches('0');
         if significant.is_empty() {
-            // A sign without digits is zero, too.
+            // Upstream also parses a sign without digits as zero.
             return Ok(Self {
                 negative,
                 value: "0",
@@ -436,16 +439,16 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns `text` without its suffix `end`.
+/// Returns the part of `text` before its suffix `end`.
 fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }
 
-/// The meaning of a suffix.
+/// The meaning of a suffix such as `Mi`.
 #[derive(Clone, Copy)]
 struct Suffix {
     notation: Notation,
-    /// The exponent of two for the binary notation, else of ten.
+    /// The exponent of two for a binary suffix, otherwise the exponent of ten.
     exponent: i32,
 }
 
@@ -471,7 +474,8 @@ const BINARY_SUFFIXES: [(&str, i32); 6] = [
     ("Ei", 60),
 ];
 
-/// Returns the suffix of an exponent. If there is none, the result is empty and the exponent is lost, like upstream.
+/// Returns the suffix for an exponent of ten. If no suffix fits, returns an empty string: like upstream, the exponent
+/// is lost.
 fn decimal_suffix(exponent: i32) -> &'static str {
     DECIMAL_SUFFIXES
         .iter()
@@ -512,7 +516,7 @@ impl Suffix {
     }
 }
 
-/// Creates the quantity with a 64-bit integer, if it has few enough digits.
+/// Creates the quantity as a scaled 64-bit integer. Returns `None` if it has too many digits for that.
 fn parse_scaled(
     text: &str,
     parts: &Parts<'_>,
@@ -554,10 +558,10 @@ fn parse_scaled(
     Ok(Some(Quantity::new(amount, suffix.notation, text)))
 }
 
-/// The minimum exponent of ten. Smaller numbers are rounded up.
+/// The minimum exponent of ten. Numbers with smaller fractions are rounded up.
 const NANO: i32 = -9;
 
-/// Creates the quantity with a decimal number.
+/// Creates the quantity as a decimal number.
 fn parse_decimal(parts: &Parts<'_>, suffix: Suffix) -> Result<Quantity, QuantityError> {
     let number = Decimal::parse(parts.value)?.ok_or(QuantityError::Numeric)?;
     let negative = number.sign() < 0;

@@ -1,4 +1,4 @@
-//! Semantic versions, version 1 of the library.
+//! The semver library, version 1: semantic versions.
 
 mod value;
 
@@ -21,7 +21,7 @@ const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/semverlib.go, semverLibType.declarations")
         .since(V1_33);
 
-/// Overloads of every version.
+/// The functions of version 0 of the library.
 pub static VERSION_0: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",
@@ -76,7 +76,7 @@ pub static VERSION_0: &[OverloadRow] = &[
         .evaluated_by(patch),
 ];
 
-/// Overloads added by version 1: parsing with normalization.
+/// The functions that version 1 of the library adds: parsing with normalization.
 pub static VERSION_1: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",
@@ -131,13 +131,13 @@ impl Opaque for Semver {
     }
 }
 
-/// Parses the first argument as a version, normalized if the second argument is true.
+/// Parses the first argument as a semantic version. If the second argument is true, the input is normalized first.
 fn parse(
     budget: &EvalBudget,
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
-    // An identifier may be a single character, and a list of them has up to twice the capacity.
+    // Each character may become an identifier, and a list of identifiers has up to twice the necessary capacity.
     budget.reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),
@@ -170,7 +170,7 @@ fn compare_to(_: &EvalBudget, args: &[Value]) -> Result {
     compare(args).map(|order| (order as i64).into())
 }
 
-/// Converts a number of a version to an `int`. Upstream wraps on overflow.
+/// Converts a number of a version to a CEL `int`. Numbers above the maximum wrap, as in upstream.
 fn number(value: u64) -> Value {
     value.cast_signed().into()
 }

@@ -1,4 +1,4 @@
-//! Semantic versions.
+//! Semantic versions: parsing, comparison and formatting.
 //!
 //! Source: github.com/blang/semver/v4 `semver.go`; k8s.io/apiserver `pkg/cel/library/semverlib.go`
 //! (`normalizeAndParse`).
@@ -8,22 +8,22 @@ use std::fmt;
 
 use cel::go_text::quote;
 
-/// A version such as `1.2.3-rc.1+build`.
+/// A semantic version such as `1.2.3-rc.1+build`.
 #[derive(Clone, Debug)]
 pub struct Semver {
-    /// The first number.
+    /// The major version.
     pub major: u64,
-    /// The second number.
+    /// The minor version.
     pub minor: u64,
-    /// The third number.
+    /// The patch version.
     pub patch: u64,
     pre_release: Vec<Identifier>,
     build: Vec<String>,
 }
 
-/// A part of a pre-release version.
+/// A dot-separated identifier of a pre-release version.
 ///
-/// INVARIANT: the order of the variants is that of semantic versions: numbers before strings.
+/// INVARIANT: numbers are declared before words, because semantic versioning orders them this way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -39,10 +39,10 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// The memory of an identifier without its text, in bytes, with the overhead of an allocation.
+/// The memory of an identifier in bytes: its struct and the overhead of an allocation, without the characters.
 pub(super) const IDENTIFIER: usize = size_of::<Identifier>() + 24;
 
-/// Error of parsing a version. Its `Display` is upstream's message.
+/// Error of parsing a semantic version. Its `Display` is upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SemverError(String);
@@ -52,7 +52,7 @@ fn error<T>(message: impl Into<String>) -> Result<T, SemverError> {
 }
 
 impl Semver {
-    /// Returns the size of its identifiers, in bytes.
+    /// Returns the memory of the identifiers, in bytes.
     pub(super) fn heap_size(&self) -> usize {
         let of_words = self.pre_release.iter().map(|identifier| match identifier {
             Identifier::Number(_) => 0,
@@ -73,7 +73,7 @@ impl Semver {
     ///
     /// # Errors
     ///
-    /// Returns an error if `text` is not a strict semantic version.
+    /// Returns an error if `text` is not a valid semantic version.
     ///
     /// Source: github.com/blang/semver/v4 `semver.go`, `Parse`.
     pub fn parse(text: &str) -> Result<Self, SemverError> {
@@ -105,11 +105,12 @@ impl Semver {
         })
     }
 
-    /// Parses a version after normalization: a `v` prefix, leading zeros, and missing numbers are allowed.
+    /// Parses a version after normalization, which allows a `v` prefix, leading zeros, and missing minor and patch
+    /// numbers.
     ///
     /// # Errors
     ///
-    /// Returns an error if `text` is not a version after normalization.
+    /// Returns an error if the normalized input is not a semantic version.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/semverlib.go`, `normalizeAndParse`.
     pub fn parse_normalized(text: &str) -> Result<Self, SemverError> {
@@ -158,7 +159,7 @@ fn split_off(text: &str, separator: char) -> (&str, Option<&str>) {
         .map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
-/// Removes leading zeros of a part, except the last zero.
+/// Removes the leading zeros of a number, but keeps a single zero.
 fn without_zeros(part: &str) -> String {
     if part.len() < 2 {
         return part.to_owned();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn strict() {
+    fn parse_formats_versions_or_reports_errors() {
         check("1.2.3", "1.2.3");
         check("1.2.3-rc.1.x-y+b.01", "1.2.3-rc.1.x-y+b.01");
         check("18446744073709551615.0.0", "18446744073709551615.0.0");
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn normalized() {
+    fn parse_normalized_accepts_prefix_zeros_and_short_versions() {
         let check = |text, expected: &str| {
             let result = Semver::parse_normalized(text);
             assert_eq!(
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn order() {
+    fn compare_follows_semver_precedence() {
         let versions = [
             "1.0.0-1",
             "1.0.0-2",

@@ -1,4 +1,4 @@
-//! URLs and their parts.
+//! The URL library: URLs and their components.
 
 mod value;
 
@@ -16,7 +16,7 @@ use super::types::URL;
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/urls.go, urlLibraryDecls");
 
-/// Conversion to URLs, and accessors of their parts.
+/// Conversion of strings to URLs, and accessors for the components of a URL.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global(
         "url",
@@ -83,7 +83,7 @@ impl Opaque for Url {
         URL.to_type()
     }
 
-    /// URLs are equal if their texts are.
+    /// Compares the string forms of two URLs.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/url.go`, `URL.Equal`.
     fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
@@ -144,7 +144,7 @@ fn escaped_path(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.escaped_path().into())
 }
 
-/// The memory of a query parameter, in bytes: a map entry, its list, and two strings.
+/// The memory of a parsed query parameter, in bytes: a map entry, the list of its values, and two strings.
 const PARAMETER: usize = 512;
 
 fn query(budget: &EvalBudget, args: &[Value]) -> Result {

@@ -1,4 +1,4 @@
-//! URLs, parsed like Go.
+//! Parses URLs like Go's `net/url`.
 //!
 //! Source: Go `net/url/url.go`, `net/url/encoding_table.go`.
 
@@ -16,7 +16,7 @@ pub struct UrlError {
     reason: String,
 }
 
-/// A parsed URL. Unescaped parts may be invalid UTF-8.
+/// A parsed URL. Unescaped components may be invalid UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
@@ -24,7 +24,7 @@ pub struct Url {
     user: Option<User>,
     host: Vec<u8>,
     path: Vec<u8>,
-    /// The original path, if it differs from the default encoding.
+    /// The original encoding of the path, if it differs from the default encoding.
     raw_path: String,
     omit_host: bool,
     force_query: bool,
@@ -39,7 +39,7 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// The part of a URL that contains an escape. It decides which characters must be escaped.
+/// The component of a URL. It determines which characters must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -77,7 +77,7 @@ fn hex_value(byte: Option<&u8>) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// Decodes `text`, a `part` of a URL.
+/// Decodes the escapes in `text`, a component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `unescape`.
 fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
@@ -101,7 +101,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         let value = high << 4 | low;
         let is_percent = value == b'%';
         let allowed = match part {
-            // A host may escape non-ASCII characters, and the percent sign for a zone.
+            // In a host, only non-ASCII characters can be escaped, and `%` as the separator of a zone.
             Part::Host => high >= 8 || is_percent,
             Part::Zone => is_percent || value == b' ' || !Part::Host.must_escape(value),
             _ => true,
@@ -128,7 +128,7 @@ fn escape(bytes: &[u8], part: Part) -> String {
     decode(&text)
 }
 
-/// Returns true if `text` is a valid encoding of a `part`.
+/// Returns true if `text` is a valid encoding of a component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `validEncoded`.
 fn is_escaped(text: &str, part: Part) -> bool {
@@ -136,7 +136,7 @@ fn is_escaped(text: &str, part: Part) -> bool {
         .all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !part.must_escape(byte))
 }
 
-/// Returns the original encoding of `plain` if it is valid, else the default encoding.
+/// Returns the original encoding `raw` if it is a valid encoding of `plain`. Otherwise returns the default encoding.
 fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
     let says_plain = || unescape(raw.as_bytes(), part).is_ok_and(|said| said == plain);
     if !raw.is_empty() && is_escaped(raw, part) && says_plain() {
@@ -146,11 +146,11 @@ fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
 }
 
 impl Url {
-    /// Parses an absolute URL or an absolute path, with an optional fragment.
+    /// Parses an absolute URL or an absolute path. Both may have a fragment.
     ///
     /// # Errors
     ///
-    /// Returns an error if `text` is not such a URL.
+    /// Returns Go's error if `text` is neither an absolute URL nor an absolute path.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/urls.go`, `stringToUrl`; Go `net/url/url.go`, `Parse`.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
@@ -253,25 +253,25 @@ impl Url {
         &self.scheme
     }
 
-    /// Returns true if the URL has user information.
+    /// Returns true if the URL contains user information, as in `http://user@host`.
     #[must_use]
     pub const fn has_user(&self) -> bool {
         self.user.is_some()
     }
 
-    /// Returns true if the URL has a nonempty fragment or query.
+    /// Returns true if the URL has a nonempty fragment or a nonempty query.
     #[must_use]
     pub const fn has_fragment_or_query(&self) -> bool {
         !self.fragment.is_empty() || !self.query.is_empty()
     }
 
-    /// Returns the host and the port, unescaped.
+    /// Returns the unescaped host, with the port.
     #[must_use]
     pub fn host(&self) -> String {
         decode(&self.host)
     }
 
-    /// Returns the host without port and brackets.
+    /// Returns the host without the port and without the brackets of an IPv6 address.
     ///
     /// Source: Go `net/url/url.go`, `URL.Hostname`.
     #[must_use]
@@ -279,7 +279,7 @@ impl Url {
         decode(self.host_and_port().0)
     }
 
-    /// Returns the port, may be empty.
+    /// Returns the port. Empty if the URL has none.
     ///
     /// Source: Go `net/url/url.go`, `URL.Port`.
     #[must_use]
@@ -301,7 +301,7 @@ impl Url {
         (inner.unwrap_or(host), port.get(1..).unwrap_or_default())
     }
 
-    /// Returns the path with its original encoding if it is valid, else with the default encoding.
+    /// Returns the path in its original encoding if that is valid, otherwise in the default encoding.
     ///
     /// Source: Go `net/url/url.go`, `URL.EscapedPath`.
     #[must_use]
@@ -312,7 +312,7 @@ impl Url {
         escaped(&self.raw_path, &self.path, Part::Path)
     }
 
-    /// Returns the total length of all its parts, in bytes.
+    /// Returns the total length of the URL's components, in bytes.
     pub(super) fn text_len(&self) -> usize {
         let of_user = self.user.as_ref().map_or(0, |user| {
             user.name
@@ -332,7 +332,7 @@ impl Url {
         lengths.into_iter().fold(of_user, usize::saturating_add)
     }
 
-    /// Returns the number of parsed query parameters, or zero if there are too many.
+    /// Returns the number of query parameters that `query` parses: zero if there are more than the maximum.
     pub(super) fn n_parameters(&self) -> usize {
         match self.query.split('&').count() {
             n if n > MAX_PARAMETERS => 0,
@@ -340,7 +340,7 @@ impl Url {
         }
     }
 
-    /// Returns the query parameters by name with all their values. Invalid parameters are skipped.
+    /// Returns the query parameters by name, each with all its values. Invalid parameters are skipped.
     ///
     /// Source: Go `net/url/url.go`, `parseQuery`, `urlParamsWithinMax`.
     #[must_use]
@@ -371,12 +371,12 @@ impl Url {
     }
 }
 
-/// The maximum number of query parameters. A query with more parameters is parsed as empty.
+/// The maximum number of query parameters. If a query has more, all are ignored.
 ///
 /// Source: Go `net/url/url.go`, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// Validates `text` as a URL without a fragment.
+/// Checks that `text` is an absolute URL or an absolute path, without a fragment.
 ///
 /// # Errors
 ///
@@ -432,7 +432,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     }
     let first = host.find(':');
     let last = host.rfind(':');
-    // Other schemes may have colons in a host, for historical reasons.
+    // For other schemes than HTTP, Go allows several colons in a host for historical reasons.
     let is_strict = matches!(scheme, "http" | "https");
     if let Some(at) = if is_strict { first } else { last } {
         check_port(host.get(at..).unwrap_or_default())?;
@@ -440,7 +440,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     unescape(host.as_bytes(), Part::Host)
 }
 
-/// Parses an address in brackets, after the opening bracket.
+/// Parses the part of a host after an opening bracket: an IPv6 address, the closing bracket and an optional port.
 fn parse_literal(
     text: &str,
     check_port: impl Fn(&str) -> Result<(), String>,
