@@ -349,8 +349,9 @@ impl Validator {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        // On an update without changes, upstream keeps the old `managedFields`. If other fields change, upstream updates
-        // them, but then the rules see a difference anyway. Invalid `managedFields` cannot come from an API server.
+        // On an update without changes, upstream keeps the old `managedFields`. If other fields change, upstream
+        // updates them, but then the rules see a difference anyway. Invalid `managedFields` cannot come from an API
+        // server.
         if let Some(value) = old.valid_managed_fields() {
             metadata
                 .entry("managedFields")

@@ -1,43 +1,43 @@
-//! Applied objects: results of expressions, with values that JSON does not have.
+//! Objects produced by `applyConfiguration` expressions. They can contain values that JSON cannot represent.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
 
-/// A value of an applied object.
+/// A value of an `applyConfiguration` object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// A JSON null. The API server treats the null of an expression as a [`NonJson`] value.
+    /// A null from JSON. A CEL null is a [`NonJson`] value instead, as in the API server.
     Null,
-    /// A boolean.
+    /// A JSON boolean.
     Bool(bool),
-    /// An integer.
+    /// A 64-bit signed integer.
     Int(i64),
-    /// A double.
+    /// A double. It may be NaN or infinite.
     Double(f64),
-    /// A string.
+    /// A JSON string.
     Text(String),
-    /// A list.
+    /// A list of values.
     List(Vec<Applied>),
     /// A map or an object.
     Map(BTreeMap<String, Applied>),
-    /// Any other value, which no schema accepts.
+    /// A CEL value without a JSON representation. It does not match any schema.
     NonJson(NonJson),
 }
 
-/// A value that is not JSON in the API server, with its representations in messages.
+/// A CEL value without a JSON representation, as formatted by Go in error messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonJson {
-    /// The value's Go type, formatted with `%T`.
+    /// The Go type of the value, formatted with `%T`.
     pub go_type: String,
-    /// The value in a pointer to a struct, formatted with `%v`.
+    /// The value, formatted with `%v` as part of a pointer to a struct.
     pub plain: String,
     /// The value formatted with `%#v`.
     pub syntax: String,
 }
 
 impl From<&Value> for Applied {
-    /// An integer that does not fit 64 bits becomes a double.
+    /// Converts JSON. An integer that does not fit 64 bits becomes a double.
     fn from(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -58,7 +58,7 @@ impl From<&Value> for Applied {
 }
 
 impl Applied {
-    /// Returns true if the value has at most `depth` levels.
+    /// Returns true if the value has at most `depth` levels of nesting.
     pub(super) fn is_shallower(&self, depth: usize) -> bool {
         let mut open = vec![(self, 1_usize)];
         while let Some((value, level)) = open.pop() {
@@ -76,7 +76,7 @@ impl Applied {
     }
 }
 
-/// Returns the JSON number, or null for NaN and infinities.
+/// Returns a double as JSON number. NaN and infinities become null.
 pub(super) fn json_double(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

@@ -1,4 +1,5 @@
-//! Finds atomic lists, maps and objects in an applied object, which must not contain any.
+//! Finds the atomic lists, maps and objects in an applied object. The API server rejects applied objects that contain
+//! any.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go`, `findAtomics`.
 
@@ -6,10 +7,10 @@ use super::element::Path;
 use super::node::Node;
 use super::types::{Relationship, TypeRef, Types};
 
-/// The maximum total size of returned paths, in bytes.
+/// The maximum total size of the returned paths, in bytes. Further paths are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Returns the paths of all atomic values in `value`, and the fields on the path to the first.
+/// Returns the paths of all atomic values in `value`, and the fields on the path to the first of them.
 pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> (Vec<String>, Vec<String>) {
     let mut atomics = Atomics::default();
     atomics.visit(types, type_, value, &Path::Root);
@@ -45,7 +46,7 @@ impl Atomics {
                     self.push(path);
                 }
                 for (name, value) in fields {
-                    // Undeclared fields are not visited.
+                    // The API server does not search undeclared fields.
                     if let Some(field) = map.fields.get(*name) {
                         self.visit(types, &field.type_, value, &Path::Field(path, name));
                     }

@@ -1,4 +1,4 @@
-//! Converts OpenAPI schemas to types of structured-merge-diff.
+//! Converts OpenAPI schemas to the types of structured-merge-diff.
 //!
 //! Source: kube-openapi `pkg/schemaconv/openapi.go` (`ToSchemaFromOpenAPI`), `smd.go`; apimachinery
 //! `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).
@@ -11,9 +11,9 @@ use super::types::{Atom, Field, ListType, MapType, Relationship, Scalar, Target,
 use crate::schema::Gvk;
 use crate::schema::extensions::{GROUP_VERSION_KIND, PRESERVE_UNKNOWN_FIELDS};
 
-/// The type of untyped values that are set as a whole.
+/// The type of values without a schema that are replaced as a whole.
 const UNTYPED: &str = "__untyped_atomic_";
-/// The type of untyped values whose maps are merged by entry.
+/// The type of values without a schema whose maps are merged entry by entry.
 const DEDUCED: &str = "__untyped_deduced_";
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -23,10 +23,10 @@ type Schemas = Map<String, Value>;
 type Named = BTreeMap<String, Atom>;
 type Kinds = BTreeMap<Gvk, TypeRef>;
 
-/// Converts the schemas of a document.
+/// Converts the schemas of an OpenAPI document.
 ///
 /// # Errors
-/// Returns all conversion errors.
+/// Returns the errors of all schemas that cannot be converted.
 pub(super) fn convert(schemas: &Schemas) -> Result<(Named, Kinds), Vec<String>> {
     let mut named = Named::new();
     let mut kinds = Kinds::new();
@@ -64,7 +64,7 @@ pub(super) fn convert(schemas: &Schemas) -> Result<(Named, Kinds), Vec<String>> 
     Ok((named, kinds))
 }
 
-/// Returns the type of untyped values whose map entries have the type `entry`.
+/// Returns the type of values without a schema, whose map entries have the type called `entry`.
 fn untyped(entry: &str, relationship: Relationship) -> Atom {
     Atom {
         map: Some(Box::new(MapType {
@@ -81,7 +81,7 @@ fn untyped(entry: &str, relationship: Relationship) -> Atom {
     }
 }
 
-/// Returns the kinds of the schema. Entries without a group, a version or a kind are skipped.
+/// Returns the kinds that `schema` describes. Entries that lack a group, a version or a kind are skipped.
 fn kinds_of(schema: &Value) -> Vec<Gvk> {
     let kinds = schema.get(GROUP_VERSION_KIND).and_then(Value::as_array);
     let kinds = kinds.into_iter().flatten().filter_map(|kind| {
@@ -98,9 +98,9 @@ fn reference(schema: &Value) -> Option<&str> {
 }
 
 struct Converter<'a> {
-    /// The name of the schema, for messages.
+    /// The name of the schema, for error messages.
     name: String,
-    /// True if the schema or an enclosing one preserves unknown fields.
+    /// True if the schema or an enclosing schema preserves unknown fields.
     preserves: bool,
     errors: &'a mut Vec<String>,
 }
@@ -306,7 +306,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the first type. Structural schemas have at most one.
+/// Returns the first type of the schema, or an empty string. A structural schema has at most one type.
 fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(type_)) => type_,

@@ -1,4 +1,4 @@
-//! The keys that identify the items of a list, and paths to values.
+//! The keys that identify the items of associative lists, and the paths to values.
 //!
 //! Source: structured-merge-diff `fieldpath/element.go` (`PathElement`), `typed/helpers.go`
 //! (`listItemToPathElement`).
@@ -10,7 +10,7 @@ use cel::go_text;
 use super::node::Node;
 use super::types::{ListType, Relationship, Types};
 
-/// The key of an item: its own value in a set, the values of its key fields in a map.
+/// The key of a list item: the item itself in a set, or the values of its key fields in a list of type `map`.
 #[derive(Clone, Debug)]
 pub(super) enum Key<'a> {
     Value(Node<'a>),
@@ -66,7 +66,7 @@ impl Eq for Key<'_> {}
 /// Returns the key of an item of a list.
 ///
 /// # Errors
-/// Returns the API server's message if the item has no key.
+/// Returns the API server's message if the list is not associative or the item has no valid key.
 pub(super) fn key_of<'a>(
     types: &'a Types,
     list: &'a ListType,
@@ -121,7 +121,7 @@ pub(super) fn key_of<'a>(
     Ok(Key::Fields(fields))
 }
 
-/// Returns the default of a key field.
+/// Returns the default of the key field `name`, if its schema declares one.
 ///
 /// Source: structured-merge-diff `typed/helpers.go`, `getAssociativeKeyDefault`.
 fn default_of<'a>(
@@ -140,14 +140,14 @@ fn default_of<'a>(
         .get(name)
         .and_then(|field| field.default.as_ref());
     Ok(default.map(|default| match Node::from_json(default) {
-        // Defaults are decoded as generic JSON, where all numbers are doubles.
-        #[expect(clippy::cast_precision_loss, reason = "as upstream reads it")]
+        // Upstream decodes defaults as generic JSON, in which all numbers are doubles.
+        #[expect(clippy::cast_precision_loss, reason = "upstream converts the integer to a double")]
         Node::Int(number) => Node::Double(number as f64),
         other => other,
     }))
 }
 
-/// The path to a value, linked from the value to the root.
+/// The path to a value. Each element refers to its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path<'a> {
     Root,
@@ -157,7 +157,7 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// Returns the fields on the path, without list elements.
+    /// Returns the names of the fields on the path, without list elements.
     pub(super) fn fields(&self) -> Vec<String> {
         let mut fields = Vec::new();
         let mut path = self;

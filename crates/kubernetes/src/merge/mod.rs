@@ -1,8 +1,9 @@
-//! Merges an applied object into the live object by the schema of the kind, as the API server does for the
-//! `applyConfiguration` of mutating policies: server-side apply without ownership.
+//! Merges an applied object into a live object, based on the schema of the kind. The API server does this for the
+//! `applyConfiguration` of mutating policies: server-side apply without field ownership.
 //!
-//! [`Types`] are the schemas of one OpenAPI document, in the form of structured-merge-diff, and [`apply`] merges. A
-//! list whose schema declares keys is merged item by item. Atomic lists must not be applied at all.
+//! [`Types`] contains the schemas of one OpenAPI document as types of structured-merge-diff. [`apply`] merges two
+//! objects. Lists whose schema declares keys are merged item by item. An applied object that contains atomic lists,
+//! maps or structs is rejected.
 //!
 //! ```
 //! use kubernetes::merge::{Applied, Error, Types, apply};
@@ -34,9 +35,9 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Several errors are sorted by field name; upstream's order is the random order of Go's maps. For an object with
-//! fields that its schema does not declare, upstream reports a random one of them, possibly with errors of other
-//! fields. Here, only the first such field is reported.
+//! Several errors of one object are sorted by field name; upstream's order is random. If an object has fields that its
+//! schema does not declare, upstream reports one of them at random, possibly with the errors of other fields. Here,
+//! only the first undeclared field is reported.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! structured-merge-diff v6.3.3 `typed` (`TypedValue.Merge`, `Validate`); apimachinery
@@ -66,54 +67,55 @@ pub use undeclared::undeclared;
 use node::Node;
 use validate::{Texts, Validation};
 
-/// The maximum depth of an object.
+/// The maximum number of levels of an object.
 ///
-/// Differs: the API server's limit is ten thousand levels.
+/// Differs: the API server's limit is 10,000 levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// An object that does not match its type or cannot be merged with another.
+/// Failure of an object to match its type, or of two objects to be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Invalid {
     /// The API server's message.
     pub reason: String,
-    /// The fields on the path to the first error, without list elements.
+    /// The names of the fields on the path to the first error, without list elements.
     pub fields: Vec<String>,
 }
 
-/// Error of a merge, with the API server's message.
+/// Failure of [`apply`], with the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The applied object does not match its type.
+    /// The applied object does not match the type of its kind.
     #[error("failed to convert patch object to typed object: {0}")]
     Applied(Invalid),
-    /// The kind has no type.
+    /// The OpenAPI document has no schema for this kind.
     #[error("failed to convert patch object to typed object: no corresponding type for {0}")]
     NoType(String),
-    /// The applied object sets atomic values.
+    /// The applied object contains atomic lists, maps or structs.
     #[error(
         "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
         .paths.join(", ")
     )]
     Atomic {
-        /// The paths.
+        /// The paths of the atomic values.
         paths: Vec<String>,
-        /// The fields on the path to the first atomic value.
+        /// The names of the fields on the path to the first atomic value.
         fields: Vec<String>,
     },
-    /// The live object does not match its type.
+    /// The live object does not match the type of its kind.
     #[error("failed to convert original object to typed object: {0}")]
     Live(Invalid),
     /// The objects cannot be merged.
     #[error("failed to merge patch: {0}")]
     Merge(Invalid),
-    /// An object exceeds [`MAX_DEPTH`].
+    /// The live or the applied object exceeds [`MAX_DEPTH`].
     #[error("the object nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
 impl Error {
-    /// Returns the path of the field of the applied object that caused the error first, if there is one.
+    /// Returns the path of the field in the applied object that caused the first error. Returns `None` for errors
+    /// without such a field.
     #[must_use]
     pub fn fields(&self) -> Option<&[String]> {
         match self {
@@ -127,11 +129,12 @@ impl Error {
 
 /// Merges `applied` into `live`, an object of the kind `gvk`, and returns the merged object.
 ///
-/// apiVersion and kind of `applied` are ignored. A custom resource must be decoded as in the API server, an object of a
-/// built-in API must be in the form that policies see.
+/// `apiVersion` and `kind` of `applied` are ignored. If `live` is a custom resource, it must be decoded as in the API
+/// server. An object of a built-in kind must be in the form that policies see.
 ///
 /// # Errors
-/// Returns an [`Error`] with the API server's message. The API server adds the prefix `error applying patch: `.
+/// Returns an [`Error`] with the API server's message. The API server reports the message after `error applying patch:
+/// `.
 pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Result<Value, Error> {
     if !is_shallower(live, MAX_DEPTH) || !applied.is_shallower(MAX_DEPTH) {
         return Err(Error::TooDeep);

@@ -1,4 +1,4 @@
-//! Values of the applied and of the live object during a merge.
+//! The values of the live and the applied object during a merge.
 //!
 //! Source: structured-merge-diff `value/value.go` (`Value`, `Compare`, `ToString`).
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::applied::{Applied, NonJson, json_double};
 
-/// A value of the applied or of the live object.
+/// A value of the live or the applied object.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'a> {
     Null,
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
         )
     }
 
-    /// Formats the value for the path of a list item.
+    /// Formats the value as the key of a list item in a path.
     ///
     /// Source: structured-merge-diff `value/value.go`, `ToString`. The order of map entries is random there.
     pub(super) fn path_text(&self) -> String {
@@ -117,11 +117,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Compares values of any types. A list of type `set` contains equal values only once.
+    /// Compares two values of any types. Used to find equal items in a list of type `set`.
     ///
     /// Source: structured-merge-diff `value/value.go`, `Compare`.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        #[expect(clippy::cast_precision_loss, reason = "as upstream compares them")]
+        #[expect(clippy::cast_precision_loss, reason = "upstream converts the integer to a double")]
         let double = |value: i64| value as f64;
         let doubles = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
         match (self, other) {
@@ -147,7 +147,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns the rank of the value's type in the order.
+    /// Returns the position of the value's type in the order of types.
     fn rank(&self) -> u8 {
         match self {
             Self::Double(_) => 0,

@@ -1,4 +1,4 @@
-//! Types of values, as in structured-merge-diff.
+//! The types of structured-merge-diff, which determine how values are merged.
 //!
 //! Source: structured-merge-diff `schema/elements.go`.
 
@@ -10,20 +10,20 @@ use super::{convert, custom};
 use crate::schema::crd::{Crd, CrdVersion, MAX_JSON_DEPTH, is_shallower};
 use crate::schema::{Builtin, Gvk, SchemaError};
 
-/// The types of the schemas of one OpenAPI document.
+/// The types converted from the schemas of one OpenAPI document.
 #[derive(Debug, Default)]
 pub struct Types {
     named: BTreeMap<String, Atom>,
-    /// The type of each kind.
+    /// The types of the objects of each kind.
     kinds: BTreeMap<Gvk, TypeRef>,
 }
 
 impl Types {
-    /// Converts an OpenAPI v3 document that the API server publishes for a group version.
+    /// Converts an OpenAPI v3 document as the API server publishes it for a group version.
     ///
     /// # Errors
-    /// Returns [`SchemaError::Document`] if the document cannot be parsed or a schema cannot be converted. The API
-    /// server then has no types for any of its kinds.
+    /// Returns [`SchemaError::Document`] if the document cannot be parsed or one of its schemas cannot be converted.
+    /// The API server then has no types for any kind in the document.
     pub fn from_document(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         let document: Value = serde_json::from_str(&text)
@@ -31,18 +31,19 @@ impl Types {
         Self::from_value(&document)
     }
 
-    /// Converts the document that is published for a version of a CustomResourceDefinition.
+    /// Converts the OpenAPI document that the API server publishes for a version of a CustomResourceDefinition.
     ///
     /// # Errors
-    /// Same as [`Self::from_document`]. Also returns an error if the schema nests too deeply.
+    /// Returns the errors of [`Self::from_document`], and an error if the schema nests too deeply.
     pub fn from_crd(crd: &Crd, version: &CrdVersion) -> Result<Self, SchemaError> {
         Self::from_value(&custom::document(crd, version)?)
     }
 
-    /// Converts the document with the schema of a built-in kind.
+    /// Converts the built-in OpenAPI document that contains the schema of `gvk`.
     ///
     /// # Errors
-    /// Same as [`Self::from_document`]. Also returns [`SchemaError::UnknownKind`] if there is no such kind.
+    /// Returns the errors of [`Self::from_document`], and [`SchemaError::UnknownKind`] if no document contains the
+    /// kind.
     pub fn from_builtin(builtin: &Builtin, gvk: &Gvk) -> Result<Self, SchemaError> {
         Self::from_document(&builtin.document(gvk)?)
     }
@@ -64,13 +65,13 @@ impl Types {
         Ok(Self { named, kinds })
     }
 
-    /// Returns true if the kind has a schema.
+    /// Returns true if the document has a schema for the kind.
     #[must_use]
     pub fn has(&self, gvk: &Gvk) -> bool {
         self.kinds.contains_key(gvk)
     }
 
-    /// Returns the kinds with a schema, sorted.
+    /// Returns the kinds that have a schema, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
@@ -79,7 +80,8 @@ impl Types {
         self.kinds.get(gvk)
     }
 
-    /// Resolves a reference. Returns `None` if there is no type with that name.
+    /// Resolves a reference to a type. Returns `None` if no type has the name, or if the relationship cannot be
+    /// overridden.
     ///
     /// Source: structured-merge-diff `schema/elements.go`, `Schema.Resolve`.
     pub(super) fn resolve<'a>(&'a self, reference: &'a TypeRef) -> Option<Resolved<'a>> {
@@ -108,7 +110,7 @@ impl Types {
     }
 }
 
-/// The possible forms of a value.
+/// A type. A value may be a map, a scalar or a list, if the respective member is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom {
     pub(super) map: Option<Box<MapType>>,
@@ -116,7 +118,7 @@ pub(super) struct Atom {
     pub(super) list: Option<Box<ListType>>,
 }
 
-/// The type of scalars.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Numeric,
@@ -125,34 +127,34 @@ pub(super) enum Scalar {
     Untyped,
 }
 
-/// The relationship of the items of a list or the entries of a map.
+/// How the items of a list or the entries of a map are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relationship {
-    /// List items are identified by keys or by their values.
+    /// The items of a list are matched by their keys, or by their values.
     Associative,
     /// The list or map is replaced as a whole.
     Atomic,
-    /// The entries of a map are merged separately.
+    /// The entries of a map are merged one by one.
     Separable,
 }
 
-/// A map or an object.
+/// The type of a map or an object.
 #[derive(Clone, Debug)]
 pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,
-    /// The type of undeclared entries, or `None` if they are not allowed.
+    /// The type of the entries that `fields` does not declare. `None` if only declared fields are allowed.
     pub(super) element: Option<TypeRef>,
     pub(super) relationship: Relationship,
 }
 
-/// A field of an object.
+/// The type of an object's field.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) type_: TypeRef,
     pub(super) default: Option<Value>,
 }
 
-/// A list.
+/// The type of a list.
 #[derive(Clone, Debug)]
 pub(super) struct ListType {
     pub(super) element: TypeRef,
@@ -164,7 +166,7 @@ pub(super) struct ListType {
 #[derive(Clone, Debug)]
 pub(super) struct TypeRef {
     pub(super) target: Target,
-    /// Overrides the relationship of the type.
+    /// Overrides the relationship of the referenced type. `None` keeps it.
     pub(super) relationship: Option<Relationship>,
 }
 
@@ -182,7 +184,7 @@ impl TypeRef {
         }
     }
 
-    /// Returns the name of the type for messages.
+    /// Returns the name of the type for error messages.
     pub(super) fn name(&self) -> &str {
         match &self.target {
             Target::Named(name) => name,
@@ -191,7 +193,7 @@ impl TypeRef {
     }
 }
 
-/// The forms of a value with the effective relationship.
+/// A type after resolution, with the relationships that are in effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolved<'a> {
     pub(super) map: Option<(&'a MapType, Relationship)>,
@@ -199,7 +201,7 @@ pub(super) struct Resolved<'a> {
     pub(super) list: Option<(&'a ListType, Relationship)>,
 }
 
-/// The form that a value must have.
+/// The form in which a value is merged, chosen from its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'a> {
     Map(&'a MapType, Relationship),
@@ -208,7 +210,7 @@ pub(super) enum Form<'a> {
 }
 
 impl<'a> Resolved<'a> {
-    /// Returns the forms that match the value, or all forms if none matches.
+    /// Returns the alternatives of the type that match the value, or all alternatives if none matches.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `deduceAtom`.
     pub(super) fn deduced(self, value: Option<&super::node::Node<'_>>) -> Self {
@@ -235,7 +237,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// Returns the effective form.
+    /// Returns the first alternative of the type, in upstream's order: map, scalar, list.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `handleAtom`.
     pub(super) fn form(self) -> Option<Form<'a>> {
@@ -256,7 +258,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// Returns true if both have the same subset of the forms of one type.
+    /// Returns true if both values allow the same alternatives: map, scalar and list.
     pub(super) fn has_forms_of(&self, other: &Self) -> bool {
         self.map.is_some() == other.map.is_some()
             && self.scalar.is_some() == other.scalar.is_some()

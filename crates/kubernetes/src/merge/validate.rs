@@ -1,4 +1,4 @@
-//! Validates values against their types.
+//! Validates values against their structured-merge-diff types.
 //!
 //! Source: structured-merge-diff `typed/validate.go`.
 
@@ -10,14 +10,14 @@ use super::go_syntax;
 use super::node::Node;
 use super::types::{Form, ListType, MapType, Relationship, Scalar, TypeRef, Types};
 
-/// The maximum total size of errors, in bytes. Further errors are dropped.
+/// The maximum total size of error messages, in bytes. Further errors are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The errors of a value.
+/// The error messages of an object.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     reasons: Vec<String>,
-    /// The fields on the path to the first error.
+    /// The names of the fields on the path to the first error.
     fields: Vec<String>,
     bytes: usize,
 }
@@ -41,12 +41,12 @@ impl Texts {
         self.reasons.push(text);
     }
 
-    /// Returns the errors, or `None` if there are none.
+    /// Returns the error messages. Returns `None` if there are none.
     pub(super) fn into_reasons(self) -> Option<Vec<String>> {
         (!self.reasons.is_empty()).then_some(self.reasons)
     }
 
-    /// Returns the errors as one.
+    /// Combines all messages into one error, like upstream.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `ValidationErrors.Error`.
     pub(super) fn into_result(self) -> Result<(), Invalid> {
@@ -60,7 +60,7 @@ impl Texts {
     }
 }
 
-/// A validation run.
+/// Settings for validating an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validation<'a> {
     types: &'a Types,
@@ -75,7 +75,7 @@ impl<'a> Validation<'a> {
         }
     }
 
-    /// Validates an object.
+    /// Validates an object and adds its errors to `errors`.
     pub(super) fn check(&self, type_: &'a TypeRef, value: &Node<'a>, errors: &mut Texts) {
         self.value(type_, value, &Path::Root, errors);
     }
@@ -163,7 +163,7 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Returns the name of a type without forms.
+/// Returns the name of a type for the message about a type without alternatives.
 fn atom_name(type_: &TypeRef) -> String {
     match &type_.target {
         super::types::Target::Named(name) => format!("named type: {name}"),
@@ -171,7 +171,7 @@ fn atom_name(type_: &TypeRef) -> String {
     }
 }
 
-/// Validates a value against a scalar type.
+/// Returns an error if the value does not match the scalar type.
 ///
 /// Source: structured-merge-diff `typed/validate.go`, `validateScalar`.
 pub(super) fn scalar_error(scalar: Scalar, value: &Node<'_>) -> Result<(), String> {

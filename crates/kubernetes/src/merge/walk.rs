@@ -1,4 +1,4 @@
-//! Merges two values of the same type.
+//! Merges two values of the same structured-merge-diff type.
 //!
 //! Source: structured-merge-diff `typed/merge.go` (`mergingWalker` with `ruleKeepRHS`).
 
@@ -11,7 +11,7 @@ use super::node::Node;
 use super::types::{Form, ListType, MapType, Relationship, Resolved, TypeRef, Types};
 use super::validate::{Texts, scalar_error};
 
-/// Merges `right` into `left`.
+/// Merges the applied value `right` into the live value `left`. Adds errors to `errors`.
 pub(super) fn merge<'a>(
     types: &'a Types,
     type_: &'a TypeRef,
@@ -28,10 +28,10 @@ struct Merge<'a> {
     types: &'a Types,
 }
 
-/// The value of one side, if there is one.
+/// The value in one of the two objects. `None` if the object lacks it.
 type Side<'v, 'a> = Option<&'v Node<'a>>;
 
-/// Returns the value of an atomic field: that of the right side, if it has one.
+/// Returns the merged value of an atomic field: the right value if there is one, otherwise the left value.
 fn leaf(left: Side<'_, '_>, right: Side<'_, '_>) -> Option<Value> {
     right.or(left).map(Node::to_json)
 }
@@ -57,7 +57,7 @@ impl<'a> Merge<'a> {
             return self.form(of_left, type_, left, right, path, errors);
         }
         if left.is_some() && !of_left.has_forms_of(&of_right) {
-            // The result for the form of the left side is dropped, but its errors are kept.
+            // Like upstream, discards the result for the left value's form, but keeps its errors.
             self.form(of_left, type_, left, right, path, errors);
         }
         self.form(of_right, type_, left, right, path, errors)
@@ -177,7 +177,7 @@ impl<'a> Merge<'a> {
                     (left.by_key(key, of_left), right.by_key(key, of_right))
                 }
             };
-            // Errors of items are discarded.
+            // Like upstream, discards the errors of list items.
             let mut dropped = Texts::default();
             let type_ = &list.element;
             merged.extend(self.value(type_, of_left, of_right, &Path::Root, &mut dropped));
@@ -185,7 +185,7 @@ impl<'a> Merge<'a> {
         (!merged.is_empty()).then_some(Value::Array(merged))
     }
 
-    /// Indexes the items of a list by their keys.
+    /// Assigns each item of a list to its key.
     fn indexed(
         self,
         list: &'a ListType,
@@ -239,7 +239,7 @@ fn items_of<'v, 'a>(side: Side<'v, 'a>) -> &'v [Node<'a>] {
     }
 }
 
-/// Numbers the keys of the items of two lists: equal keys get the same number.
+/// Assigns a number to each key of the items of two lists. Equal keys have the same number.
 #[derive(Debug, Default)]
 struct Keys<'a> {
     ids: BTreeMap<Key<'a>, usize>,
@@ -258,11 +258,11 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A list, indexed by the keys of its items.
+/// The keys of a list's items, and the items by key.
 #[derive(Debug, Default)]
 struct Indexed {
     keys: Vec<usize>,
-    /// The position of the item for each key, or `None` if several items have the key.
+    /// The index of the item with each key. `None` if several items have the key.
     observed: BTreeMap<usize, Option<usize>>,
 }
 
@@ -271,7 +271,7 @@ impl Indexed {
         self.observed.contains_key(&key)
     }
 
-    /// Returns the item with a key, or a null if several items have it.
+    /// Returns the item with this key, or null if several items have it. Returns `None` if no item has it.
     fn by_key<'v, 'a>(&self, key: usize, items: &'v [Node<'a>]) -> Option<&'v Node<'a>> {
         match self.observed.get(&key)? {
             Some(n) => items.get(*n),
@@ -280,19 +280,19 @@ impl Indexed {
     }
 }
 
-/// The source of the next item of the merged list.
+/// The origin of the next item of the merged list.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The item at this position of the left list.
+    /// The item at this index of the left list, whose key the right list lacks.
     Left(usize),
-    /// The items of both lists with this key, which is next in both.
+    /// The items with this key, which comes next in both lists.
     Both(usize),
-    /// The item of the right list with this key, merged with the left item if there is one.
+    /// The item of the right list with this key, merged with the item of the left list if there is one.
     Right(usize),
 }
 
-/// Returns the order of a merged list: common items in the order of the right list, other items of the left list at
-/// their positions.
+/// Returns the order of the merged list: items of the right list keep their order. Items that only the left list has
+/// stay at their positions.
 ///
 /// Source: structured-merge-diff `typed/merge.go`, `visitListItems`.
 fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
@@ -315,7 +315,7 @@ fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
                 continue;
             }
             if right.has(key) && next_shared.is_some_and(|next| next != key) {
-                // The right list has the key too, but not next.
+                // The right list has the key at another position, so the item is merged later.
                 at_left = at_left.saturating_add(1);
                 continue;
             }

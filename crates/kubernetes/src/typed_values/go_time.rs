@@ -1,4 +1,4 @@
-//! Parses dates, times and durations of JSON formats like Go, with its errors.
+//! Parses dates, times and durations of JSON formats like Go, with Go's error messages.
 //!
 //! Source: Go `time/format.go`, `parse`; kube-openapi `pkg/validation/strfmt/time.go` (`ParseDateTime`),
 //! `duration.go` (`ParseDuration`).
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use cel::temporal;
 use cel::value::{Timestamp, go_quote};
 
-/// An element of a layout: its kind and its notation in the layout.
+/// An element of a Go time layout, such as the year `2006`.
 #[derive(Clone, Copy)]
 enum Element {
     Year,
@@ -33,7 +33,7 @@ impl Element {
         }
     }
 
-    /// Returns the name of the element and the range of its values.
+    /// Returns the element's name in error messages and the range of its values. Returns `None` if Go checks no range.
     fn range(self) -> Option<(&'static str, std::ops::RangeInclusive<u32>)> {
         match self {
             Self::Month => Some(("month", 1..=12)),
@@ -67,7 +67,7 @@ const DATE_TIME: &[Element] = &[
     Element::Second,
 ];
 
-/// Quotes a string like Go's time errors: non-printable bytes are written as numbers.
+/// Quotes a string as in errors of Go's `time` package, which escape bytes that are not ASCII.
 ///
 /// Source: Go `time/format.go`, `quote`.
 fn quote(text: &str) -> String {
@@ -86,7 +86,7 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// Returns Go's error for `text` that does not match `layout`.
+/// Returns Go's error message for `text`, which does not match `layout`.
 fn parse_error(text: &str, layout: &[Element]) -> String {
     let layout_text: String = layout.iter().map(|element| element.text()).collect();
     let parsing = format!("parsing time {}", quote(text));
@@ -107,7 +107,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
                 None => return cannot(),
             },
             Element::Year if n_digits >= 4 => 4,
-            // Hours may have one digit.
+            // Go accepts hours with a single digit.
             Element::Hour if n_digits == 1 => 1,
             Element::Month | Element::Day | Element::Hour | Element::Minute | Element::Second
                 if n_digits >= 2 =>
@@ -134,7 +134,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
     }
 }
 
-/// Returns the text after a fraction of a second.
+/// Removes the fraction of a second at the start of `text`.
 fn without_fraction(text: &str) -> &str {
     match text.strip_prefix(['.', ',']) {
         Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -153,22 +153,22 @@ fn timestamp(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// Parses a date and returns the start of the day.
+/// Parses a date. Returns the start of that day in UTC.
 ///
 /// # Errors
 ///
-/// Returns Go's error message.
+/// Returns Go's error message if `text` is not a date.
 pub(super) fn date(text: &str) -> Result<Timestamp, String> {
     timestamp(&format!("{text}T00:00:00Z"))
         .filter(|_| text.len() == "2006-01-02".len())
         .ok_or_else(|| parse_error(text, DATE))
 }
 
-/// Parses a time with a zone or in UTC.
+/// Parses a time. Without a time zone, it is in UTC. An empty string is the Unix epoch.
 ///
 /// # Errors
 ///
-/// Returns Go's error message for the last of the tried layouts.
+/// Returns Go's error message for the last layout that upstream tries.
 pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
     const EPOCH: Timestamp = Timestamp {
         seconds: 0,
@@ -183,8 +183,8 @@ pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE_TIME))
 }
 
-/// Units with their names, in nanoseconds, including days and weeks, which Go does not have. Any unit that starts with
-/// the last name is valid, too.
+/// The names of units with their lengths in nanoseconds. Days and weeks are not units in Go. A unit may also be any
+/// word that starts with the last name in the list, such as `hours`.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -196,11 +196,11 @@ const UNITS: &[(&[&str], i64)] = &[
     (&["w", "wk", "week"], 604_800_000_000_000),
 ];
 
-/// Parses a duration, in Go's format or as numbers with unit names (`2 days`), and returns nanoseconds.
+/// Parses a duration in Go's format (`1h30m`) or as numbers with unit names (`2 days`). Returns nanoseconds.
 ///
 /// # Errors
 ///
-/// Returns an error if `text` is not a duration.
+/// Returns an error if `text` is in neither format.
 pub(super) fn duration(text: &str) -> Result<i64, String> {
     if let Some(nanos) = temporal::parse_duration(text) {
         return Ok(nanos);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_dates() {
+    fn date_reports_go_errors() {
         check_date(
             "2001-01-01T00:00:00Z",
             "parsing time \"2001-01-01T00:00:00Z\": extra text: \"T00:00:00Z\"",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn times_without_zones_are_utc() {
+    fn date_time_without_zone_is_utc() {
         assert_eq!(date_time("1970-01-01T00:00:01").unwrap().seconds, 1);
         assert_eq!(
             date_time("1970-01-01").unwrap_err(),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_with_unit_names() {
+    fn duration_accepts_go_format_and_unit_names() {
         assert_eq!(duration("1h"), Ok(3_600_000_000_000));
         assert_eq!(duration("2 days"), Ok(172_800_000_000_000));
         assert_eq!(duration("1 w 1d"), Ok(691_200_000_000_000));

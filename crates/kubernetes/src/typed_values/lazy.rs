@@ -1,6 +1,7 @@
-//! A JSON value with a schema that only converts the parts that expressions select.
+//! A JSON value with a schema of which only the selected fields are converted to CEL values.
 //!
-//! Unusual selections are left to the whole value, which reports the error.
+//! A selection that fails, or is not a simple field access, converts the whole value. The evaluator then reports the
+//! error.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,13 +14,13 @@ use cel::value::{EvalBudget, Value};
 use super::{ValueSchema, typed_within};
 use crate::schema::escape::unescape;
 
-/// A value of JSON with a schema.
+/// A JSON value with its schema, converted on demand.
 pub(crate) struct Lazy<'a> {
     json: &'a Json,
     schema: &'a Arc<ValueSchema>,
     budget: &'a Arc<EvalBudget>,
     whole: OnceLock<Value>,
-    /// The converted objects and lists, by their addresses.
+    /// The converted nested objects and lists, identified by their addresses.
     parts: Mutex<Vec<(usize, Value)>>,
 }
 
@@ -38,14 +39,14 @@ impl<'a> Lazy<'a> {
         }
     }
 
-    /// Returns the whole value.
+    /// Returns the CEL value of the whole JSON value.
     pub(crate) fn whole(&self) -> &Value {
         let make = || typed_within(&Value::from(self.json), self.schema, self.budget);
         self.whole.get_or_init(make)
     }
 
-    /// Returns the value of selecting `keys` one by one. If `is_test`, returns the presence of the last key instead.
-    /// Returns `None` if the whole value must decide.
+    /// Selects the nested value at the path `keys`. If `is_test` is true, checks whether the last key is present
+    /// instead. Returns `None` if the caller must evaluate the selection on [`Self::whole`].
     pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part<'static>> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {
@@ -66,7 +67,7 @@ impl<'a> Lazy<'a> {
         Some(Part::Value(keys.len(), Cow::Owned(value)))
     }
 
-    /// Converts a part to a value, unless the result is an error.
+    /// Converts a nested value. Returns `None` if the conversion fails.
     fn converted(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
         let make = || match typed_within(&Value::from(json), schema, self.budget) {
             Value::Error(_) => None,
@@ -86,13 +87,13 @@ impl<'a> Lazy<'a> {
     }
 }
 
-/// Returns the fields of an object or a map that matches the type of its schema.
+/// Returns the fields of `json` if it is an object and the schema allows an object.
 fn fields_of<'j>(json: &'j Json, schema: &ValueSchema) -> Option<&'j Map<String, Json>> {
     let is_map = schema.type_ == "object" && !schema.int_or_string;
     json.as_object().filter(|_| is_map)
 }
 
-/// Returns true if `json` is a list that matches the type of its schema.
+/// Returns true if `json` is a list and the schema allows it.
 fn is_list(json: &Json, schema: &ValueSchema) -> bool {
     let is_known = matches!(&*schema.list_type, "" | "atomic" | "map" | "set");
     json.is_array()
@@ -102,7 +103,8 @@ fn is_list(json: &Json, schema: &ValueSchema) -> bool {
         && is_known
 }
 
-/// Returns the field or entry `key`, if it exists, and its schema.
+/// Returns the field or map entry `key` and its schema. Returns `None` if `json` lacks it or the schema does not
+/// declare it.
 ///
 /// Source: same as `TypedMap::find`.
 fn field<'j, 's>(
@@ -114,7 +116,7 @@ fn field<'j, 's>(
         return Some((fields.get(key)?, schema.part(key)?));
     }
     let name = unescape(key)?;
-    // A null field counts as absent.
+    // A null field of an object counts as absent.
     let raw = fields.get(&*name).filter(|raw| !raw.is_null())?;
     Some((raw, schema.part(&name)?))
 }

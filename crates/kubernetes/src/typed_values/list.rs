@@ -10,13 +10,13 @@ use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
-/// The maximum number of key fields that Go stores in an array.
+/// The maximum number of key fields that upstream compares as values. More key fields are compared in printed form.
 const MAX_HASHED_KEYS: usize = 3;
 
-/// The memory of an element of a set or of a key, in bytes, without the text of the key.
+/// The memory for an element of a set, or for a key without its characters, in bytes.
 const MEMBER: usize = 96;
 
-/// The type of a list, which determines equality and concatenation.
+/// The type of a list, which determines how it is compared and concatenated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     Atomic,
@@ -24,7 +24,7 @@ pub(super) enum ListKind {
     Set,
 }
 
-/// A list with a schema.
+/// A list with a schema. Its elements are converted on access.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredList`, `unstructuredMapList`,
 /// `unstructuredSetList`.
@@ -32,14 +32,15 @@ pub(super) struct TypedList {
     raw: List,
     items: Arc<ValueSchema>,
     kind: ListKind,
-    /// The schema of the list, for the keys of its elements.
+    /// The schema of the list, which declares the keys of its elements.
     schema: Arc<ValueSchema>,
-    /// The elements of a list of type `set`, filled on first use. It includes elements added by concatenation.
+    /// The elements of a list of type `set` as a hash set, computed on first use. Includes elements added by
+    /// concatenation, which upstream adds to the same Go map.
     members: Mutex<Option<Members>>,
     budget: Arc<EvalBudget>,
 }
 
-/// Prints no state, like [`EvalBudget`].
+/// Omits the computed members, and the budget.
 impl fmt::Debug for TypedList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("TypedList");
@@ -69,7 +70,7 @@ impl TypedList {
         typed_within(raw, &self.items, &self.budget)
     }
 
-    /// Calls `ask` with the elements of this set, after filling them.
+    /// Calls `ask` with the hash set of this list's elements, which is computed on the first call.
     fn with_members<T>(&self, ask: impl FnOnce(&mut Members) -> T) -> Result<T, EvalError> {
         let mut held: MutexGuard<'_, Option<Members>> =
             self.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,8 +87,8 @@ impl TypedList {
         Ok(ask(held.get_or_insert_default()))
     }
 
-    /// Returns the values of the key fields of an element of a list of type `map`, as a string. Returns `None` for a
-    /// value that is not an object. Its key differs from all others.
+    /// Returns the values of an element's key fields as a string, for a list of type `map`. Returns `None` if the
+    /// element is not an object; such an element equals no other.
     ///
     /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.
     fn key_of(&self, raw: &Value) -> Result<Option<String>, EvalError> {
@@ -101,7 +102,8 @@ impl TypedList {
             let part = match map.field(&escaped) {
                 None | Some(Value::Null) => "none".to_owned(),
                 Some(value) => {
-                    // More than three keys are printed, and the printed form is hashable.
+                    // Only up to three keys must be hashable in Go. More keys are printed, and the printed form is a
+                    // string.
                     if names.len() <= MAX_HASHED_KEYS {
                         hashable(value)?;
                     }
@@ -114,8 +116,8 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// Returns the position of each key in a list of type `map`. If several elements have the same key, the last
-    /// counts.
+    /// Returns the index of each key in a list of type `map`. If several elements have the same key, returns the index
+    /// of the last one.
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
         for (at, own) in self.raw.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Values with a schema: JSON whose parts are converted to their types on access.
+//! CEL values with a schema: nested JSON values are converted to the types of the schema on access.
 //!
-//! A [`ValueSchema`] and a plain value result in a value whose fields and elements have the types of the schema:
-//! timestamps, durations, byte sequences, lists of type `map` or `set`. Rules of CustomResourceDefinitions use such
-//! values, policies use plain values.
+//! [`typed()`] combines a [`ValueSchema`] and a plain value. The fields and elements of the result have the types that
+//! the schema declares: timestamps, durations, byte sequences, and lists of type `map` or `set`. Rules of
+//! CustomResourceDefinitions use such values; policies use plain values.
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
@@ -26,7 +26,7 @@ use preserved::Preserved;
 use raw::go_type;
 pub use value_schema::ValueSchema;
 
-/// Returns true if `text` is a duration, in Go's format or as numbers with unit names.
+/// Returns true if `text` is a duration, in Go's format (`1h30m`) or as numbers with unit names (`2 days`).
 #[must_use]
 pub(crate) fn is_duration(text: &str) -> bool {
     go_time::duration(text).is_ok()
@@ -36,7 +36,7 @@ fn invalid(message: impl Into<String>) -> Value {
     Value::Error(EvalError::new(message))
 }
 
-/// Converts the plain value `raw` to the type of `schema`.
+/// Converts the plain value `raw` to the type that `schema` declares. An invalid value becomes an error value.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `UnstructuredToVal`.
 #[must_use]
@@ -44,7 +44,7 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
     typed_within(raw, schema, &Arc::default())
 }
 
-/// Converts like [`typed()`]. Comparisons and concatenations of the value's parts use `budget`.
+/// Converts like [`typed()`]. Later comparisons and concatenations of the result consume `budget`.
 #[must_use]
 pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) -> Value {
     let got = |expected: &str| {
@@ -85,7 +85,7 @@ pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBud
         "number" => match raw {
             #[expect(
                 clippy::cast_precision_loss,
-                reason = "a whole number read as a double"
+                reason = "an integer is a double if the schema has the type `number`"
             )]
             Value::Int(value) => Value::Double(*value as f64),
             Value::Double(_) => raw.clone(),
@@ -139,9 +139,9 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
             "date-time" => go_time::date_time(text)
                 .map(Value::Timestamp)
                 .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-            // Upstream uses the URL alphabet, although the format specifies the standard one.
+            // Upstream decodes the URL alphabet of base64, although the format specifies the standard alphabet.
             "byte" => {
-                // The value is decoded on each access.
+                // The memory is counted here because the string is decoded again on each access.
                 let room = budget
                     .allocate(text.len())
                     .and_then(|()| budget.reserve(text.len()));
@@ -157,7 +157,8 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
     read.unwrap_or_else(invalid)
 }
 
-/// Returns true if a part equals another by its own rule, which does not support null.
+/// Returns true if a nested value equals `other`. Typed lists and maps are compared by their own rules, which do not
+/// support null.
 fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
     budget.step()?;
     let by_rule = match own {
@@ -168,7 +169,8 @@ fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, 
     by_rule.unwrap_or_else(|| own.equals_within(other, budget))
 }
 
-/// Returns the error of comparing or concatenating with a value of another type. If that value is an error, returns it.
+/// Returns the error of comparing or concatenating a list or map with a value of another type. If `other` is an error
+/// value, returns that error.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 fn no_such_overload(other: &Value) -> EvalError {

@@ -1,11 +1,11 @@
-//! Values of unknown type.
+//! Values of fields without a declared type (`x-kubernetes-preserve-unknown-fields`).
 
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 use super::raw::{go_type, unwrapped};
 
-/// A value of unknown type, which only supports comparison.
+/// A value without a declared type. Expressions can only compare it.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unknownPreserved`.
 #[derive(Debug)]

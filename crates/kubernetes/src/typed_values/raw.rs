@@ -1,4 +1,4 @@
-//! Plain values with a schema: the Go value that a value wraps, and its use in Go's maps.
+//! Represents the Go values that CEL values wrap, and uses them as keys of Go maps.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) fn go_type(raw: &Value) -> &'static str {
     }
 }
 
-/// A value that JSON does not have, among the plain elements of a list: the Go value that the CEL value wraps.
+/// A Go value that is not JSON, such as a `time.Duration`, in a list of plain values.
 #[derive(Debug)]
 struct Foreign {
     value: Value,
@@ -43,7 +43,7 @@ impl Opaque for Foreign {
 
     fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
         match other.downcast::<Self>() {
-            // Pointers are equal only if they are the same.
+            // Go compares pointers by identity, so two pointers are never equal here.
             Some(other) => Ok(self.go_type == other.go_type
                 && !self.go_type.starts_with('*')
                 && self.value.equals_within(&other.value, budget)?),
@@ -56,11 +56,12 @@ impl Opaque for Foreign {
     }
 }
 
-/// Returns the Go value that `value` wraps. Concatenated lists, keys and elements of sets use this form.
+/// Returns the Go value that `value` wraps. Upstream uses it for elements of concatenated lists, elements of sets and
+/// keys.
 ///
 /// # Errors
 ///
-/// Returns an error if the copy of a list exceeds `budget`.
+/// Returns an error if copying a list exceeds `budget`.
 ///
 /// Source: cel-go `common/types/ref/reference.go`, `Val.Value`, of each type.
 pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
@@ -105,7 +106,7 @@ pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, Eva
     })
 }
 
-/// Returns Go's panic message for a value that cannot be the key of a map.
+/// Returns an error with Go's panic message if Go cannot use `raw` as the key of a map.
 pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     let go_type = go_type(raw);
     let is_hashable = !go_type.starts_with("[]")
@@ -119,21 +120,21 @@ pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     )))
 }
 
-/// The keys of a Go map, as a hash set of plain values.
+/// The keys of a Go map: a hash set of plain values.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     scalars: HashSet<Scalar>,
-    /// Values that JSON does not have.
+    /// The keys that are not JSON scalars.
     others: Vec<Value>,
 }
 
-/// The identity of a JSON scalar.
+/// A JSON scalar in a hashable form.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// The bits, with negative zero replaced by zero.
+    /// The bits of the double. Negative zero is replaced by zero, because both are equal.
     Double(u64),
     String(Arc<str>),
 }
@@ -161,7 +162,7 @@ impl Members {
         }
     }
 
-    /// Returns true if the set contains `value`, compared like keys of a Go map.
+    /// Returns true if the set contains `value`, compared like the keys of a Go map.
     pub(super) fn contains(&self, value: &Value) -> bool {
         match Scalar::new(value) {
             Some(scalar) => self.scalars.contains(&scalar),

@@ -1,4 +1,4 @@
-//! The parts of a schema that affect values.
+//! The schema keywords that determine the CEL types of values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use serde_json::Value as Json;
 
 use crate::schema::extensions::INT_OR_STRING_FORMAT;
 
-/// The parts of a schema that affect values.
+/// The keywords of a schema that determine the CEL types of values.
 #[derive(Debug, Default)]
 pub struct ValueSchema {
-    /// The properties of the schema itself, if the common properties of resources were added.
+    /// The properties that the schema declares, if `properties` also contains the common properties of resources.
     own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,
@@ -26,7 +26,7 @@ pub struct ValueSchema {
 
 type Properties = HashMap<String, Arc<ValueSchema>>;
 
-/// The source of a schema.
+/// The origin of a schema, which determines how some keywords are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A schema of an OpenAPI document.
@@ -35,17 +35,18 @@ enum Form {
     Structural,
 }
 
-/// The maximum depth of a schema. Deeper values have no type.
+/// The maximum depth of a schema. Values at deeper levels have no type.
 const MAX_DEPTH: u32 = 100;
 
 impl ValueSchema {
-    /// Parses a schema.
+    /// Parses a schema of an OpenAPI document.
     #[must_use]
     pub fn new(schema: &Json) -> Arc<Self> {
         Arc::new(Self::read(schema, Form::OpenApi, 0))
     }
 
-    /// Parses a structural schema of a CustomResourceDefinition. `is_resource` adds the common properties of resources.
+    /// Parses a structural schema of a CustomResourceDefinition. If `is_resource` is true, the common properties of
+    /// resources (`apiVersion`, `kind`, `metadata`) are added.
     #[must_use]
     pub fn from_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
         let mut read = Self::read(schema, Form::Structural, 0);
@@ -155,26 +156,27 @@ impl ValueSchema {
         self.properties.as_ref()?.get(name)
     }
 
-    /// Returns the type as written in the schema.
+    /// Returns the type as written in the schema. Empty if there is none.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.type_
     }
 
-    /// Returns the schema of items.
+    /// Returns the schema of the list's items. Returns `None` if it is not declared.
     #[must_use]
     pub fn items(&self) -> Option<&Arc<Self>> {
         self.items.as_ref()
     }
 
-    /// Returns the keys of a list of type `map`. The slice is empty for any other list.
+    /// Returns the key fields of a list of type `map`. The slice is empty for any other schema.
     #[must_use]
     pub fn map_keys(&self) -> &[String] {
         let is_map = self.type_ == "array" && self.list_type == "map";
         if is_map { &self.list_map_keys } else { &[] }
     }
 
-    /// Returns the declared schema of the field or entry `name`, without the common properties of resources.
+    /// Returns the schema of the field or map entry `name`, if the schema declares it. Ignores the common properties of
+    /// resources that were added.
     #[must_use]
     pub fn declared_part(&self, name: &str) -> Option<&Arc<Self>> {
         let own = self.own_properties.as_ref().or(self.properties.as_ref());
@@ -186,7 +188,7 @@ impl ValueSchema {
         self.properties.is_some()
     }
 
-    /// Returns the schema of the field or entry `name`.
+    /// Returns the schema of the field or map entry `name`, including the common properties of resources.
     pub(super) fn part(&self, name: &str) -> Option<&Arc<Self>> {
         if self.is_object() {
             self.property(name)

@@ -1,4 +1,4 @@
-//! Compiles the rules of one schema.
+//! Compiles the rules of a single schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go` (`Compile`, `compileRule`).
 
@@ -23,43 +23,44 @@ use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
 
-/// The name of the variable for the value that a rule validates.
+/// The name of the variable for the validated value.
 pub(super) const SELF: &str = "self";
-/// The name of the variable for the old value.
+/// The name of the variable for the old value of an update.
 pub(super) const OLD_SELF: &str = "oldSelf";
 
-/// The name of the type of objects. Upstream generates a different one each time.
+/// The CEL type name of the validated objects. Upstream generates a different name each time.
 const TYPE_NAME: &str = "selfType";
 
-/// The maximum total number of nodes in the expressions of a CustomResourceDefinition. Expressions beyond it are not
+/// The maximum total number of AST nodes in the expressions of a CustomResourceDefinition. Further expressions are not
 /// compiled.
 const MAX_NODES: usize = 500_000;
 
-/// The maximum total size of messages about expressions, in bytes. Beyond it, only the first finding of each expression
-/// is reported.
+/// The maximum total size of error messages, in bytes. Once it is exceeded, only the first error of each expression is
+/// reported.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Kinds of expression errors.
+/// Kinds of compilation failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpressionErrorKind {
     /// The API server rejects the expression.
     Rejected,
-    /// The API server cannot evaluate the expression safely.
+    /// The expression can crash the API server.
     Unsafe,
-    /// The expression exceeds the limits of this crate.
+    /// The expression exceeds a limit that only this crate has.
     Unsupported,
 }
 
-/// Error of compiling an expression.
+/// Failure to compile the expression of a rule.
 #[derive(Clone, Debug)]
 pub struct ExpressionError {
     /// The kind of the error.
     pub kind: ExpressionErrorKind,
     /// The API server's message.
     pub detail: String,
-    /// True if the result type differs from the required type.
+    /// True if the expression compiles, but its result has the wrong type.
     pub is_result_type: bool,
-    /// The findings with their locations in the expression and this project's messages. Empty if no location is known.
+    /// The errors with their locations in the expression and this project's own messages. Empty if no location is
+    /// known.
     pub found: Diagnostics,
 }
 
@@ -74,25 +75,25 @@ impl ExpressionError {
     }
 }
 
-/// A compiled rule. All fields are empty for a rule without an expression.
+/// A compiled rule. If the rule has no expression, all fields are empty.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRule {
     pub(super) error: Option<ExpressionError>,
     pub(super) program: Option<Program>,
     /// True if the expression uses `oldSelf`.
     pub(super) uses_old_self: bool,
-    /// The maximum cost of one evaluation.
+    /// The maximum cost of evaluating the rule once.
     pub(super) max_cost: u64,
-    /// The maximum number of values of the schema in a request.
+    /// The maximum number of values that the rule validates in one request, limited by the size of the request.
     pub(super) max_cardinality: u64,
     pub(super) message_error: Option<ExpressionError>,
     pub(super) message: Option<Program>,
     pub(super) message_max_cost: u64,
-    /// The path of the reported field relative to the value, in the API server's format.
+    /// The path of the reported field in the API server's format, relative to the validated value.
     pub(super) field_path: String,
 }
 
-/// The remaining budget of compilations.
+/// The limits that remain for compiling the other rules of a CRD.
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,
@@ -108,7 +109,7 @@ impl Default for Budget {
     }
 }
 
-/// Compiles `rules`, those of `schema` at `path`, for values of `type_`.
+/// Compiles `rules`, the rules of `schema` at `path`. The validated values have the type `type_`.
 pub(super) fn compile(
     rules: &[ValidationRule],
     schema: &Map<String, Json>,
@@ -192,7 +193,7 @@ fn compile_rule(
     compiled
 }
 
-/// The messages for one kind of expression.
+/// Required type and messages for one kind of expression: rules or message expressions.
 struct ExpressionKind {
     prefix: &'static str,
     type_: Type,
@@ -211,14 +212,14 @@ static MESSAGE: ExpressionKind = ExpressionKind {
     wrong_type: "messageExpression must evaluate to a string",
 };
 
-/// A compiled expression.
+/// An expression that compiles.
 struct CheckedExpression {
     program: Program,
     uses_old_self: bool,
     max_cost: u64,
 }
 
-/// Compiles an expression. With an error, the flag is true if the expression uses `oldSelf`.
+/// Compiles an expression. The flag returned with an error is true if the expression is known to use `oldSelf`.
 fn expression(
     text: &str,
     env: &Env,
@@ -295,7 +296,7 @@ fn names_old_self(checked: &CheckedAst) -> bool {
     )
 }
 
-/// Returns the error of an expression with the findings `diagnostics`.
+/// Returns the compilation error for an expression with the findings `diagnostics`.
 fn expression_error(
     diagnostics: Diagnostics,
     is_syntax: bool,

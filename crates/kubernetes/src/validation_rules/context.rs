@@ -1,5 +1,4 @@
-//! The context of a schema for its rules and those of nested schemas: the type of `self`, and the number of evaluations
-//! per object.
+//! The context of a schema for compiling its rules: the type of `self`, and the number of evaluations per object.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go` (`CELSchemaContext`).
 
@@ -13,7 +12,7 @@ use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner};
 
-/// The step from the enclosing schema.
+/// The position of a schema in its enclosing schema.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'a> {
     Property(&'a str),
@@ -21,15 +20,15 @@ pub(super) enum Step<'a> {
     Values,
 }
 
-/// The context of a schema for its rules and those of nested schemas.
+/// The context of a schema for compiling its rules and the rules of nested schemas.
 pub(super) struct Context<'a> {
     around: Option<(&'a Context<'a>, Step<'a>)>,
     schema: &'a Map<String, Json>,
-    /// True if the schema or an enclosing one has rules.
+    /// True if the schema or an enclosing schema has rules.
     is_in_scope: bool,
-    /// The type, computed on first use. `None` if upstream has no type either.
+    /// The type, computed on first use. `None` if the value has no type in upstream either.
     type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
-    /// The maximum number of values of the schema in an object, if bounded.
+    /// The maximum number of values of the schema in an object. `None` if it is unbounded.
     pub(super) max_cardinality: Option<u64>,
 }
 
@@ -66,7 +65,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the type: a part of the enclosing schema's type if that one is in the scope of rules, else its own.
+    /// Returns the type of the schema's values. If the enclosing schema is in the scope of rules, the type is taken
+    /// from the enclosing type, as in upstream.
     pub(super) fn type_(
         &self,
         interner: &RefCell<Interner>,
@@ -91,15 +91,15 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A part of a type.
+/// The result of looking up the type of a nested schema in the enclosing type.
 enum Part {
-    /// The part exists. It may have no type that rules can see.
+    /// The nested schema was found. `None` if rules cannot access its values.
     Found(Option<Arc<DeclType>>),
-    /// There is no such part.
+    /// The enclosing type does not contain the nested schema.
     Missing,
 }
 
-/// Returns the type of a part of `type_`.
+/// Looks up the type of a nested schema in the enclosing type.
 fn part(type_: &DeclType, step: Step<'_>) -> Part {
     let exposed = |type_: &Arc<DeclType>| type_.is_exposed().then(|| Arc::clone(type_));
     match (step, &type_.kind) {

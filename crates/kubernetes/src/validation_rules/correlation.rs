@@ -1,4 +1,5 @@
-//! Correlates an object with the old object: finds corresponding parts and compares them.
+//! Correlates an object with its old version in an update: finds the old value of each nested value and compares the
+//! two.
 //!
 //! Source: apiserver `pkg/cel/common/equality.go` (`CorrelatedObject`), `maplist.go` (`MapList`).
 
@@ -11,7 +12,7 @@ use serde_json::{Number, Value as Json};
 use crate::typed_values::ValueSchema;
 use cel::value::go_quote;
 
-/// The elements of a list of type `map` by the values of its keys. If several have the same keys, the first counts.
+/// The elements of a list of type `map` by their keys. If several elements have the same key, the first is used.
 #[derive(Debug, Default)]
 pub(super) struct MapList<'a> {
     keys: &'a [String],
@@ -19,7 +20,7 @@ pub(super) struct MapList<'a> {
 }
 
 impl<'a> MapList<'a> {
-    /// Indexes the elements of `list`. The result is empty if the schema is not that of a list of type `map`.
+    /// Indexes the elements of `list`. The index is empty if `schema` does not describe a list of type `map`.
     pub(super) fn new(schema: &'a ValueSchema, list: Option<&'a Json>) -> Self {
         let keys = schema.map_keys();
         let mut elements = HashMap::new();
@@ -33,7 +34,7 @@ impl<'a> MapList<'a> {
         Self { keys, elements }
     }
 
-    /// Returns the element with the same keys as `element`.
+    /// Returns the element that has the same key as `element`.
     pub(super) fn get(&self, element: &Json) -> Option<&'a Json> {
         if self.elements.is_empty() {
             return None;
@@ -42,7 +43,8 @@ impl<'a> MapList<'a> {
     }
 }
 
-/// Returns the values of `keys` in an element, as one string. Returns `None` if one is absent or not a scalar.
+/// Returns the values of the key fields of an element as one string. Returns `None` if a key field is absent or not a
+/// scalar.
 fn key_of(keys: &[String], element: &Json) -> Option<String> {
     let fields = element.as_object()?;
     let mut text = String::new();
@@ -53,7 +55,7 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
             Json::Bool(value) => write!(text, "{value}"),
             Json::Number(number) => match number.as_i64() {
                 Some(value) => write!(text, "{value}"),
-                // A single key is compared as a number, several keys as text.
+                // Upstream compares a single key as a number, but several keys as strings.
                 None if keys.len() == 1 => write!(text, "double {}", double(number)),
                 None => write!(text, "{:.6}", double(number)),
             },
@@ -64,12 +66,12 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
     Some(text)
 }
 
-/// Returns a number that is no integer or exceeds the range of integers.
+/// Returns the value of a number that is not a 64-bit integer.
 fn double(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A value with the corresponding old value.
+/// A value and its old value in an update.
 #[derive(Debug)]
 pub(crate) struct Correlated<'a> {
     new: &'a Json,
@@ -88,7 +90,8 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// Returns the field `name`, if the old object has it and the schema declares it.
+    /// Correlates the field `name`. Returns `None` if the new or old object lacks it, or the schema does not declare
+    /// it.
     pub(crate) fn key(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.as_object()?, self.old.as_object()?);
         let (new, old) = (new.get(name)?, old.get(name)?);
@@ -96,7 +99,7 @@ impl<'a> Correlated<'a> {
         Some(Self::new(new, old, schema))
     }
 
-    /// Returns the elements of a list with their corresponding old elements.
+    /// Correlates the elements of a list of type `map`.
     pub(crate) fn elements(&self) -> Elements<'a> {
         let list = match (self.new, self.old) {
             (Json::Array(new), Json::Array(_)) => Some(new.as_slice()),
@@ -109,7 +112,7 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// Returns true if nothing has changed, as far as parts can be correlated.
+    /// Returns true if the value did not change. The order of the elements of a list of type `map` is irrelevant.
     pub(crate) fn is_equal(&self) -> bool {
         *self.is_equal.get_or_init(|| self.compare())
     }
@@ -137,7 +140,7 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The elements of a list and those of the old list.
+/// The elements of a list, correlated with those of the old list.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     list: Option<&'a [Json]>,
@@ -146,7 +149,8 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Returns the element at `index`, if the old list has its keys.
+    /// Returns the element at `index`, correlated with the old element that has the same keys. Returns `None` if there
+    /// is no such old element.
     pub(crate) fn get(&self, index: usize) -> Option<Correlated<'a>> {
         let new = self.list?.get(index)?;
         let old = self.before.get(new)?;
@@ -154,12 +158,12 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Returns true if two JSON values are equal in Go.
+/// Returns true if Go considers two JSON values equal.
 fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_i64(), b.as_i64()) {
             (Some(a), Some(b)) => a == b,
-            #[expect(clippy::float_cmp, reason = "as Go compares numbers")]
+            #[expect(clippy::float_cmp, reason = "Go compares floats exactly")]
             (None, None) => double(a) == double(b),
             _ => false,
         },

@@ -1,29 +1,29 @@
-//! The limits of the cost of the rules of a CustomResourceDefinition, and their messages.
+//! Limits on the estimated costs of the rules of a CustomResourceDefinition, and the messages for exceeding them.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`getCostErrorMessage`,
 //! `multiplyWithOverflowGuard`), `cel_validation.go` (`TotalCost`).
 
 use super::path::{Path, PathStep};
 
-/// The maximum estimated cost of one expression of a rule for an object, in cost units (`StaticEstimatedCostLimit`).
+/// The maximum estimated cost of one expression for one object, in CEL cost units (`StaticEstimatedCostLimit`).
 pub const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 
-/// The maximum estimated cost of all expressions of a schema for an object, in cost units
+/// The maximum estimated cost of all expressions of a schema for one object, in CEL cost units
 /// (`StaticEstimatedCRDCostLimit`).
 pub const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// The number of most expensive expressions that are reported.
+/// The number of expressions that are reported if the total cost exceeds the limit, the most expensive ones.
 const N_NAMED: usize = 4;
 
 pub(super) const CONTRIBUTED: &str =
     "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
 
-/// Returns the cost of `cardinality` evaluations.
+/// Returns the cost of evaluating an expression `cardinality` times.
 pub(super) fn product(cost: u64, cardinality: u64) -> u64 {
     cost.saturating_mul(cardinality)
 }
 
-/// Returns the message for an estimate that exceeds its limit.
+/// Returns the API server's message for an estimate that exceeds its limit.
 pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "upstream divides so")]
     let factor = cost as f64 / limit as f64;
@@ -40,11 +40,11 @@ pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// The total cost of all expressions of a schema.
+/// The total estimated cost of all expressions of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,
-    /// The most expensive expressions, in descending order.
+    /// The most expensive expressions, sorted by descending cost: the cost and the path in two forms.
     expensive: Vec<(u64, Vec<PathStep>, String)>,
 }
 

@@ -1,11 +1,11 @@
-//! Validates the rules of a CustomResourceDefinition as on its creation.
+//! Validates the rules of a CustomResourceDefinition like the API server when it is created.
 //!
-//! Returns the errors of its rules with the API server's messages. Other errors of a definition are not reported. If
-//! they prevent the API server from compiling rules, the rules are not compiled here, either.
+//! The errors of the rules have the API server's messages. Other errors of the CRD are not reported. If they prevent
+//! the API server from compiling rules, the rules are not compiled here either.
 //!
-//! Differs: [`validate_rules`] does not validate defaults against the schema, which the API server does before it
-//! compiles rules; [`validate_definition`](crate::custom_resource::validate_definition) does. Errors are sorted by
-//! property name, upstream's order is random.
+//! Differs: the API server validates defaults against the schema before it compiles rules. [`validate_rules`] does not;
+//! [`validate_definition`](crate::custom_resource::validate_definition) does. Errors are sorted by property name;
+//! upstream's order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -30,36 +30,36 @@ use crate::schema::structural::is_structural;
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
-/// An error of the rules of a CustomResourceDefinition.
+/// An error of a CustomResourceDefinition.
 #[derive(Clone, Debug)]
 pub struct DefinitionError {
-    /// The error of the API server.
+    /// The error as the API server reports it.
     pub error: FieldError,
-    /// The path to the field in the definition as written. The API server uses `spec.validation` for a schema shared by
-    /// all versions.
+    /// The path to the field in the CRD as written. The path in `error` is different if all versions have the same
+    /// schema: the API server then reports `spec.validation`.
     pub place: Vec<PathStep>,
-    /// The cause.
+    /// The cause of the error, for callers that treat some causes differently.
     pub cause: DefinitionCause,
 }
 
 /// The cause of an error of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub enum DefinitionCause {
-    /// Another cause.
+    /// A cause that has no variant of its own.
     #[default]
     Other,
-    /// An expression that does not compile.
+    /// An expression does not compile.
     Expression(ExpressionError),
     /// The estimated cost of an expression, or of all expressions, exceeds its limit.
     CostLimit,
-    /// A rule uses `oldSelf` for a value without a corresponding old value.
+    /// A rule uses `oldSelf` in a list whose elements cannot be matched with the elements of the old list.
     UncorrelatableRule,
-    /// A schema has an unknown keyword.
+    /// A schema contains an unknown keyword.
     UnknownKeyword,
 }
 
 impl DefinitionError {
-    /// Returns the error of the expression, if that is the cause.
+    /// Returns the compilation error of the expression that caused this error. Returns `None` for other causes.
     #[must_use]
     pub fn expression(&self) -> Option<&ExpressionError> {
         match &self.cause {
@@ -69,30 +69,30 @@ impl DefinitionError {
     }
 }
 
-/// The estimated cost of a rule or its message for one object, in cost units.
+/// The estimated cost of a rule or message expression for one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCost {
-    /// The path to the expression, in the API server's format.
+    /// The path to the expression in the API server's format.
     pub field: String,
-    /// The maximum cost.
+    /// The maximum cost for one object, in CEL cost units.
     pub max_cost: u64,
-    /// True if the expression compiles. Otherwise the cost is zero.
+    /// True if the expression compiles. If it does not, the cost is zero.
     pub is_compiled: bool,
 }
 
-/// Result of validating the rules of a CustomResourceDefinition.
+/// The result of validating the rules of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub struct DefinitionVerdict {
-    /// The errors. The API server accepts the definition if there are none.
+    /// The errors. The API server accepts the rules if the list is empty.
     pub errors: Vec<DefinitionError>,
-    /// The estimated costs of all compiled expressions.
+    /// The estimated costs of the rules and message expressions.
     pub costs: Vec<RuleCost>,
-    /// True if rules were not compiled because of other errors of the schema.
+    /// True if some rules were not compiled because the schema has other errors.
     pub is_partial: bool,
 }
 
-/// Validates the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, as the API server does
-/// on its creation.
+/// Validates the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, like the API server
+/// when it is created.
 ///
 /// # Example
 /// ```
@@ -118,10 +118,10 @@ pub fn validate_rules(definition: &Json) -> DefinitionVerdict {
     validate_rules_with(definition, &|_, _| Vec::new())
 }
 
-/// Finds the errors of the defaults of a structural schema at a path.
+/// A function that validates the defaults of a structural schema at a path.
 pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
 
-/// Validates like [`validate_rules`], and adds the errors of `default_errors`. If there are any, no rules are compiled.
+/// Validates like [`validate_rules`], and also calls `default_errors`. If it returns errors, no rules are compiled.
 pub(crate) fn validate_rules_with(
     definition: &Json,
     default_errors: DefaultErrors<'_>,
@@ -175,7 +175,7 @@ pub(crate) fn validate_rules_with(
     verdict
 }
 
-/// Returns true if a version of `definition` has a rule anywhere in its schema.
+/// Returns true if the schema of a version of `definition` contains a rule.
 #[must_use]
 pub fn has_rules(definition: &Json) -> bool {
     let versions = definition.pointer("/spec/versions");
@@ -286,12 +286,12 @@ fn error(
     }
 }
 
-/// The errors of a schema and its nested schemas.
+/// The errors of a schema and of its nested schemas.
 #[derive(Default)]
 struct SchemaErrors {
-    /// True if the schema itself has errors outside of rules.
+    /// True if the schema has errors that are not about rules.
     has_others: bool,
-    /// Errors of rules that are detected without compiling them.
+    /// Errors of rules that are found without compiling them.
     about_rules: Vec<DefinitionError>,
     /// Errors of expressions.
     of_expressions: Vec<DefinitionError>,
@@ -305,14 +305,14 @@ impl SchemaErrors {
     }
 }
 
-/// Facts that nested schemas inherit.
+/// Properties of a schema that its nested schemas inherit.
 #[derive(Clone)]
 struct Inherited {
     is_root: bool,
-    /// True within the metadata of a resource.
+    /// True for schemas below the metadata of a resource.
     in_metadata: bool,
     allows_defaults: bool,
-    /// The outermost part of the schema whose old values cannot be correlated.
+    /// The path of the outermost enclosing list or map whose values cannot be matched with old values.
     uncorrelatable: Option<String>,
 }
 
@@ -336,7 +336,7 @@ impl Inherited {
     }
 }
 
-/// The validation of one schema.
+/// State of validating the schema of one version.
 struct SchemaValidation<'b> {
     budget: &'b mut Budget,
     interner: RefCell<Interner>,
@@ -346,7 +346,7 @@ struct SchemaValidation<'b> {
 }
 
 impl SchemaValidation<'_> {
-    /// Validates `schema` and its nested schemas. Without a context, no rules are compiled.
+    /// Validates `schema` and its nested schemas. If `context` is `None`, rules are not compiled.
     fn schema(
         &mut self,
         schema: &Map<String, Json>,
@@ -496,7 +496,7 @@ impl SchemaValidation<'_> {
         }
     }
 
-    /// Records the estimated cost of an expression.
+    /// Records the estimated cost of an expression, and adds an error if it exceeds the limit.
     fn cost(
         &mut self,
         path: &Path<'_>,
@@ -535,7 +535,7 @@ fn below_property(
     below
 }
 
-/// Returns the errors of a rule that are detected without compiling it.
+/// Adds the errors of a rule that are found without compiling it.
 fn about_rule(
     rule: &ValidationRule,
     schema: &Map<String, Json>,

@@ -1,37 +1,37 @@
-//! Field errors with the API server's messages.
+//! Errors of fields, formatted with the API server's messages.
 //!
 //! Source: apimachinery `pkg/util/validation/field/errors.go` (`Error`, `ErrorBody`).
 
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Types of field errors.
+/// The type of a field error.
 ///
 /// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
-    /// An invalid value.
+    /// The value is invalid.
     Invalid,
-    /// A missing value.
+    /// The value is missing.
     Required,
-    /// A duplicate value.
+    /// The value is a duplicate.
     Duplicate,
-    /// A value that a policy forbids.
+    /// The value is not allowed here.
     Forbidden,
-    /// A value outside of the supported ones.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// A value of the wrong type.
+    /// The value has the wrong type.
     TypeInvalid,
-    /// A string that is too long.
+    /// The string is too long.
     TooLong,
-    /// Too many elements or fields.
+    /// The list or map has too many elements.
     TooMany,
-    /// An internal error.
+    /// The validation failed with an internal error.
     Internal,
 }
 
 impl FieldErrorKind {
-    /// Returns the name of the type, as in the cause of a status.
+    /// Returns the name of the type as used for a `reason` in the causes of a `Status`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,21 +72,21 @@ impl FieldErrorKind {
     }
 }
 
-/// A field error. Its `Display` is the API server's message.
+/// An error of a field. Its `Display` is the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The type of the error.
     pub kind: FieldErrorKind,
-    /// The path to the field in the API server's format, or `<nil>` for the whole object.
+    /// The path to the field in the API server's format. `<nil>` means the whole object.
     pub field: String,
-    /// The value in the API server's format, unless it is omitted.
+    /// The value in the API server's format. `None` if the message contains no value.
     pub value: Option<String>,
-    /// The reason.
+    /// The explanation at the end of the message. May be empty.
     pub detail: String,
 }
 
 impl FieldError {
-    /// Returns the message without the path.
+    /// Returns the message without the path at its start.
     #[must_use]
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();

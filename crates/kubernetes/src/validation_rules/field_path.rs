@@ -1,4 +1,4 @@
-//! Parses the `fieldPath` of a rule: a path to a nested field that the schema must have.
+//! Parses the `fieldPath` of a rule, the path to a nested field that the schema must declare.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`,
 //! `unescapeSingleQuote`).
@@ -7,9 +7,10 @@ use serde_json::{Map, Value as Json};
 
 use super::path::{PathStep, written};
 
-/// Returns `text` in the API server's format for errors, or `None` if `schema` has no such field.
+/// Returns the path `text` in the format of the API server's errors. Returns `None` if it is invalid or `schema` does
+/// not declare the field.
 ///
-/// Differs: upstream panics if the path continues after a map with values of any type.
+/// Differs: upstream panics if the path continues below a map whose values have no schema.
 pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<String> {
     let mut tokens = Tokens(text);
     let mut current = Some(schema);
@@ -35,7 +36,7 @@ pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<Strin
     Some(written(&steps))
 }
 
-/// Returns the nested schema of `name` and appends it to `steps`.
+/// Returns the schema of the field or map entry `name`, and appends `name` to `steps`.
 fn step<'a>(
     schema: &'a Map<String, Json>,
     name: String,
@@ -56,7 +57,7 @@ fn step<'a>(
     }
 }
 
-/// The tokens of a path: delimiters, quoted strings, and the text between them.
+/// A tokenizer for paths. A token is a delimiter (`.`, `[`, `]`), a quoted string, or a name.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Tokens<'a> {
@@ -83,12 +84,12 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Returns the value of a single-quoted literal, or `None` if it has an invalid escape.
+/// Decodes the content of a single-quoted string. Returns `None` if it contains an invalid escape.
 fn unescaped(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        // A backslash at the end or before a line break escapes nothing.
+        // A backslash at the end or before a line break is kept as it is.
         if c != '\\' || chars.peek().is_none_or(|next| *next == '\n') {
             plain.push(c);
             continue;
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_to_fields() {
+    fn normalized_accepts_only_paths_to_declared_fields() {
         check(".foo", Some("foo"));
         check(".foo.bar.a", Some("foo[bar].a"));
         check("['foo']['b.c'].a", Some("foo[b.c].a"));

@@ -1,4 +1,4 @@
-//! The keywords of a schema, and the values that the API server rejects.
+//! Accessors for the keywords of a schema, and checks for values that the API server rejects.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`,
@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 type Schema = Map<String, Json>;
 
-/// Returns the keyword `key`, unless it is null.
+/// Returns the value of the keyword `key`. Null counts as absent.
 fn get<'a>(schema: &'a Schema, key: &str) -> Option<&'a Json> {
     schema.get(key).filter(|value| !value.is_null())
 }
@@ -21,7 +21,7 @@ pub(super) fn flag(schema: &Schema, key: &str) -> bool {
     get(schema, key) == Some(&Json::Bool(true))
 }
 
-/// Returns the schemas under `key`, sorted by name.
+/// Returns the schemas in the map `key`, such as `properties`, sorted by name.
 pub(super) fn schemas_of<'a>(
     schema: &'a Schema,
     key: &str,
@@ -41,7 +41,7 @@ fn list<'a>(schema: &'a Schema, key: &str) -> &'a [Json] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// Returns the schemas under `not`, `allOf`, `oneOf` and `anyOf`, with their keywords and indices.
+/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each has its keyword and, in a list, its index.
 pub(super) fn junctors(
     schema: &Schema,
 ) -> impl Iterator<Item = (&'static str, Option<usize>, &Schema)> {
@@ -55,7 +55,7 @@ pub(super) fn junctors(
     not.chain(lists)
 }
 
-/// Returns the maximum number of direct children of a value, if bounded.
+/// Returns the maximum number of elements or entries of a value. Returns `None` if it is unbounded.
 pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     let bound = |key: &str| {
         let max = get(schema, key).and_then(|max| {
@@ -74,7 +74,7 @@ pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     }
 }
 
-/// Returns true if the fields of an object can be correlated with the old object.
+/// Returns true if the fields of an object can be matched with the fields of the old object.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `MapIsCorrelatable`.
 pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
@@ -84,7 +84,7 @@ pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
     )
 }
 
-/// Returns true if the API server rejects `schema` for errors outside of its nested schemas and its rules.
+/// Returns true if the API server rejects `schema` for errors that are neither in nested schemas nor in rules.
 pub(super) fn has_errors(schema: &Schema, allows_defaults: bool, in_metadata: bool) -> bool {
     has_unsupported(schema)
         || (get(schema, "default").is_some() && !allows_defaults)
@@ -152,7 +152,7 @@ fn has_wrong_list_type(schema: &Schema) -> bool {
         || (list_type != "atomic" && items.is_some_and(|items| flag(items, "nullable")))
 }
 
-/// Returns true if the keys of a list of type `map` are invalid.
+/// Returns true if `x-kubernetes-list-map-keys` of a list of type `map` is invalid.
 fn has_wrong_keys(schema: &Schema) -> bool {
     if text(schema, "x-kubernetes-list-type") != "map" {
         return false;
@@ -179,7 +179,8 @@ fn has_wrong_keys(schema: &Schema) -> bool {
     keys.iter().enumerate().any(is_wrong)
 }
 
-/// Returns true if all keywords of `schema` are those of structural schemas, so that it can be parsed as one.
+/// Returns true if upstream can convert `schema` to a structural schema: it and its nested schemas contain no
+/// unsupported keywords.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go`, `NewStructural`, `validateUnsupportedFields`.
 pub(super) fn is_convertible(schema: &Schema) -> bool {

@@ -1,14 +1,13 @@
-//! Validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): validates the rules as on creation, and
-//! objects against them.
+//! Validates the rules of CustomResourceDefinitions (`x-kubernetes-validations`), and objects against these rules.
 //!
-//! - [`validate_rules`]: validates the rules of a definition like the API server on creation. Returns its errors and
-//!   the estimated cost of each rule.
-//! - [`has_rules`]: returns true if there are rules.
-//! - [`validate`]: validates an object against the rules of a definition, on creation or update. Use it to test
-//!   definitions generated from Rust types, such as those of `kube`'s derive macro.
+//! - [`validate_rules`]: validates the rules of a CRD like the API server when it is created. Returns errors and the
+//!   estimated cost of each rule.
+//! - [`has_rules`]: returns true if a CRD contains rules.
+//! - [`validate`]: validates an object against the rules of a CRD, on creation or update. Use it to test CRDs generated
+//!   from Rust types, such as those of `kube`'s derive macro.
 //! - [`Validator`]: validates many objects of one schema.
 //!
-//! Pruning, defaulting and all other keywords are out of scope.
+//! Objects are not pruned or defaulted, and only rules are validated, no other keywords.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, `pkg/apis/apiextensions/validation`.
 
@@ -46,10 +45,10 @@ pub use walk::{ObservedRule, RuleObserver};
 use crate::schema::SchemaError;
 use cel::value::Exceeded;
 
-/// Error of validating an object against rules.
+/// Failure to validate an object against rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// The definition has no version with that name and a schema.
+    /// The CRD has no version with this name, or that version has no schema.
     #[error("the definition has no schema of version `{0}`")]
     NoVersion(String),
     /// The schema exceeds the limits of this crate.
@@ -60,14 +59,15 @@ pub enum ValidateError {
     Exceeded(Exceeded),
 }
 
-/// Validates `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. On an
-/// update, `before` is the old object. Returns the errors of the API server with its messages. The list is empty if the
-/// rules hold.
+/// Validates `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. If
+/// `before` is set, it is the old object of an update. Returns the API server's errors, or an empty list if all rules
+/// hold.
 ///
-/// The version is the one of the object's `apiVersion`.
+/// The CRD version is taken from the object's `apiVersion`.
 ///
 /// # Errors
-/// Returns an error if the definition has no schema of that version, or if the schema nests too deeply.
+/// Returns an error if the CRD has no schema for that version, if the schema nests too deeply or is too large, or if
+/// the rules exceed their budget.
 ///
 /// # Example
 /// ```
@@ -118,7 +118,7 @@ pub fn validate(
     }
 }
 
-/// Formats a value for errors.
+/// Formats a value for error messages.
 ///
 /// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorBody`.
 pub(crate) fn shown(value: &serde_json::Value) -> String {

@@ -1,21 +1,21 @@
-//! Paths to fields, formatted like the API server's errors.
+//! Paths to fields, formatted like in the API server's errors.
 //!
 //! Source: apimachinery `pkg/util/validation/field/path.go` (`Path.String`).
 
 use std::fmt::Write as _;
 
-/// A step of a path in a document.
+/// One element of a path in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
     /// A field of an object.
     Field(String),
-    /// An entry of a map. The API server writes it in brackets.
+    /// An entry of a map, which the API server shows in brackets.
     Key(String),
     /// An element of a list.
     Index(usize),
 }
 
-/// A path: the last step, and a link to its parent.
+/// A path: its last element, and a link to the path of the parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     before: Option<&'a Path<'a>>,
@@ -31,7 +31,7 @@ enum Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The path to the whole object.
+    /// The path of the whole object.
     pub(crate) const ROOT: Path<'static> = Path {
         before: None,
         step: Step::Root,
@@ -56,7 +56,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Returns the steps, outermost first.
+    /// Returns the elements of the path, starting at the root.
     pub(crate) fn steps(&self) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let mut current = Some(self);
@@ -73,7 +73,7 @@ impl<'a> Path<'a> {
         steps
     }
 
-    /// Formats the path like the API server.
+    /// Formats the path like the API server. The root is `<nil>`.
     pub(crate) fn text(&self) -> String {
         match written(&self.steps()) {
             text if text.is_empty() => "<nil>".into(),
@@ -82,7 +82,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Formats `steps` like the API server. The result is empty if there are none.
+/// Formats the elements of a path like the API server. Returns an empty string if there are none.
 pub(super) fn written(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for (n, step) in steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Rules as written in a schema.
+//! The rules of a schema, as written in a CRD.
 
 use serde_json::Value as Json;
 
@@ -11,20 +11,20 @@ use crate::go_json;
 pub struct ValidationRule {
     /// The expression that must be true.
     pub rule: String,
-    /// The message if it is false.
+    /// The message if the expression is false.
     pub message: String,
-    /// The expression that computes the message.
+    /// The expression that computes the message. Empty if there is none.
     pub message_expression: String,
-    /// The type of the error.
+    /// The type of the reported error, such as `FieldValueForbidden`.
     pub reason: Option<String>,
-    /// The nested field that the error refers to.
+    /// The path of the nested field to report in the error, relative to the validated value.
     pub field_path: String,
-    /// True if `oldSelf` is an optional and the rule is also evaluated on creation.
+    /// If true, `oldSelf` is a CEL optional and the rule is also evaluated on creation.
     pub optional_old_self: Option<bool>,
 }
 
 impl ValidationRule {
-    /// The error types that a rule may specify.
+    /// The allowed values of `reason`.
     pub(super) const REASONS: [&'static str; 4] = [
         "FieldValueDuplicate",
         "FieldValueForbidden",
@@ -32,7 +32,7 @@ impl ValidationRule {
         "FieldValueRequired",
     ];
 
-    /// Parses a rule. A field of the wrong type, which no API server stores, counts as absent.
+    /// Parses a rule. A field of the wrong type is ignored; no API server stores such a rule.
     #[must_use]
     pub fn read(rule: &Json) -> Self {
         let text = |key: &str| {
@@ -57,12 +57,12 @@ impl ValidationRule {
         rules.into_iter().flatten().map(Self::read).collect()
     }
 
-    /// Returns true if `oldSelf` is an optional.
+    /// Returns true if `oldSelf` is a CEL optional in this rule.
     pub(super) fn has_optional_old_self(&self) -> bool {
         self.optional_old_self == Some(true)
     }
 
-    /// Formats the rule for errors.
+    /// Formats the rule as the invalid value of an error.
     pub(super) fn as_value(&self) -> String {
         let reason = self.reason.as_deref().map(go_json::string_text);
         let optional = self.optional_old_self.map(|is| is.to_string());
@@ -78,7 +78,8 @@ impl ValidationRule {
         )
     }
 
-    /// Returns the text that identifies the rule in an error: its message or its expression.
+    /// Returns the text that identifies the rule in error messages: its message, or the expression if it has no
+    /// message.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleErrorString`.
     pub(super) fn error_text(&self) -> &str {

@@ -1,11 +1,12 @@
-//! Errors of the schemas of a CustomResourceDefinition outside of its rules, for which it is rejected on creation.
+//! Validates the schemas of a CustomResourceDefinition, except their rules and defaults. The API server rejects a CRD
+//! with such errors when it is created.
 //!
-//! Common mistakes are reported with their path and the API server's message: unknown keywords, missing or unknown
-//! types, unsupported keywords, patterns. Other reasons why a schema is not structural are reported for the whole
+//! Common mistakes are reported with the path and message of the API server: unknown or unsupported keywords, missing
+//! or unknown types, invalid patterns. Other reasons why a schema is not structural are reported once for the whole
 //! schema.
 //!
-//! Not validated are defaults, which are also validated against the rules, and everything outside of schemas
-//! ([`super::spec_errors`]).
+//! [`crate::custom_resource::validate_definition`] validates defaults, and [`super::spec_errors`] the fields outside of
+//! schemas.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`),
@@ -24,14 +25,14 @@ use crate::schema::structural::is_structural;
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
-/// The maximum number of errors of one definition.
+/// The maximum number of errors that are reported for a CRD.
 const MAX_ERRORS: usize = 50;
 
-/// The message for an unknown keyword.
+/// The message for a keyword that schemas of CRDs do not have.
 const UNKNOWN_KEYWORD: &str =
     "schemas have no such keyword: the API server drops it, and kubectl rejects it";
 
-/// The keywords of schemas.
+/// The keywords of schemas in CRDs, sorted.
 pub const KEYWORDS: [&str; 44] = [
     "$ref",
     "$schema",
@@ -81,7 +82,7 @@ pub const KEYWORDS: [&str; 44] = [
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Keywords that are parsed but not supported.
+/// Keywords that the API server decodes but rejects.
 const UNSUPPORTED: [&str; 6] = [
     "$ref",
     "additionalItems",
@@ -91,17 +92,17 @@ const UNSUPPORTED: [&str; 6] = [
     "patternProperties",
 ];
 
-/// The position of a schema.
+/// The position of a schema, which determines the message for a missing type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
     Item,
     Field,
-    /// Under `not`, `allOf`, `anyOf` or `oneOf`.
+    /// In `not`, `allOf`, `anyOf` or `oneOf`.
     Junctor,
 }
 
-/// Returns the errors of the schemas of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
+/// Returns the errors in the schemas of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
 #[must_use]
 pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
@@ -124,7 +125,7 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
         let before = errors.len();
         walk(schema, &path, Level::Root, &mut errors);
         if errors.len() == before && !is_structural(schema) {
-            let detail = "the schema is not structural: what is under `not`, `allOf`, `anyOf` and `oneOf` may \
+            let detail = "the schema is not structural: schemas in `not`, `allOf`, `anyOf` and `oneOf` may \
                           only restrict fields declared outside of them, and the root must have type object";
             add(&mut errors, &path, FieldErrorKind::Forbidden, None, detail);
         }
@@ -213,7 +214,7 @@ fn walk(
     }
 }
 
-/// Returns the errors of the keywords of one schema.
+/// Adds the errors of the keywords of a single schema.
 fn keywords(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -272,7 +273,7 @@ fn keywords(
                 PathStep::Field(field)
             }
         }));
-        // A schema without a type is reported above.
+        // A missing type was already reported.
         let field = written(&steps);
         if kind == FieldErrorKind::Required && errors.iter().any(|it| it.error.field == field) {
             continue;
@@ -291,7 +292,7 @@ fn keywords(
     }
 }
 
-/// Returns the errors of the type of one schema and of related keywords.
+/// Adds the errors of `type`, and of keywords that depend on it, of a single schema.
 fn types(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -383,7 +384,7 @@ mod tests {
             .collect()
     }
 
-    /// Asserts the errors of a schema with one property.
+    /// Asserts the errors of a schema with the single property `a`.
     #[track_caller]
     fn check(property: &Json, expect: &[&str]) {
         let errors = messages(&json!({"type": "object", "properties": {"a": property}}));
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_path_of_the_keyword() {
+    fn schema_errors_have_path_of_keyword_and_upstream_message() {
         check(&json!({"type": "string"}), &[]);
         check(
             &json!({}),
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn other_structural_errors_are_reported_for_the_schema() {
+    fn other_structural_errors_are_reported_once_for_the_schema() {
         let errors = messages(
             &json!({"type": "object", "properties": {"a": {"type": "string"}},
             "oneOf": [{"properties": {"b": {"minLength": 1}}}]}),

@@ -1,7 +1,7 @@
-//! Errors of a CustomResourceDefinition outside of its schemas, for which it is rejected on creation: its names, group,
-//! scope, versions, printer columns and conversion.
+//! Validates a CustomResourceDefinition outside of its schemas: its names, group, scope, versions, printer columns and
+//! conversion. The API server rejects a CRD with such errors when it is created.
 //!
-//! Not validated are labels and annotations, the status, JSON paths, selectable fields, and the addresses of webhooks.
+//! Labels, annotations, the status, JSON paths, selectable fields and the addresses of webhooks are not validated.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinition`, `validateCustomResourceDefinitionSpec`,
@@ -30,10 +30,10 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 
-/// The annotation that groups of the Kubernetes project require.
+/// The annotation that the API server requires for groups of the Kubernetes project.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Returns the errors of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, except those of its
+/// Returns the errors of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, except errors in its
 /// schemas.
 #[must_use]
 pub fn definition_errors(definition: &Json) -> Vec<DefinitionError> {
@@ -85,7 +85,7 @@ fn list<'a>(value: &'a Json, name: &str) -> &'a [Json] {
     value.map_or(&[], Vec::as_slice)
 }
 
-/// Joins the errors of one string with commas, as the API server does.
+/// Joins several messages about one string with commas, like the API server.
 fn joined(wrong: &[String]) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join(","))
 }
@@ -93,7 +93,7 @@ fn joined(wrong: &[String]) -> Option<String> {
 struct Faults(Vec<DefinitionError>);
 
 impl Faults {
-    /// Adds an error. `path` contains its fields, such as `spec.versions[0].name`.
+    /// Adds an error of the field at `path`, such as `spec.versions[0].name`.
     fn add(&mut self, path: &str, kind: FieldErrorKind, value: Option<String>, detail: &str) {
         let place = steps(path);
         self.0.push(DefinitionError {
@@ -224,7 +224,7 @@ impl Faults {
                 self.column(column, &format!("{path}.additionalPrinterColumns[{n}]"));
             }
         }
-        // The API server prints all versions as the invalid value. We omit the value: it adds no information.
+        // The API server prints all versions as the invalid value. It is omitted here because it adds no information.
         let whole = |faults: &mut Self, detail: &str| {
             faults.add("spec.versions", FieldErrorKind::Invalid, None, detail);
         };
@@ -309,7 +309,7 @@ impl Faults {
     }
 }
 
-/// Parses a path of fields and indices.
+/// Parses a path that consists of fields and list indices.
 fn steps(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     for part in path.split('.') {

@@ -22,10 +22,10 @@ use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::ValueSchema;
 use cel::value::Exceeded;
 
-/// The rules of a structural schema, compiled once to validate many objects.
+/// The compiled rules of a structural schema, which validate many objects.
 ///
-/// The object must be valid by all other keywords of its schema, since the API server only evaluates rules then, and
-/// have its defaults.
+/// Objects must have their defaults, and must be valid according to all other keywords of the schema: the API server
+/// only evaluates rules for such objects.
 ///
 /// # Example
 /// ```
@@ -58,30 +58,30 @@ pub struct Validator {
     schema: Arc<ValueSchema>,
 }
 
-/// The result of validating an object.
+/// The result of validating one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationResult {
-    /// The errors, sorted by field name. Upstream's order is random. The object is valid if there are none.
+    /// The errors, sorted by field name; upstream's order is random. The object is valid if the list is empty.
     pub errors: Vec<FieldError>,
-    /// Errors of parts that an update did not change. They are only warnings.
+    /// Errors of values that an update did not change. The API server reports them only as warnings.
     pub warnings: Vec<FieldError>,
-    /// The cost of all evaluations, in cost units.
+    /// The total cost of all evaluated expressions, in CEL cost units.
     pub cost: u64,
-    /// True if all rules were evaluated, false if the cost limit ended the evaluation.
+    /// True if all rules were evaluated. False if the cost limit was exceeded before.
     pub is_complete: bool,
-    /// The exceeded limit, if there is one. It is unknown then if there are errors.
+    /// The limit of this crate that was exceeded, if any. The errors of the object are then unknown.
     pub exceeded: Option<Exceeded>,
 }
 
-/// The rules of a schema and of its nested schemas.
+/// The compiled rules of a schema and of its nested schemas.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) rules: Vec<(ValidationRule, CompiledRule)>,
-    /// The reason why no rules could be compiled.
+    /// The reason why the rules of this schema could not be compiled.
     pub(super) compile_error: Option<String>,
     pub(super) uses_old_self: bool,
     pub(super) is_map_correlatable: bool,
-    /// The schema of values.
+    /// The schema of the validated values.
     pub(super) schema: Arc<ValueSchema>,
     pub(super) properties: BTreeMap<Box<str>, Node>,
     pub(super) items: Option<Box<Node>>,
@@ -91,7 +91,7 @@ pub(super) struct Node {
 impl Validator {
     /// Compiles the rules of `schema`, the `openAPIV3Schema` of a version.
     ///
-    /// A rule that does not compile, which the API server does not store, is an error of every object.
+    /// If a rule does not compile, every object gets an error. No API server stores such a rule.
     ///
     /// # Errors
     /// Returns an error if the schema nests too deeply or is too large.
@@ -99,7 +99,7 @@ impl Validator {
         Self::from_part(schema, true)
     }
 
-    /// Compiles like [`Self::new`], for a part of a schema. `is_resource` is true for the schema of a resource.
+    /// Compiles like [`Self::new`], but for a nested schema. `is_resource` is true if the schema describes a resource.
     pub(crate) fn from_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
         if !is_shallower(schema, MAX_JSON_DEPTH) {
             return Err(SchemaError::TooDeep);
@@ -123,13 +123,13 @@ impl Validator {
         })
     }
 
-    /// Returns true if there are rules.
+    /// Returns true if the schema has rules.
     #[must_use]
     pub const fn has_rules(&self) -> bool {
         self.root.is_some()
     }
 
-    /// Validates `object` against the rules. On an update, `before` is the old object.
+    /// Validates `object` against the rules. If `before` is set, it is the old object of an update.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
         let mut objects = [Some(object), before].into_iter().flatten();
@@ -148,7 +148,8 @@ impl Validator {
         self.validate_shallow(object, before, None)
     }
 
-    /// Validates like [`Self::validate`], for objects of bounded depth. Notifies an observer of the evaluated rules.
+    /// Validates like [`Self::validate`], but the caller must have bounded the depth of the objects. Notifies
+    /// `observer` of each evaluated rule.
     pub(crate) fn validate_shallow(
         &self,
         object: &Json,
@@ -160,8 +161,8 @@ impl Validator {
         self.walk((object, before), correlated.as_ref(), observer)
     }
 
-    /// Validates an update of an object to itself, like [`Self::validate`] but without ratcheting: errors of unchanged
-    /// values are errors.
+    /// Validates an update that does not change the object. Unlike [`Self::validate`], errors of unchanged values are
+    /// errors.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not
     /// enable ratcheting.
@@ -222,7 +223,7 @@ struct Building {
 }
 
 impl Building {
-    /// Returns the rules of `schema` and its nested schemas, or `None` if there are none.
+    /// Compiles the rules of `schema` and of its nested schemas. Returns `None` if there are no rules.
     fn node(
         &mut self,
         json: &Json,
@@ -295,7 +296,7 @@ impl Building {
     }
 }
 
-/// Returns the type of a field if rules can see it.
+/// Returns the type of the field `escaped`. Returns `None` if rules cannot access the field.
 fn exposed_field(type_: &DeclType, escaped: &str) -> Option<Arc<DeclType>> {
     let fields = type_.declared_fields();
     let index = fields.binary_search_by(|field| (*field.name).cmp(escaped));

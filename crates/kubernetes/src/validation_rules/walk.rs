@@ -1,4 +1,4 @@
-//! The walk through an object. It evaluates the rules of each value's schema within the budget.
+//! Traverses an object and evaluates the rules of each nested value within a cost budget.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator.validate`,
 //! `validateExpressions`, `evalMessageExpression`).
@@ -20,7 +20,8 @@ use crate::typed_values::Lazy;
 use cel::eval::{Activation, Limits, Observer, Part, Program};
 use cel::value::{EvalBudget, Value, format_double, go_quote};
 
-/// The old value of a value or of the nearest enclosing value that has one.
+/// The old value that determines whether an error is ratcheted: that of the value itself, or of the nearest enclosing
+/// value that could be correlated.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'a, 'j> {
     pub(super) current: Option<&'a Correlated<'j>>,
@@ -28,13 +29,14 @@ pub(super) struct Ratchet<'a, 'j> {
 }
 
 impl<'a, 'j> Ratchet<'a, 'j> {
-    /// Returns true if an error is only a warning because nothing has changed.
+    /// Returns true if the value did not change in the update, so its errors are only warnings.
     fn is_unchanged(self) -> bool {
         let asked = self.current.or(self.around);
         asked.is_some_and(Correlated::is_equal)
     }
 
-    /// Returns the ratchet of the part `part` of the value.
+    /// Returns the ratchet of a nested value. `part` is the nested value, correlated with its old value if there is
+    /// one.
     fn below<'b>(self, part: Option<&'b Correlated<'j>>) -> Ratchet<'b, 'j>
     where
         'a: 'b,
@@ -49,12 +51,12 @@ impl<'a, 'j> Ratchet<'a, 'j> {
     }
 }
 
-/// The values of the variables of a schema's rules.
+/// The values of `self` and `oldSelf` for the rules of one schema.
 struct Values<'a> {
     json_before: Option<&'a Json>,
     current: Lazy<'a>,
     before: Option<Lazy<'a>>,
-    /// The old value for rules with an optional `oldSelf`.
+    /// The value of `oldSelf` for rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
 }
 
@@ -68,10 +70,10 @@ impl Values<'_> {
     }
 }
 
-/// The variables of a rule.
+/// The variables of a single rule.
 struct Variables<'v, 'a> {
     values: &'v Values<'a>,
-    /// True if `oldSelf` is an optional.
+    /// True if `oldSelf` is a CEL optional in this rule.
     has_optional: bool,
 }
 
@@ -97,7 +99,7 @@ impl Activation for Variables<'_, '_> {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Returns the value of an optional `oldSelf`: objects and lists lose their schemas when they become variables.
+/// Returns the content of an optional `oldSelf`. Like in upstream, objects and lists lose their schema in an optional.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
 fn held(before: &Json, typed: &Value) -> Value {
@@ -107,32 +109,32 @@ fn held(before: &Json, typed: &Value) -> Value {
     }
 }
 
-/// An evaluated rule.
+/// A rule that was evaluated, for a [`RuleObserver`].
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedRule<'a> {
-    /// The path to the validated value.
+    /// The path of the validated value.
     pub place: &'a [PathStep],
-    /// The index among the rules of the schema.
+    /// The index of the rule in `x-kubernetes-validations` of the schema.
     pub n: usize,
     /// The rule.
     pub rule: &'a ValidationRule,
-    /// The error, if the rule failed.
+    /// The error that the rule caused. `None` if the rule holds.
     pub error: Option<&'a FieldError>,
 }
 
-/// Observes the evaluation of rules.
+/// Receives notifications about evaluated rules.
 pub trait RuleObserver {
-    /// Called before a rule is evaluated. Returns the observer of its subexpressions.
+    /// Called before a rule is evaluated. Returns the observer for its subexpressions.
     fn begin(&self) -> &dyn Observer;
     /// Called after a rule was evaluated.
     fn end(&self, rule: ObservedRule<'_>);
 }
 
-/// The walk through an object.
+/// The state of validating an object.
 pub(super) struct Walk<'w> {
-    /// The remaining cost budget.
+    /// The remaining budget, in CEL cost units.
     pub(super) left: u64,
-    /// True if no further rules must run.
+    /// True if no further rules are evaluated.
     pub(super) is_over: bool,
     pub(super) budget: Arc<EvalBudget>,
     pub(super) outcome: ValidationResult,
@@ -190,7 +192,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Validates the field or entry `name` of a value with the ratchet `ratchet`.
+    /// Validates the field or map entry `name` of a value. `ratchet` belongs to the enclosing value.
     fn field(
         &mut self,
         node: &Node,
@@ -199,7 +201,8 @@ impl Walk<'_> {
         before: Option<&Json>,
         ratchet: Ratchet<'_, '_>,
     ) {
-        // Rules see the same value here, whatever was written.
+        // `apiVersion` and `kind` of the root are not ratcheted, because the API server sets them to the same values in
+        // both objects.
         let is_of_type = matches!(name, "apiVersion" | "kind");
         let is_fixed = ratchet.around.is_none() && is_of_type;
         let part = ratchet.current.and_then(|current| current.key(name));
@@ -294,7 +297,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds an error whose value is the name of the type.
+    /// Adds an error that shows the name of the type instead of the value.
     fn fail(&mut self, node: &Node, path: &Path<'_>, detail: String) {
         let error = FieldError {
             kind: FieldErrorKind::Invalid,
@@ -307,7 +310,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the memory of an error. Returns false if it exceeds the budget, which ends the walk.
+    /// Counts the memory of an error. If it exceeds the budget, ends the validation and returns false.
     fn allocate(&mut self, error: &FieldError) -> bool {
         let value = error.value.as_ref().map_or(0, String::len);
         let n_bytes = [error.field.len(), value, error.detail.len()];
@@ -319,7 +322,7 @@ impl Walk<'_> {
         has_room
     }
 
-    /// Subtracts `cost` from the budget. Returns false if the budget is exceeded.
+    /// Subtracts `cost` from the remaining budget. Returns false if the budget is too small.
     fn spend(&mut self, cost: u64) -> bool {
         match self.left.checked_sub(cost) {
             Some(left) => {
@@ -330,7 +333,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the result of a rule. If it fails, adds an error and returns `None`.
+    /// Evaluates a rule and returns its result. If the evaluation fails, adds an error and returns `None`.
     fn evaluate(
         &mut self,
         program: &Program,
@@ -375,7 +378,7 @@ impl Walk<'_> {
         None
     }
 
-    /// Returns the error of a rule that is false.
+    /// Returns the error for a rule whose expression is false.
     fn violation(
         &mut self,
         (rule, compiled): (&ValidationRule, &CompiledRule),
@@ -419,10 +422,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the result of a message expression, or `None` if it has no usable result.
+    /// Evaluates a message expression. Returns `None` if the default message must be used instead, because the
+    /// evaluation fails or its result is not usable.
     ///
     /// # Errors
-    /// Returns the detail of the error if no further rules must run.
+    /// Returns the detail of an error after which no further rules are evaluated.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `evalMessageExpression`.
     fn message(
@@ -471,7 +475,7 @@ fn is_over_limit(message: &str) -> bool {
     message.starts_with("operation cancelled: actual cost limit exceeded")
 }
 
-/// Formats a scalar for errors.
+/// Formats a scalar for error messages.
 fn shown(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
