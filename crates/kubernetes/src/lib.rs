@@ -14,7 +14,7 @@
 //! use kubernetes::library::environment::base_env;
 //! use kubernetes::schema::{Gvk, OpenApiDocument};
 //!
-//! The CEL type of the kind's objects, built from its schema.
+//! // The CEL type of the kind's objects, built from its schema.
 //! let document = br#"{"openapi": "3.0.0", "components": {"schemas": {"Box": {
 //!     "type": "object",
 //!     "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Box"}],
@@ -25,7 +25,7 @@
 //! let type_ = document.decl_type(&gvk).map_err(|error| error.to_string())?;
 //! let object = Variable::new("object", type_.cel_type(&gvk.type_name()));
 //!
-//! An environment with the functions of the newest supported API server.
+//! // An environment with the functions of the newest supported API server.
 //! let env = base_env().extend([object]);
 //! let text = "isIP(object.metadata.name) || object.spec.sise > 3";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);

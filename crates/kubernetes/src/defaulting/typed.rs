@@ -31,7 +31,7 @@ pub(super) fn read(
     if depth > MAX_DEPTH {
         return Err(Error::Type {
             path: path.to_owned(),
-            expected: "less deep nesting".to_owned(),
+            expected: "nested less deeply".to_owned(),
         });
     }
     if value.is_null() {

@@ -141,7 +141,10 @@ fn default_of<'a>(
         .and_then(|field| field.default.as_ref());
     Ok(default.map(|default| match Node::from_json(default) {
         // Upstream decodes defaults as generic JSON, in which all numbers are doubles.
-        #[expect(clippy::cast_precision_loss, reason = "upstream converts the integer to a double")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "upstream converts the integer to a double"
+        )]
         Node::Int(number) => Node::Double(number as f64),
         other => other,
     }))

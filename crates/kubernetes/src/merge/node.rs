@@ -121,7 +121,10 @@ impl<'a> Node<'a> {
     ///
     /// Source: structured-merge-diff `value/value.go`, `Compare`.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        #[expect(clippy::cast_precision_loss, reason = "upstream converts the integer to a double")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "upstream converts the integer to a double"
+        )]
         let double = |value: i64| value as f64;
         let doubles = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
         match (self, other) {

@@ -1,11 +1,12 @@
-//! The built-in schemas and resources of Kubernetes, for checking policies without a cluster.
+//! The schemas and resources of the built-in Kubernetes APIs, for checking policies without a cluster.
 //!
-//! The data are the OpenAPI v3 documents that the API server publishes, one for each group version, reduced to the
-//! keywords that affect types and compressed individually. A document is unpacked and converted when the first of its
-//! kinds is requested. `./dev schemas` generates the file, and a test compares its types with those of the documents.
+//! The data consists of the OpenAPI v3 documents that the API server publishes, one for each group version. They are
+//! reduced to the keywords that affect types and merges. Each document is compressed separately, and unpacked and
+//! converted when one of its kinds is first requested. `./dev schemas` generates the file. A test compares its types
+//! with those of the original documents.
 //!
-//! File format: the length of the index in 4 bytes (little-endian), the index, the documents. Index and documents are
-//! JSON compressed with zlib.
+//! File format: the length of the index in 4 bytes (little-endian), the index, and the documents. The index and each
+//! document are JSON compressed with zlib.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -20,59 +21,59 @@ use super::resolver::{Resolution, SchemaResolver};
 use super::rest_mapper::ApiResource;
 use super::{GroupVersion, Gvk, Gvr};
 
-/// The built-in data.
+/// The contents of the data file.
 static DATA: &[u8] = include_bytes!("builtin.bin");
 
-/// The maximum unpacked size of the index or a document, in bytes.
+/// The maximum unpacked size of the index or of a document, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The size of the length of the index, in bytes.
+/// The length in bytes of the number that precedes the index.
 const HEAD_BYTES: usize = 4;
 
-/// The index of the file.
+/// The index of the data file.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Index {
-    /// The version of Kubernetes, `1.36.3`.
+    /// The version of Kubernetes, such as `1.36.3`.
     pub kubernetes: String,
-    /// The documents, in the order of the file.
+    /// The documents, in the order in which the file contains them.
     pub documents: Vec<IndexDocument>,
     /// The served resources and subresources.
     pub resources: Vec<IndexResource>,
 }
 
-/// A document in the index.
+/// The description of a document in the index.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct IndexDocument {
-    /// The compressed length, in bytes.
+    /// The compressed length of the document, in bytes.
     pub length: usize,
-    /// The kinds with a schema in this document: group, version, kind.
+    /// The kinds for which this document has a schema: group, version and kind.
     pub kinds: Vec<(String, String, String)>,
 }
 
-/// A resource in the index.
+/// The description of a served resource in the index.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct IndexResource {
-    /// Group, version and name. The name of a subresource has the form `deployments/scale`.
+    /// Group, version and name. The name of a subresource includes its resource: `deployments/scale`.
     pub gvr: (String, String, String),
-    /// Group, version and kind of the objects in its requests.
+    /// Group, version and kind of the objects in requests for this resource.
     pub gvk: (String, String, String),
-    /// The singular name.
+    /// The singular name. Empty for subresources.
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,
 }
 
-/// The types and resources of the built-in APIs, unpacked on demand.
+/// The types and resources of the built-in APIs. The documents are unpacked on demand.
 #[derive(Debug)]
 pub struct Builtin {
     kubernetes: String,
     resources: Vec<ApiResource>,
     documents: Vec<Document>,
-    /// The index of the document of each kind.
+    /// The index of the document that contains the schema of each kind.
     kinds: HashMap<Gvk, usize>,
 }
 
-/// The types of one document.
+/// The types of the kinds in one document.
 type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 #[derive(Debug)]
@@ -82,16 +83,16 @@ struct Document {
 }
 
 impl Builtin {
-    /// Loads the data of this build. The documents stay compressed.
+    /// Loads the data compiled into this program. The documents stay compressed.
     ///
     /// # Errors
-    /// Returns [`SchemaError::Document`] only in a build that fails its tests.
+    /// Returns [`SchemaError::Document`] if the data compiled into this program is corrupt.
     pub fn load() -> Result<Self, SchemaError> {
         Self::from_bytes(DATA)
     }
 
     fn from_bytes(data: &'static [u8]) -> Result<Self, SchemaError> {
-        let broken = || SchemaError::Document("the built-in schemas are cut short".into());
+        let broken = || SchemaError::Document("the built-in schema data is truncated".into());
         let (head, rest) = data.split_at_checked(HEAD_BYTES).ok_or_else(broken)?;
         let head: [u8; HEAD_BYTES] = head.try_into().map_err(|_| broken())?;
         let length = usize::try_from(u32::from_le_bytes(head)).map_err(|_| broken())?;
@@ -128,7 +129,7 @@ impl Builtin {
         })
     }
 
-    /// Returns the version of Kubernetes of the data, `1.36.3`.
+    /// Returns the version of Kubernetes that the data comes from, such as `1.36.3`.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         &self.kubernetes
@@ -140,34 +141,35 @@ impl Builtin {
         &self.resources
     }
 
-    /// Returns true if the kind has a schema.
+    /// Returns true if a document has a schema for the kind.
     #[must_use]
     pub fn has(&self, gvk: &Gvk) -> bool {
         self.kinds.contains_key(gvk)
     }
 
-    /// Returns the kinds with a schema, in no order.
+    /// Returns the kinds with a schema, in arbitrary order.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    /// Returns the OpenAPI document with the schema of the kind, reduced to the keywords that affect types and merges.
+    /// Returns the OpenAPI document that contains the schema of the kind. It is reduced to the keywords that affect
+    /// types and merges.
     ///
     /// # Errors
-    /// Returns [`SchemaError::UnknownKind`] if no document has the kind.
+    /// Returns [`SchemaError::UnknownKind`] if no document has a schema for the kind.
     pub fn document(&self, gvk: &Gvk) -> Result<Vec<u8>, SchemaError> {
         let document = self.kinds.get(gvk).and_then(|n| self.documents.get(*n));
         unpack(document.ok_or(SchemaError::UnknownKind)?.packed)
     }
 
-    /// Returns the number of the document with the kind's schema. Kinds with the same number share
-    /// [`Builtin::document`].
+    /// Returns the number of the document that contains the schema of the kind. [`Builtin::document`] returns the same
+    /// document for all kinds with the same number.
     #[must_use]
     pub fn document_number(&self, gvk: &Gvk) -> Option<usize> {
         self.kinds.get(gvk).copied()
     }
 
-    /// Returns the group versions that serve a resource.
+    /// Returns the group versions that have at least one resource.
     #[must_use]
     pub fn group_versions(&self) -> BTreeSet<GroupVersion> {
         let served = self.resources.iter();

@@ -1,4 +1,4 @@
-//! Converts schemas to declared types.
+//! Converts the schemas of a document to declared types.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`, `WithTypeAndObjectMeta`),
 //! `pkg/cel/openapi/resolver/refs.go` (`populateRefs`).
@@ -15,7 +15,7 @@ use super::scalars::{int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
 use cel::interrupt::checkpoint;
 
-/// A type or the conversion error.
+/// The type of a schema, or the error of converting it.
 pub(super) type ConversionResult = Result<Arc<DeclType>, SchemaError>;
 
 /// Converts the schemas of one document.
@@ -23,23 +23,23 @@ pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
-    /// The types of references outside of their own cycles.
+    /// The types of references, converted outside of their own cycles.
     free: HashMap<RefId, ConversionResult>,
-    /// The types of references within a cycle, keyed by the references of that cycle on the path.
+    /// The types of references within a cycle. They depend on which references of the cycle are on the path to them.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
-    /// The current cycle, and the remaining number of schema parts that may be converted for it.
+    /// The current cycle, and the number of schemas that may still be converted for it.
     cycle_left: (Option<u32>, u32),
-    /// The remaining number of schema parts that may be converted for all cycles.
+    /// The number of schemas that may still be converted for all cycles together.
     cycles_left: u32,
 }
 
-/// The suffix of the name of the quantity schema.
+/// The name of the schema for quantities ends with this string.
 const QUANTITY: &str = ".api.resource.Quantity";
 
-/// The position of a schema.
+/// Where a schema occurs in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The root of a resource, which always declares metadata.
+    /// The root of a resource, whose type always declares metadata.
     Resource,
     /// The target of a reference.
     Named,
@@ -47,14 +47,14 @@ enum Place {
     Inline,
 }
 
-/// The path to a schema.
+/// The path from the root to the current schema.
 #[derive(Default)]
 struct Path {
-    /// The references on the path, outermost first.
+    /// The references on the path, starting at the root.
     refs: Vec<RefId>,
-    /// The number of references within a cycle of theirs.
+    /// The number of references on the path that were followed within their own cycle.
     n_cyclic: usize,
-    /// The number of schema levels.
+    /// The number of nested schemas on the path.
     depth: u16,
 }
 
@@ -70,9 +70,9 @@ impl<'a, 'i> Converter<'a, 'i> {
             cycle_left: (None, 0),
             cycles_left: sizes::MAX_PARTS_OF_CYCLES,
         };
-        // In this order, a conversion never recurses deeper than one schema and its cycle.
+        // Targets come before the schemas that refer to them, so the recursion is limited to one schema and its cycle.
         for id in converter.references.in_order() {
-            // The references of a cycle are adjacent.
+            // The references of a cycle are adjacent in this order.
             let cycle = converter.references.cycle(id);
             if converter.cycle_left.0 != cycle {
                 converter.cycle_left = (cycle, sizes::MAX_PARTS_OF_CYCLE);
@@ -83,12 +83,12 @@ impl<'a, 'i> Converter<'a, 'i> {
         converter
     }
 
-    /// Returns the type of objects with the schema at `idx`.
+    /// Returns the type of a kind whose schema has the index `idx`.
     pub(super) fn root(&mut self, idx: usize) -> ConversionResult {
         let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
         let mut schema = schema.map_err(Clone::clone)?;
-        // Upstream tracks the root by its bare name, and references by their text. Both are equal only for references
-        // without a prefix.
+        // Upstream tracks the root by its name without a prefix, and references by their full text. They can only be
+        // equal if a reference has no prefix.
         let refs = self.references.id(name).into_iter().collect();
         self.cycle_left = (None, sizes::MAX_PARTS_OF_CYCLE);
         let mut path = Path {
@@ -113,7 +113,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, Place::Resource, &mut path)
     }
 
-    /// Returns the type of a structural schema, which has no references.
+    /// Returns the type of a structural schema, which contains no references.
     pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> ConversionResult {
         let place = if is_resource {
             Place::Resource
@@ -123,7 +123,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, place, &mut Path::default())
     }
 
-    /// Returns the schema that `text` refers to, or `None` if `refs` already contain the reference.
+    /// Returns the schema that the reference `text` points to. Returns `None` if `refs`, the references on the path,
+    /// already contain it.
     fn resolve(
         &self,
         text: &str,
@@ -139,7 +140,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(Some((id, schema.map_err(Clone::clone)?)))
     }
 
-    /// Returns the type of a nested schema.
+    /// Returns the type of a nested schema, which may be a reference.
     fn part(&mut self, schema: &'a Schema, path: &mut Path) -> ConversionResult {
         let Some(text) = schema.reference() else {
             return self.converted(schema, Place::Inline, path);
@@ -168,7 +169,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         outcome
     }
 
-    /// Returns the type of the target of `id`.
+    /// Returns the type of the schema that `id` refers to.
     fn target_converted(&mut self, id: RefId, path: &mut Path) -> ConversionResult {
         let (_, schema) = self
             .references
@@ -190,7 +191,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         }
     }
 
-    /// Returns the type of a schema, ignoring its own reference.
+    /// Returns the type of a schema. The schema's own reference is ignored.
     fn converted(&mut self, schema: &'a Schema, place: Place, path: &mut Path) -> ConversionResult {
         checkpoint();
         if path.depth >= sizes::MAX_DEPTH {
@@ -221,7 +222,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(self.interner.intern(type_))
     }
 
-    /// Charges the parts of a schema that is converted within a cycle.
+    /// Subtracts the schema and its nested schemas from the limits for cycles.
     fn charge(&mut self, schema: &Schema) -> Result<(), SchemaError> {
         let parts = u32::try_from(schema.parts().count())
             .unwrap_or(u32::MAX)
@@ -238,8 +239,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         place: Place,
         path: &mut Path,
     ) -> Result<DeclType, SchemaError> {
-        // All references are resolved, even those that do not affect the type, because a dangling one is always an
-        // error.
+        // All references are resolved, even those that do not affect the type, because upstream rejects any dangling
+        // reference.
         let mut properties = Vec::new();
         let (mut value, mut items) = (None, None);
         if let Some(details) = schema.details() {
@@ -302,7 +303,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             let required = required
                 .binary_search_by(|known| (**known).cmp(name))
                 .is_ok();
-            // The API server sets defaults, so a request may omit a required property with a default.
+            // The API server sets defaults before it evaluates expressions, so a request may omit a required property
+            // that has a default.
             if type_.is_exposed() && required && !type_.has_default {
                 let size = i64::try_from(name.len())
                     .unwrap_or(i64::MAX)
@@ -325,7 +327,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         DeclType::object_of(None, fields, is_open, min_serialized_size)
     }
 
-    /// Returns true if a schema declares the metadata that the root of every resource has.
+    /// Returns true if the schema declares the metadata that every resource has.
     fn declares_object_meta(&self, schema: &'a Schema, refs: &[RefId]) -> bool {
         let is_string = |schema: &'a Schema, name: &str, refs: &[RefId]| {
             self.populated(schema.property(name), refs)
@@ -342,7 +344,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             && is_string(metadata, "generateName", &refs_to_metadata)
     }
 
-    /// Returns the property or the target of its reference, with the references on the path to its parts.
+    /// Resolves a property that may be a reference. Returns its schema and the references on the path to nested
+    /// schemas.
     fn populated(
         &self,
         property: Option<&'a Schema>,
@@ -358,7 +361,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` by the minimum that every resource has.
+    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields that every resource has.
     fn add_object_meta(&mut self, properties: &mut Vec<(&'a str, Arc<DeclType>)>) {
         let text = self
             .interner
@@ -377,7 +380,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 }
 
-/// Returns the placeholder for a schema nested within itself.
+/// Returns the type that replaces a schema nested in itself.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `populateRefs`.
 fn truncated() -> DeclType {
@@ -386,9 +389,9 @@ fn truncated() -> DeclType {
 
 /// Returns true if objects may have fields that the schema does not declare.
 ///
-/// A schema without properties does not restrict fields: examples are published schemas of CustomResourceDefinitions
-/// that are not structural, and schemas for any value (`RawExtension`). Such a schema nested in another one is
-/// structural, so its undeclared fields are pruned.
+/// A named schema or a root without properties does not restrict the fields. For example, CRD schemas that are not
+/// structural are published this way, and so is the schema for arbitrary values (`RawExtension`). In contrast, an
+/// inline schema without properties is part of a structural schema, so undeclared fields are pruned.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning` (`prune`).
 fn is_open(schema: &Schema, place: Place) -> bool {

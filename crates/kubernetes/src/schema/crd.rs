@@ -1,8 +1,8 @@
-//! CustomResourceDefinitions: the types that the API server publishes for them.
+//! The types that the API server publishes for CustomResourceDefinitions.
 //!
-//! The API server builds an OpenAPI document for each served version. This module builds the parts that affect types:
-//! the schema with the metadata of the kind if it is structural, else an object without a known structure. Defaults,
-//! pruning and validations do not affect types.
+//! The API server builds an OpenAPI document for each served version. This module builds the part of the document that
+//! affects types. If the schema is structural, it is published with the standard metadata; otherwise, an object without
+//! known fields is published. Defaults, pruning and validations do not affect types.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`generateBuilder`,
 //! `buildKubeNative`, `addEmbeddedProperties`, `buildListSchema`).
@@ -24,58 +24,58 @@ use super::read::SchemaSeed;
 use super::rest_mapper::ApiResource;
 use super::{Gvk, Gvr, refs, sizes, structural};
 
-/// The definitions of apimachinery that the schemas of custom resources refer to.
+/// The schemas of apimachinery that schemas of custom resources refer to.
 pub(crate) const META: &str = include_str!("meta.json");
 
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
-/// The name of the custom resource's own schema, which no other schema can have.
+/// The name of the custom resource's own schema. No other schema can have this name.
 const ROOT: &str = "#";
 
-/// The maximum depth of a schema, in levels of JSON. It is the limit of `serde_json`.
+/// The maximum depth of a schema, in levels of JSON. `serde_json` has the same limit.
 pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
-/// A CustomResourceDefinition: its names and its served versions.
+/// The parts of a CustomResourceDefinition that this project uses.
 #[derive(Clone, Debug)]
 pub struct Crd {
-    /// The group.
+    /// The API group.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The kind of lists. The default is the kind with the suffix `List`.
+    /// The kind of lists. Defaults to the kind with the suffix `List`.
     pub list_kind: String,
-    /// The resource.
+    /// The resource name, such as `widgets`.
     pub plural: String,
-    /// The singular name. The default is the kind in lower case.
+    /// The singular name. Defaults to the kind in lower case.
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,
-    /// True if a webhook converts objects between versions. Otherwise, only their apiVersion changes.
+    /// True if a webhook converts objects between versions. If false, only their `apiVersion` changes.
     pub has_webhook: bool,
     /// The served versions.
     pub versions: Vec<CrdVersion>,
     definition: Arc<Value>,
 }
 
-/// A served version.
+/// A served version of a CustomResourceDefinition.
 #[derive(Clone, Debug)]
 pub struct CrdVersion {
-    /// The version.
+    /// The name of the version, such as `v1`.
     pub name: String,
-    /// True if there is a `status` subresource.
+    /// True if the version has a `status` subresource.
     pub has_status: bool,
-    /// True if there is a `scale` subresource.
+    /// True if the version has a `scale` subresource.
     pub has_scale: bool,
-    /// The schema as written, if there is one.
+    /// The schema as written in the CRD. `None` if the version has none.
     pub schema: Option<WrittenSchema>,
 }
 
-/// The schema of one version, as written in the definition. All versions share the definition in memory.
+/// The schema of one version, as written in the CRD. All versions share one copy of the CRD in memory.
 #[derive(Clone, Debug)]
 pub struct WrittenSchema {
     definition: Arc<Value>,
-    /// The index among the written versions.
+    /// The index of the version in `spec.versions`.
     nth: usize,
 }
 
@@ -101,7 +101,7 @@ impl Deref for WrittenSchema {
 }
 
 impl Crd {
-    /// Parses a CustomResourceDefinition of `apiextensions.k8s.io/v1`, with the defaults of the API.
+    /// Parses a CustomResourceDefinition of `apiextensions.k8s.io/v1`, and sets the defaults of that API.
     ///
     /// # Errors
     /// Returns [`SchemaError::Crd`] if a required name is missing.
@@ -109,10 +109,10 @@ impl Crd {
         Self::from_shared(Arc::new(crd.clone()))
     }
 
-    /// Parses like [`Self::from_value`], but shares the definition instead of copying it.
+    /// Parses like [`Self::from_value`], but shares the CRD instead of copying it.
     ///
     /// # Errors
-    /// Same as [`Self::from_value`].
+    /// Returns [`SchemaError::Crd`] if a required name is missing.
     pub fn from_shared(crd: Arc<Value>) -> Result<Self, SchemaError> {
         let spec = crd.get("spec").unwrap_or(&Value::Null);
         let names = spec.get("names").unwrap_or(&Value::Null);
@@ -163,13 +163,14 @@ impl Crd {
         })
     }
 
-    /// Returns the definition as written.
+    /// Returns the CRD as written.
     #[must_use]
     pub fn definition(&self) -> &Value {
         &self.definition
     }
 
-    /// Returns the added resources: the custom resource in each served version, and its subresources.
+    /// Returns the resources that the CRD adds to the API: for each served version, the custom resource and its
+    /// subresources.
     #[must_use]
     pub fn resources(&self) -> Vec<ApiResource> {
         let mut resources = Vec::new();
@@ -195,7 +196,8 @@ impl Crd {
         resources
     }
 
-    /// Returns the types of its kind, of its list kind and of its scale, in all served versions.
+    /// Returns the types of the custom resource's kind, of its list kind, and of `Scale` if used, for all served
+    /// versions.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -213,7 +215,7 @@ impl Crd {
         types
     }
 
-    /// Returns the version's document, reduced to the parts that affect types.
+    /// Returns the part of the OpenAPI document for a version that affects types.
     fn document(&self, version: &CrdVersion) -> Result<OpenApiDocument, SchemaError> {
         let gvk = |kind: &String| Some(Gvk::new(&self.group, &version.name, kind));
         let mut schemas = meta_schemas()?;
@@ -257,7 +259,7 @@ impl Crd {
 
 type NamedSchema = (Box<str>, Schema, Option<Gvk>);
 
-/// Returns the definitions that custom resources refer to, as generated by upstream.
+/// Returns the schemas that schemas of custom resources refer to, as generated by upstream.
 fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
     static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
         LazyLock::new(|| serde_json::from_str(META).map_err(|error| error.to_string()));
@@ -287,8 +289,8 @@ fn add_type_and_object_meta(schema: &mut Schema) {
     schema.set_property("metadata", reference(OBJECT_META));
 }
 
-/// Changes a structural schema like its publication in a document: declares the common fields of resources on embedded
-/// resources, and drops references, which can only be empty.
+/// Changes a structural schema as the API server does when it publishes the schema: adds the common fields of resources
+/// to embedded resources, and drops references. References of structural schemas can only be empty.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`,
 /// `addEmbeddedProperties`; `pkg/apiserver/schema/kubeopenapi.go`, `ToKubeOpenAPI`.
@@ -326,7 +328,7 @@ fn list_schema() -> Schema {
     list
 }
 
-/// Returns true if `value` has at most `depth` levels.
+/// Returns true if `value` has at most `depth` levels of nesting.
 pub(crate) fn is_shallower(value: &Value, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else {
         return false;

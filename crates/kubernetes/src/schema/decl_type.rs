@@ -1,12 +1,13 @@
-//! Declared types: the information of a schema that CEL uses.
+//! Declared types: the information from a schema that CEL uses.
 //!
-//! A [`DeclType`] is immutable and shared. A type of many fields exists once, and has no name. The names of object
-//! types depend on their position (`Deployment#.spec.template`), so they are assigned when an expression selects a
-//! field: [`DeclType::cel_type`] names a type, and the type names those of its fields.
+//! A [`DeclType`] is immutable and shared, so a type that many fields have exists only once. It has no name, because
+//! the name of an object type depends on its position in the object (`Deployment#.spec.template`).
+//! [`DeclType::cel_type`] creates a named CEL type, which names the types of its fields when an expression selects
+//! them.
 //!
-//! Upstream drops fields that CEL does not expose, such as those without a type. Here they stay, as
-//! [`DeclKind::Unknown`] with [`DeclType::is_exposed`] returning false, and the CEL types are the same as upstream's.
-//! [`DeclType::declared_field`] finds all fields.
+//! Upstream drops fields that CEL does not expose, such as fields without a type. Here, such fields stay as
+//! [`DeclKind::Unknown`], and [`DeclType::is_exposed`] returns false for them. The CEL types are the same as
+//! upstream's. [`DeclType::declared_field`] finds all fields.
 //!
 //! Source: apiserver `pkg/cel/types.go` (`DeclType`, `DeclField`, `MaybeAssignTypeName`).
 
@@ -19,53 +20,53 @@ use super::escape;
 use super::sizes;
 use cel::types::{FieldTypes, StructType, Type};
 
-/// Kinds of a type's values.
+/// The kind of values that a type has.
 #[derive(Clone, Debug)]
 pub enum DeclKind {
-    /// `bool`.
+    /// A boolean.
     Bool,
-    /// `int`.
+    /// An integer.
     Int,
-    /// `double`.
+    /// A double.
     Double,
-    /// `string`.
+    /// A string without a format that affects its type.
     String,
-    /// `bytes`: in JSON a string in base64.
+    /// Bytes. In JSON, they are a string in base64.
     Bytes,
-    /// A duration: in JSON a string.
+    /// A duration. In JSON, it is a string.
     Duration,
-    /// A date, or a date and time: in JSON a string.
+    /// A date, or a date with a time. In JSON, it is a string.
     Timestamp,
-    /// An integer or a string; `dyn` to CEL.
+    /// An integer or a string. In CEL, it has the type `dyn`.
     IntOrString,
-    /// A list of items of the type.
+    /// A list of values of this type.
     List(Arc<DeclType>),
-    /// A map of strings to values of the type.
+    /// A map from strings to values of this type.
     Map(Arc<DeclType>),
-    /// An object with its fields.
+    /// An object with declared fields.
     Object(ObjectDecl),
-    /// A CEL type without a schema, for manually declared objects.
+    /// A CEL type without a schema, used in manually declared objects.
     Cel(Type),
-    /// A quantity of the built-in kinds. Their schemas have no type for it, in JSON it is a string.
+    /// A quantity of a built-in kind. The schema has no type for it; in JSON, it is a string.
     Quantity,
-    /// A value without a type in the schema, or with a type that CEL does not expose.
+    /// A value without a type in the schema, or of a type that CEL does not expose.
     Unknown,
 }
 
-/// An object type: its name, if it has its own, and its fields.
+/// The declaration of an object type.
 #[derive(Clone, Debug)]
 pub struct ObjectDecl {
-    /// The name of a manually declared type, such as `kubernetes.UserInfo`. Types of schemas have no name.
+    /// The name of a manually declared type, such as `kubernetes.UserInfo`. Types from schemas have no name.
     pub name: Option<Arc<str>>,
-    /// The fields, sorted by name, without duplicates.
+    /// The fields, sorted by name and unique.
     fields: Box<[DeclField]>,
-    /// True if objects may have undeclared fields: the schema preserves unknown fields, allows additional properties,
-    /// or declares no properties at all.
+    /// True if objects may have undeclared fields, because the schema preserves unknown fields, allows additional
+    /// properties, or declares no properties.
     pub is_open: bool,
 }
 
 impl ObjectDecl {
-    /// Returns the declared fields, exposed or not, sorted by name.
+    /// Returns all declared fields, sorted by name, including fields that CEL does not expose.
     #[must_use]
     pub fn fields(&self) -> &[DeclField] {
         &self.fields
@@ -81,12 +82,12 @@ pub struct DeclField {
     pub type_: Arc<DeclType>,
     /// True if the schema requires the field.
     pub required: bool,
-    /// True if an absent field gets a default.
+    /// True if the API server sets a default if the field is absent.
     pub has_default: bool,
 }
 
 impl DeclField {
-    /// Creates a field with the escaped name `name`.
+    /// Creates a field. `name` is the escaped name.
     pub fn new(name: impl Into<Arc<str>>, type_: Arc<DeclType>, required: bool) -> Self {
         Self {
             name: name.into(),
@@ -101,31 +102,31 @@ impl DeclField {
 #[derive(Clone)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a keyword of its own"
+    reason = "each flag corresponds to a schema keyword"
 )]
 pub struct DeclType {
-    /// The kind of the type's values.
+    /// The kind of values.
     pub kind: DeclKind,
-    /// The maximum number of elements of a list or map, or of bytes of a string. It is 0 for types without a size, and
-    /// `-1` for manually declared lists and maps without a bound.
+    /// The maximum number of elements of a list or map, or of bytes of a string. 0 for types without a size. -1 for
+    /// manually declared lists and maps without a bound.
     pub max_elements: i64,
     /// The minimum size of a value in JSON, in bytes.
     pub min_serialized_size: i64,
     /// True if the schema allows null.
     pub nullable: bool,
-    /// True if the schema has a default other than null.
+    /// True if the schema has a default that is not null.
     pub has_default: bool,
-    /// True if the value is an object with its own kind and metadata.
+    /// True if the value is an embedded resource, with its own kind and metadata.
     pub embedded_resource: bool,
-    /// The values of `enum`, if the schema has it.
+    /// The allowed values, if the schema has the keyword `enum`.
     pub enum_values: Option<Arc<[Value]>>,
-    /// The number of type levels, including this one.
+    /// The number of nested type levels, including this one.
     depth: u16,
     exposed: bool,
 }
 
 impl DeclType {
-    /// Returns true if values are strings, numbers or booleans.
+    /// Returns true if values are strings, numbers or booleans, and not a more specific type such as a timestamp.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         matches!(
@@ -138,7 +139,7 @@ impl DeclType {
         )
     }
 
-    /// Creates a type of `kind` with its sizes only.
+    /// Creates a type from its kind and its sizes. The other keywords have their defaults.
     fn new(kind: DeclKind, max_elements: i64, min_serialized_size: i64) -> Self {
         let (below, exposed) = match &kind {
             DeclKind::List(elem) | DeclKind::Map(elem) => (elem.depth, elem.exposed),
@@ -167,7 +168,7 @@ impl DeclType {
         }
     }
 
-    /// Creates a type without a size, such as [`DeclKind::Bool`]. Lists, maps and objects have their own constructors.
+    /// Creates a type that contains no other types, such as [`DeclKind::Bool`]. It has no maximum size.
     #[must_use]
     pub fn scalar(kind: DeclKind) -> Self {
         let (max_elements, min_serialized_size) = match &kind {
@@ -185,13 +186,13 @@ impl DeclType {
         Self::new(kind, max_elements, min_serialized_size)
     }
 
-    /// Creates the type of values that are only checked at run time.
+    /// Creates the type `dyn`, for values that are only checked at run time.
     #[must_use]
     pub fn dyn_() -> Self {
         Self::scalar(DeclKind::Cel(Type::Dyn))
     }
 
-    /// Creates a list of at most `max_items` of `elem`.
+    /// Creates a list of at most `max_items` values of the type `elem`.
     #[must_use]
     pub fn list(elem: Arc<DeclType>, max_items: i64) -> Self {
         Self::new(
@@ -201,7 +202,7 @@ impl DeclType {
         )
     }
 
-    /// Creates a map with at most `max_entries` string keys and values of type `value`.
+    /// Creates a map with at most `max_entries` values of the type `value`. The keys are strings.
     #[must_use]
     pub fn map(value: Arc<DeclType>, max_entries: i64) -> Self {
         Self::new(
@@ -211,7 +212,7 @@ impl DeclType {
         )
     }
 
-    /// Creates a manually declared object type, which has its own name.
+    /// Creates a manually declared object type with its own name.
     #[must_use]
     pub fn object(
         name: impl Into<Arc<str>>,
@@ -226,7 +227,7 @@ impl DeclType {
         ))
     }
 
-    /// Creates the object type of a schema. If several fields have the same name, the last counts.
+    /// Creates an object type. If several fields have the same name, the last one is used.
     pub(super) fn object_of(
         name: Option<Arc<str>>,
         mut fields: Vec<DeclField>,
@@ -244,20 +245,21 @@ impl DeclType {
         Self::new(DeclKind::Object(object), 0, min_serialized_size)
     }
 
-    /// Returns true if CEL exposes values of the type. It does not expose values without a type in the schema, nor
+    /// Returns true if CEL exposes values of the type. Values without a type in the schema are not exposed, nor are
     /// lists and maps of such values.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.exposed
     }
 
-    /// Returns the number of type levels, including this one: at most [`sizes::MAX_DEPTH`] for types of schemas.
+    /// Returns the number of nested type levels, including this one. At most [`sizes::MAX_DEPTH`] for types from
+    /// schemas.
     #[must_use]
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// Returns the declaration of an object type, or `None` for any other type.
+    /// Returns the declaration of an object type. Returns `None` for any other type.
     #[must_use]
     pub fn as_object(&self) -> Option<&ObjectDecl> {
         match &self.kind {
@@ -266,15 +268,16 @@ impl DeclType {
         }
     }
 
-    /// Returns the declared fields, exposed or not, sorted by name. The list is empty for a type that is not an object.
+    /// Returns all declared fields, sorted by name, including fields that CEL does not expose. Empty if the type is not
+    /// an object.
     #[must_use]
     pub fn declared_fields(&self) -> &[DeclField] {
         self.as_object().map_or(&[], |object| &object.fields)
     }
 
-    /// Returns the field that an expression selects by `name`, exposed or not.
+    /// Returns the field that an expression selects by `name`, even if CEL does not expose it.
     ///
-    /// A reserved word also finds its escaped form: `namespace` finds `__namespace__`.
+    /// A reserved word also finds the field with its escaped name: `namespace` finds `__namespace__`.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclTypeProvider.FindStructFieldType` with
     /// `recognizeKeywordAsFieldName`, which is on since version 1.31.
@@ -293,17 +296,17 @@ impl DeclType {
         }
     }
 
-    /// Returns the field that an expression selects by `name`, if CEL exposes it.
+    /// Returns the field that an expression selects by `name`. Returns `None` if CEL does not expose the field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&DeclField> {
         self.declared_field(name)
             .filter(|field| field.type_.exposed)
     }
 
-    /// Returns the CEL type. `name` is the name of an object type without its own.
+    /// Returns the CEL type. `name` is the name of an object type that has no name of its own.
     ///
-    /// A type that CEL does not expose becomes `dyn`, because the API server declares a variable without a schema type
-    /// that way. Fields of such types are not declared at all.
+    /// A type that CEL does not expose becomes `dyn`. The API server uses `dyn` for a variable whose schema has no
+    /// type. Fields with such types are not declared at all.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclType.MaybeAssignTypeName`;
     /// `pkg/admission/plugin/policy/validating/typechecking.go`, `createVariableOpts`.
@@ -334,7 +337,7 @@ impl DeclType {
     }
 }
 
-/// Formats one level only: nested types may repeat and would grow without bound.
+/// Formats only one level, because nested types may repeat exponentially often.
 impl fmt::Debug for DeclType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
@@ -350,7 +353,7 @@ impl fmt::Debug for DeclType {
     }
 }
 
-/// The exposed fields of an object type. Other types have none.
+/// Declares the exposed fields of an object type to CEL. Other types have no fields.
 impl FieldTypes for DeclType {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
         let field = self.field(field)?;

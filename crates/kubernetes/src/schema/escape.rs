@@ -1,11 +1,10 @@
-//! Escaping of property names as CEL identifiers.
+//! Escapes property names as CEL identifiers, and restores them.
 //!
 //! Source: apiserver `pkg/cel/escaping.go`.
 
 use std::borrow::Cow;
 
-/// Returns true if CEL reserves `word`. As a field, a word of the CEL lexer may also be written with underscores
-/// (`__namespace__`).
+/// Returns true if CEL reserves `word`. A property with this name is escaped with underscores (`__namespace__`).
 ///
 /// Source: `celReservedSymbols`.
 #[must_use]
@@ -35,7 +34,8 @@ pub fn is_reserved(word: &str) -> bool {
     )
 }
 
-/// Returns the identifier of the property `name` in expressions, or `None` if the name cannot be escaped.
+/// Returns the identifier by which expressions select the property `name`. Returns `None` if the name cannot be
+/// escaped.
 ///
 /// Source: `Escape`.
 #[must_use]
@@ -74,8 +74,8 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(escaped.into())
 }
 
-/// Returns the name of the property with the identifier `escaped`, or `None` if it contains an escape sequence that
-/// [`escape`] does not produce.
+/// Returns the name of the property with the identifier `escaped`. Returns `None` if it contains an escape sequence
+/// that [`escape`] does not produce.
 ///
 /// Source: `Unescape`.
 #[must_use]
@@ -87,12 +87,12 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut rest = escaped;
     while let Some((before, after)) = rest.split_once("__") {
         name.push_str(before);
-        // A sequence is two underscores, at least one other character, and two underscores.
+        // An escape sequence is two underscores, at least one other character, and two underscores.
         let sequence = after
             .split_once("__")
             .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
         let Some((sequence, behind)) = sequence else {
-            // The second of the two underscores may start a sequence.
+            // An escape sequence may start at the second of the two underscores.
             name.push('_');
             rest = rest.get(before.len() + 1..).unwrap_or_default();
             continue;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reserved_word_is_found() {
+    fn is_reserved_returns_true_for_reserved_words() {
         assert!(
             ["as", "function", "namespace", "while"]
                 .into_iter()
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_runs_of_underscores_are_escaped_from_the_left() {
+    fn runs_of_underscores_are_escaped_from_left() {
         assert_eq!(escape("a___b").as_deref(), Some("a__underscores___b"));
         assert_eq!(
             escape("a____b").as_deref(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn unescapable_names_have_no_identifier() {
+    fn escape_returns_none_for_invalid_characters() {
         for name in ["", "1st", "$ref", "a b", "größe", "a@b"] {
             assert_eq!(escape(name), None, "{name}");
         }

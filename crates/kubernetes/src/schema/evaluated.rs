@@ -1,15 +1,15 @@
-//! Declared types as seen by evaluated policy expressions.
+//! The types of values in evaluated policy expressions.
 //!
-//! The API server checks the expressions of a policy against declared types and then evaluates them on plain JSON,
-//! without the schema. The differences are:
+//! The API server checks the expressions of a policy against the declared types, but evaluates them on plain JSON
+//! without the schema. The types of values therefore differ from the declared types:
 //!
-//! - A timestamp, a duration or bytes is a JSON string, so `object.metadata.creationTimestamp <
-//!   timestamp("2030-01-01T00:00:00Z")` is an error for every object, and
-//!   `object.metadata.creationTimestamp.startsWith("2030")` is not.
+//! - A timestamp, a duration or bytes is a string in JSON. `object.metadata.creationTimestamp <
+//!   timestamp("2030-01-01T00:00:00Z")` fails for every object, but
+//!   `object.metadata.creationTimestamp.startsWith("2030")` does not.
 //! - A number is an `int` or a `double`, depending on its JSON representation.
-//! - A field without a type in the schema exists, and so may any field of an open object. A quantity is a string.
-//! - A field with a default exists: it was set when the request was decoded.
-//! - A property has its unescaped name: `object.spec.__if__` passes the type checker and fails.
+//! - A field without a type in the schema exists, and any field of an open object may exist. A quantity is a string.
+//! - A field with a default exists, because defaults are set when the request is decoded.
+//! - A property has its unescaped name: `object.spec.__if__` passes the type checker, but fails when evaluated.
 //!
 //! Source: apiserver `pkg/admission/plugin/cel/condition.go`, `objectToResolveVal`.
 
@@ -20,14 +20,14 @@ use super::escape::escape;
 use cel::types::{FieldTypes, StructType, Type};
 
 impl DeclType {
-    /// Returns the type of values in evaluated expressions. `name` is the name of an object type without its own, as in
-    /// [`DeclType::cel_type`].
+    /// Returns the type that values have in evaluated expressions. `name` is the name of an object type that has no
+    /// name of its own, as in [`DeclType::cel_type`].
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
         self.evaluated_as(&|| name.to_owned())
     }
 
-    /// Returns the declaration of the property with the unescaped name `name`.
+    /// Returns the declaration of the property whose unescaped name is `name`.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
@@ -36,7 +36,7 @@ impl DeclType {
         fields.get(idx.ok()?)
     }
 
-    /// Like [`DeclType::evaluated_type`], but most types do not need the name.
+    /// Same as [`DeclType::evaluated_type`], but computes the name only if the type needs it.
     fn evaluated_as(self: &Arc<Self>, name: &dyn Fn() -> String) -> Type {
         match &self.kind {
             DeclKind::String
@@ -61,7 +61,7 @@ impl DeclType {
     }
 }
 
-/// The fields of an object type in evaluated expressions.
+/// The fields that an object type has in evaluated expressions.
 #[derive(Debug)]
 struct Evaluated(Arc<DeclType>);
 
@@ -84,14 +84,14 @@ impl FieldTypes for Evaluated {
 
     fn may_hold(&self, field: &str) -> bool {
         let is_open = matches!(&self.0.kind, DeclKind::Object(object) if object.is_open);
-        // A name that cannot be escaped has no declaration, even if the schema has the property.
+        // A property whose name cannot be escaped has no declaration, but may be present.
         is_open || self.0.property(field).is_some() || escape(field).is_none()
     }
 
     fn alternatives(&self, field: &str) -> &[Type] {
         match self.0.property(field).map(|field| &field.type_.kind) {
             Some(DeclKind::IntOrString) => &[Type::Int, Type::String],
-            // A JSON number is an integer or not, depending on its representation.
+            // The JSON representation of a number determines whether it is an integer.
             Some(DeclKind::Double) => &[Type::Int, Type::Double],
             _ => &[],
         }

@@ -1,4 +1,4 @@
-//! The vendor extensions of schemas that affect types.
+//! The vendor extensions of OpenAPI schemas that affect types.
 //!
 //! Source: apiserver `pkg/cel/openapi/extensions.go`, `pkg/cel/openapi/resolver/discovery.go`.
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::Gvk;
 
-/// `x-kubernetes-int-or-string`: the value is an integer or a string, regardless of `type`.
+/// `x-kubernetes-int-or-string`: the value is an integer or a string, whatever `type` is.
 pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 /// `x-kubernetes-embedded-resource`: the value is an object with its own kind and metadata.
 pub const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
 /// `x-kubernetes-preserve-unknown-fields`: the value may have undeclared fields.
 pub const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
-/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of the objects in the requests of
-/// an operation.
+/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of the objects in requests for an
+/// operation.
 pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
-/// The format of integers or strings in built-in types.
+/// The format that built-in kinds use for an integer or a string.
 pub const INT_OR_STRING_FORMAT: &str = "int-or-string";
 
-/// Returns the kinds in [`GROUP_VERSION_KIND`]. Invalid entries are skipped.
+/// Returns the kinds listed in [`GROUP_VERSION_KIND`] of a schema. Invalid entries are skipped.
 #[must_use]
 pub fn kinds(extension: &Value) -> Vec<Gvk> {
     extension
@@ -29,7 +29,7 @@ pub fn kinds(extension: &Value) -> Vec<Gvk> {
         .collect()
 }
 
-/// Returns the kind in the [`GROUP_VERSION_KIND`] of an operation.
+/// Returns the kind in [`GROUP_VERSION_KIND`] of an operation. Returns `None` if it is invalid.
 #[must_use]
 pub fn kind(extension: &Value) -> Option<Gvk> {
     let text = |key: &str| match extension.get(key) {

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// A group and version, ordered by group and version.
+/// A group and version. Ordered by group, then by version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersion {
-    /// The group; empty for the core group.
+    /// The API group. Empty for the core group.
     pub group: String,
     /// The version.
     pub version: String,
 }
 
 impl GroupVersion {
-    /// Creates the version `version` of `group`.
+    /// Creates a group version.
     pub fn new(group: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             group: group.into(),
@@ -32,13 +32,14 @@ impl GroupVersion {
         }
     }
 
-    /// Splits an `apiVersion` at its first slash. Without a slash, the group is the core group.
+    /// Splits an `apiVersion` at its first slash into group and version. Without a slash, the group is empty (the core
+    /// group).
     #[must_use]
     pub fn split(api_version: &str) -> (&str, &str) {
         api_version.split_once('/').unwrap_or(("", api_version))
     }
 
-    /// Splits an `apiVersion` like upstream. Returns `None` if there is more than one slash.
+    /// Splits an `apiVersion` into group and version like upstream. Returns `None` if it contains more than one slash.
     ///
     /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
     #[must_use]
@@ -47,8 +48,8 @@ impl GroupVersion {
         (!version.contains('/')).then_some((group, version))
     }
 
-    /// Parses the path of an OpenAPI v3 document in the API server's index (`api/v1`, `apis/apps/v1`). Returns `None`
-    /// if the document does not belong to a group version (`apis/apps`, `version`).
+    /// Parses the path of an OpenAPI v3 document in the API server's index, such as `api/v1` or `apis/apps/v1`. Returns
+    /// `None` if the document does not describe a group version (`apis/apps`, `version`).
     ///
     /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `resourcePathFromGV`.
     #[must_use]
@@ -62,14 +63,14 @@ impl GroupVersion {
         parts.next().is_none().then_some(gv)
     }
 
-    /// Parses the name of a file in Kubernetes' `api/openapi-spec/v3` (`apis__apps__v1_openapi.json`).
+    /// Parses a file name in Kubernetes' `api/openapi-spec/v3` directory, such as `apis__apps__v1_openapi.json`.
     #[must_use]
     pub fn from_openapi_file_name(name: &str) -> Option<Self> {
         Self::from_openapi_path(&name.strip_suffix("_openapi.json")?.replace("__", "/"))
     }
 }
 
-/// Formats as an `apiVersion`: `apps/v1`, or `v1` for the core group.
+/// Formats the group version as an `apiVersion`: `apps/v1`, or `v1` for the core group.
 impl fmt::Display for GroupVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.group.is_empty() {
@@ -80,10 +81,10 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-/// A group, version and kind, ordered by group, version and kind, like warnings.
+/// A group, version and kind. Ordered like upstream's warnings: by group, then by version, then by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk {
-    /// The group; empty for the core group.
+    /// The API group. Empty for the core group.
     pub group: String,
     /// The version.
     pub version: String,
@@ -92,7 +93,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// Creates the kind `kind` of `group` and `version`.
+    /// Creates a group, version and kind.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -105,30 +106,30 @@ impl Gvk {
         }
     }
 
-    /// Returns the group and version.
+    /// Returns the group and version of the kind.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// Returns `group/version`, or `version` for the core group.
+    /// Returns the `apiVersion`: `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         self.group_version().to_string()
     }
 
-    /// Returns the type name of the kind's objects, `Deployment#`.
+    /// Returns the CEL type name for objects of the kind, such as `Deployment#`.
     ///
-    /// Differs: upstream appends the nanoseconds of the clock to the kind (apiserver
-    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so the text of its warnings
-    /// differs between runs. `#` is invalid in identifiers, so no expression can name the type.
+    /// Differs: upstream appends the nanoseconds of the clock instead of `#` (apiserver
+    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so its warnings differ
+    /// between runs. `#` is invalid in identifiers, so no expression can refer to the type.
     #[must_use]
     pub fn type_name(&self) -> String {
         format!("{}#", self.kind)
     }
 }
 
-/// Formats as `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
+/// Formats the kind as `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
 impl fmt::Display for Gvk {
@@ -137,19 +138,19 @@ impl fmt::Display for Gvk {
     }
 }
 
-/// A group, version and resource (the plural name, `deployments`).
+/// A group, version and resource. The resource is a plural name, such as `deployments`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvr {
-    /// The group; empty for the core group.
+    /// The API group. Empty for the core group.
     pub group: String,
     /// The version.
     pub version: String,
-    /// The resource, with its subresource if there is one: `deployments/scale`.
+    /// The resource, such as `deployments`. For a subresource, it is `deployments/scale`.
     pub resource: String,
 }
 
 impl Gvr {
-    /// Creates the resource `resource` of `group` and `version`.
+    /// Creates a group, version and resource.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -162,7 +163,7 @@ impl Gvr {
         }
     }
 
-    /// Returns the group and version.
+    /// Returns the group and version of the resource.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
@@ -175,7 +176,7 @@ impl Gvr {
     }
 }
 
-/// Formats as `apps/v1, Resource=deployments`.
+/// Formats the resource as `apps/v1, Resource=deployments`.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionResource.String`.
 impl fmt::Display for Gvr {

@@ -1,6 +1,7 @@
-//! Interning of equal types and names, within a document and across documents.
+//! Interns equal types and names, within a document and across documents.
 //!
-//! Metadata and pod templates occur in dozens of documents. With one [`Interner`] for all documents, they exist once.
+//! Metadata and Pod templates occur in dozens of documents. If all documents are converted with the same [`Interner`],
+//! these types exist only once.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -8,9 +9,9 @@ use std::sync::Arc;
 
 use super::decl_type::{DeclField, DeclKind, DeclType, ObjectDecl};
 
-/// The interned types and names.
+/// A set of interned types and names.
 ///
-/// It owns its contents: drop it after loading, or call [`Interner::purge`] from time to time.
+/// It owns its contents. To free memory, drop it after loading or call [`Interner::purge`] regularly.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     types: HashSet<Shallow>,
@@ -18,7 +19,7 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// Returns the interned type equal to `type_`. The nested types must be interned already.
+    /// Returns the interned type that equals `type_`. The types nested in `type_` must be interned already.
     pub fn intern(&mut self, type_: DeclType) -> Arc<DeclType> {
         let candidate = Shallow(Arc::new(type_));
         if let Some(Shallow(known)) = self.types.get(&candidate) {
@@ -29,7 +30,7 @@ impl Interner {
         type_
     }
 
-    /// Returns the interned string equal to `name`.
+    /// Returns the interned string that equals `name`.
     pub fn name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return Arc::clone(known);
@@ -39,9 +40,9 @@ impl Interner {
         name
     }
 
-    /// Removes the types and names without other owners.
+    /// Removes the types and names that nothing else owns.
     pub fn purge(&mut self) {
-        // The next iteration removes types that only a removed type owned.
+        // Removing a type may leave its nested types without owners, so removal repeats until nothing changes.
         let mut before = usize::MAX;
         while self.types.len() < before {
             before = self.types.len();
@@ -64,7 +65,7 @@ impl Interner {
     }
 }
 
-/// A type compared by its own fields and by the identity of nested types, so that comparisons do not recurse.
+/// A type that is compared by its own data and by the addresses of nested types, so that comparisons do not recurse.
 #[derive(Clone, Debug)]
 struct Shallow(Arc<DeclType>);
 
@@ -112,7 +113,7 @@ fn same_kind(a: &DeclKind, b: &DeclKind) -> bool {
     }
 }
 
-/// Returns true if the type has no nested types, so that its kind identifies it.
+/// Returns true if the kind contains no other types.
 fn is_plain(kind: &DeclKind) -> bool {
     !matches!(
         kind,

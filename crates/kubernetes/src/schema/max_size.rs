@@ -1,4 +1,4 @@
-//! The maximum sizes of values, bounded by the declared types of variables.
+//! Estimates the maximum sizes of values from the declared types of variables.
 //!
 //! Source: k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `sizeEstimator`.
 
@@ -9,43 +9,45 @@ use super::decl_type::{DeclKind, DeclType};
 use super::sizes;
 use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 
-/// Estimates the sizes of variables by their declared types.
+/// Estimates the sizes of values from the declared types of variables.
 ///
-/// A value without a bound in the schema is bounded by the size of the largest request, so estimates within declared
-/// types are finite. As in upstream, map keys and objects have size 0, and a value selected from a map like a field has
-/// no known size.
+/// A value whose schema sets no bound is bounded by the size of the largest request, so estimates for declared types
+/// are finite. As in upstream, map keys and objects have size 0. A value that is selected from a map like a field
+/// (`map.key`) has an unknown size.
 ///
-/// [`DeclaredSizes::in_objects`] assumes smaller objects than the largest request.
+/// By default, estimates assume the largest objects that fit into a request. [`DeclaredSizes::in_objects`] assumes
+/// smaller objects.
 ///
-/// Differs: upstream has a single type, that of the rule's `self`, and applies it to every path, regardless of the
-/// variable. [`DeclaredSizes::for_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type,
-/// and sizes of other paths are unknown.
+/// Differs: upstream has a single type, that of `self` in the rule, and uses it for the paths of all variables.
+/// [`DeclaredSizes::for_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type, and sizes of
+/// other variables are unknown.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredSizes {
     variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
-    /// The type at the start of paths that begin with none of the variables.
+    /// The type for all variables that are not in `variables`.
     otherwise: Option<Arc<DeclType>>,
-    /// The assumed objects, if not the largest that fit into a request.
+    /// The assumed objects. `None` means the largest objects that fit into a request.
     objects: Option<ObjectShape>,
-    /// Set when the size of a nested list or map is requested.
+    /// A flag that is set when the size of a nested list or map is requested.
     asks_within: Option<Arc<AtomicBool>>,
 }
 
-/// The assumed objects of an estimate: the total size and its distribution.
+/// The assumed shape of objects in an estimate: their total size and its distribution.
 ///
-/// An object of limited size cannot have both many containers and many ports in each of them. With `filled_from` 0, it
-/// has as many containers as fit, and the ports are distributed over them. With 1, it has one container with as many
-/// ports as fit. One of these shapes has the maximum cost of nested loops.
+/// An object of limited size cannot have many containers and also many ports in each of them. If `filled_from` is 0,
+/// the object has as many containers as fit, and the ports are distributed over them. If it is 1, the object has one
+/// container with as many ports as fit. One of these shapes has the maximum cost of nested loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectShape {
     /// The size of the object in JSON, in bytes.
     pub n_bytes: i64,
-    /// The number of enclosing lists and maps that have only one element each.
+    /// The number of outer levels of lists and maps that have only one element each.
     pub filled_from: usize,
 }
 
 impl ObjectShape {
-    /// Returns the number of elements that fit, or of bytes for other types.
+    /// Returns the maximum number of elements of a list or map of the type, or of bytes of another value, in the
+    /// object.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_serialized_size),
@@ -57,7 +59,7 @@ impl ObjectShape {
 }
 
 impl DeclaredSizes {
-    /// Creates the sizes of `variables`.
+    /// Creates an estimator for `variables` with their types.
     pub fn new(variables: impl IntoIterator<Item = (Arc<str>, Arc<DeclType>)>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
@@ -67,22 +69,23 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns these sizes for objects of a shape.
+    /// Assumes objects of the given shape.
     #[must_use]
     pub fn in_objects(mut self, shape: ObjectShape) -> Self {
         self.objects = Some(shape);
         self
     }
 
-    /// Returns these sizes, and sets `flag` when the size of a nested list or map is requested. If it stays unset, a
-    /// larger `filled_from` does not change estimates.
+    /// Sets `flag` when the size of a nested list or map is requested. If the flag stays unset, a larger `filled_from`
+    /// does not change the estimates.
     #[must_use]
     pub fn with_nesting_flag(mut self, flag: &Arc<AtomicBool>) -> Self {
         self.asks_within = Some(Arc::clone(flag));
         self
     }
 
-    /// Creates the sizes that the API server assumes for a validation rule of a CRD with values of `self_type`.
+    /// Creates the estimator that the API server uses for a validation rule of a CRD. `self_type` is the type of
+    /// `self`.
     #[must_use]
     pub fn for_rule(self_type: Arc<DeclType>) -> Self {
         Self {
@@ -103,7 +106,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns the type at the start of a path with the first step `first`.
+    /// Returns the type of the variable at the start of a path. `first` is the first step of the path.
     fn beginning(&self, first: &PathStep) -> Option<&DeclType> {
         let variable = self
             .variables
@@ -114,10 +117,10 @@ impl DeclaredSizes {
     }
 }
 
-/// The target of a step.
+/// The value that a prefix of a path leads to.
 enum StepTarget<'a> {
     Type(&'a DeclType),
-    /// The key of a map. Schemas do not bound it.
+    /// A key of a map. Schemas do not limit the length of keys.
     Key,
 }
 
@@ -131,7 +134,8 @@ impl StepTarget<'_> {
                 Some(Self::Type(elem))
             }
             (PathStep::Keys, DeclKind::Map(_)) => Some(Self::Key),
-            // Upstream does not find a field by a reserved word instead of its escaped name.
+            // Unlike the type checker, upstream's estimator does not find the field with an escaped name by a reserved
+            // word.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
                 Some(Self::Type(&field.type_))
@@ -140,8 +144,8 @@ impl StepTarget<'_> {
         }
     }
 
-    /// Returns true if values selected from it are parts of an object instead of computed. Manually declared types,
-    /// such as that of the variables of a policy, have a name.
+    /// Returns true if fields of this value are parts of an object, not computed values. Manually declared types, such
+    /// as the type of a policy's `variables`, contain computed values and have a name.
     fn is_part_of_object(&self) -> bool {
         match self {
             Self::Type(type_) => type_.as_object().is_none_or(|object| object.name.is_none()),
@@ -151,7 +155,7 @@ impl StepTarget<'_> {
 
     fn max_size(&self) -> u64 {
         match self {
-            // Without a bound it is -1, interpreted as 2^64-1.
+            // -1 means unbounded, and becomes 2^64-1.
             Self::Type(type_) => type_.max_elements.cast_unsigned(),
             Self::Key => 0,
         }
@@ -163,7 +167,7 @@ impl SizeEstimator for DeclaredSizes {
         self.estimate_varying_size(node).0
     }
 
-    /// Returns the estimate, and true if it depends on the assumed objects.
+    /// Returns the estimate. The flag is true if the estimate depends on the assumed shape of objects.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         const UNKNOWN: (Option<SizeEstimate>, bool) = (None, false);
         let steps = node.path().steps();
@@ -183,7 +187,7 @@ impl SizeEstimator for DeclaredSizes {
             let is_part_of_object = target.is_part_of_object();
             target = match (target.step(step), self.objects) {
                 (Some(next), _) => next,
-                // The untyped parts of an object are together no larger than the object.
+                // All untyped values in an object together are at most as large as the object.
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                     let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
@@ -198,16 +202,16 @@ impl SizeEstimator for DeclaredSizes {
             None => bound,
             Some(shape) => enclosing.max_size(&target, shape),
         };
-        // At least one fits in any object.
+        // A size of at most one fits into objects of any shape.
         (Some(SizeEstimate::new(0, max)), bound > 1)
     }
 }
 
-/// The enclosing lists and maps of a value in an object of some shape.
+/// The lists and maps that enclose a value in an object of an assumed shape.
 struct Enclosing {
     /// The number of enclosing lists and maps.
     depth: usize,
-    /// The number of elements of the innermost one in the whole object.
+    /// The number of elements that the innermost list or map has in the whole object.
     n_elements: u64,
 }
 
@@ -229,7 +233,7 @@ impl Enclosing {
         }
     }
 
-    /// Returns the maximum size of a value within these.
+    /// Returns the maximum size of `target`, a value in these lists and maps.
     fn max_size(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
         let StepTarget::Type(type_) = target else {
             return target.max_size();
@@ -262,8 +266,8 @@ mod tests {
         Arc::new(type_)
     }
 
-    /// Returns the estimate of `expression`. `a` has a list `l` of at most 3 strings of at most 20 bytes and a map `m`
-    /// of at most 5 of at most 30. `b` is an unbounded list of strings of at most 100 bytes.
+    /// Returns the cost estimate for `expression`. `a.l` is a list of at most 3 strings of at most 20 bytes. `a.m` is a
+    /// map with at most 5 strings of at most 30 bytes. `b` is an unbounded list of strings of at most 100 bytes.
     fn estimated(expression: &str) -> CostEstimate {
         let list = Arc::new(DeclType::list(text(20), 3));
         let map = Arc::new(DeclType::map(text(30), 5));
@@ -278,7 +282,7 @@ mod tests {
         estimate_of(expression, variables, |sizes| sizes)
     }
 
-    /// Returns the checked `expression`, in the standard library with these variables.
+    /// Checks `expression` in an environment with the standard library and these variables.
     fn checked(expression: &str, variables: &[(Arc<str>, Arc<DeclType>)]) -> CheckedAst {
         let mut library = Library::default();
         for rows in stdlib::TABLES {
@@ -310,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_bounded_and_so_are_its_items() {
+    fn list_and_its_items_are_bounded() {
         check("a.l.all(x, true)", 3, 12);
         check("a.l[0] == a.l[1]", 7, 8);
         check("a.l.exists(x, x == b[0])", 3, 30);
     }
 
     #[test]
-    fn a_map_is_bounded_and_so_are_its_values() {
+    fn map_and_its_values_are_bounded() {
         check("a.m.all(k, true)", 3, 18);
         check("a.m['k'] == a.l[0]", 7, 8);
     }
@@ -333,8 +337,8 @@ mod tests {
         check("b.all(x, true)", 2, u64::MAX);
     }
 
-    /// Returns the maximum cost of `expression` for objects `a` of a shape: a list `items` of objects, each with a
-    /// `name`, a list `parts` of integers and a map `limits`, and a list of at most 3 strings.
+    /// Returns the maximum cost of `expression` if the object `a` has the given shape. `a.items` is a list of objects
+    /// with a string `name`, a list of integers `parts` and a map `limits`. `a.short` is a list of at most 3 strings.
     fn most(expression: &str, n_bytes: i64, filled_from: usize) -> u64 {
         let number = Arc::new(DeclType::scalar(DeclKind::Int));
         let part = Arc::new(DeclType::list(number, -1));
@@ -360,7 +364,8 @@ mod tests {
 
     #[test]
     fn object_shape_limits_elements() {
-        // 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a string of 998 bytes.
+        // 1000 bytes can contain 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a string of
+        // 998 bytes.
         assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
         assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
         assert_eq!(most("a.items[0].name.contains('a')", 1000, 1), 4 + 100);
@@ -386,15 +391,15 @@ mod tests {
             65_536,
             0,
         );
-        // 21,844 items, with a few cost units for each.
+        // There are 21,844 items, and each costs a few units.
         assert!(by_field < 200_000, "{by_field}");
         assert!(by_key < 200_000, "{by_key}");
-        // One item may have all the bytes.
+        // A single item can contain all bytes of the object.
         let in_one = most("a.items.all(x, x.limits.memory.contains('a'))", 65_536, 1);
         assert!((6_000..20_000).contains(&in_one), "{in_one}");
     }
 
-    /// Combined estimates for many sizes equal the individual estimates.
+    /// Estimating for many shapes at once results in the same costs as estimating for each shape.
     #[test]
     fn estimate_each_equals_individual_estimates() {
         let item = DeclType::object(

@@ -1,6 +1,6 @@
-//! Schemas and served resources from files: OpenAPI documents and CustomResourceDefinitions.
+//! Collects schemas and served resources from files that contain OpenAPI documents and CustomResourceDefinitions.
 //!
-//! The paths of the documents replace discovery.
+//! The paths in the OpenAPI documents replace discovery.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use super::resolver::SchemaSet;
 use super::rest_mapper::{ApiResource, RestMapper};
 use super::{GroupVersion, Gvr, extensions};
 
-/// Schemas and resources, collected document by document.
+/// Schemas and resources, collected from one document after another.
 #[derive(Debug, Default)]
 pub struct Offline {
     schemas: SchemaSet,
@@ -26,8 +26,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Adds an OpenAPI v3 document of the group version `own`, which [`GroupVersion::from_openapi_file_name`] parses
-    /// from the file name.
+    /// Adds the OpenAPI v3 document of the group version `own`, which [`GroupVersion::from_openapi_file_name`] can
+    /// parse from the name of the file.
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the document cannot be parsed.
@@ -43,7 +43,7 @@ impl Offline {
         Ok(())
     }
 
-    /// Adds a CustomResourceDefinition.
+    /// Adds the schemas and resources of a CustomResourceDefinition.
     pub fn add_crd(&mut self, crd: &Crd) {
         self.schemas.add_crd(crd, &mut self.interner);
         self.resources.extend(crd.resources());
@@ -56,7 +56,7 @@ impl Offline {
     }
 }
 
-/// The relevant part of a document. A path with malformed operations is skipped.
+/// The part of an OpenAPI document that is parsed. A path whose operations are malformed is skipped.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow, default, deserialize_with = "null_to_default")]
@@ -69,7 +69,7 @@ struct Operation {
     kind: Value,
 }
 
-/// Returns the resources and subresources that the paths of a document serve.
+/// Returns the resources and subresources that the paths in an OpenAPI document serve.
 ///
 /// # Errors
 /// Returns [`SchemaError::Document`] if the document is not JSON or its paths are malformed.
@@ -84,7 +84,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
         };
         let operations = serde_json::from_str(operations.get());
         let operations: HashMap<Cow<'_, str>, &RawValue> = operations.unwrap_or_default();
-        // Uses the request kind instead of the response kind: `pods/eviction` is created as an Eviction.
+        // The kind of the request body is preferred to that of the response: `pods/eviction` is created with an
+        // Eviction.
         let verbs: &[&str] = if gvr.is_subresource() {
             &["post", "put", "patch", "get", "delete"]
         } else {
@@ -112,8 +113,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
     Ok(resources)
 }
 
-/// Returns the resource or subresource that a path serves, and true if it is namespaced. Returns `None` if the path
-/// serves none or is a watch path.
+/// Returns the resource or subresource that a path serves, and true if it is namespaced. Returns `None` for watch paths
+/// and for paths that serve no resource.
 fn served_at(path: &str) -> Option<(Gvr, bool)> {
     let mut parts = path.trim_matches('/').split('/').peekable();
     let group = match parts.next()? {

@@ -1,7 +1,7 @@
-//! OpenAPI v3 documents, as an API server publishes one for each group version.
+//! OpenAPI v3 documents, which the API server publishes for each group version.
 //!
-//! A document is parsed, its kinds are converted to declared types, and then it is dropped. Parsing only keeps the
-//! keywords that affect types.
+//! A document is parsed, its kinds are converted to declared types, and then the document is dropped. Parsing keeps
+//! only the keywords that affect types.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/discovery.go` (`ClientDiscoveryResolver`).
 
@@ -25,16 +25,17 @@ use super::read::SchemaSeed;
 use super::refs::Entry;
 use super::{extensions, sizes};
 
-/// A document: its schemas, and the kinds that they describe.
+/// The schemas of a document, and the kinds that they describe.
 #[derive(Debug)]
 pub struct OpenApiDocument {
-    /// The schemas, sorted by name.
+    /// The schemas or their parse errors, sorted by name.
     schemas: Vec<(Box<str>, Result<Schema, SchemaError>)>,
-    /// The index of the schema of each kind.
+    /// The index of the schema that describes each kind.
     kinds: BTreeMap<Gvk, usize>,
 }
 
-/// The relevant part of a document. Each schema is parsed separately, so that an invalid one only affects itself.
+/// The part of a document that is parsed. Each schema is parsed separately, so that an invalid schema does not affect
+/// others.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow, default, deserialize_with = "null_to_default")]
@@ -47,7 +48,7 @@ struct Components<'a> {
     schemas: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
-/// Only the kinds of a schema, for a schema that cannot be parsed as a whole.
+/// The kinds that a schema describes. Used if the whole schema cannot be parsed.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "x-kubernetes-group-version-kind", default)]
@@ -66,11 +67,11 @@ impl OpenApiDocument {
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. An invalid schema is
-    /// an error of the kinds that need it, not of the document.
+    /// not an error of the document, but of the kinds that use the schema.
     pub fn parse(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         if !text.trim_start().starts_with('{') {
-            // A list of its fields, which serde would accept.
+            // Without this check, serde would accept a list of the document's fields.
             return Err(SchemaError::Document("it is not a JSON object".into()));
         }
         let document: Document<'_> = serde_json::from_str(&text)
@@ -92,7 +93,7 @@ impl OpenApiDocument {
                     .map_or_else(|_| Vec::new(), |head| extensions::kinds(&head.kinds)),
             };
             for gvk in gvks {
-                // If several schemas claim one kind, the first by name counts.
+                // If several schemas describe the same kind, the first one by name is used.
                 kinds.entry(gvk).or_insert(schemas.len());
             }
             let schema = schema.map_err(|error| SchemaError::Schema {
@@ -104,7 +105,7 @@ impl OpenApiDocument {
         Ok(Self { schemas, kinds })
     }
 
-    /// Creates a document from schemas, each with its name and its kind, if it has one.
+    /// Creates a document from schemas, each with its name and optionally the kind that it describes.
     pub(super) fn from_schemas(
         schemas: impl IntoIterator<Item = (Box<str>, Schema, Option<Gvk>)>,
     ) -> Self {
@@ -121,23 +122,23 @@ impl OpenApiDocument {
         Self { schemas, kinds }
     }
 
-    /// Returns the kinds with a schema in the document, sorted.
+    /// Returns the kinds that the document has a schema for, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    /// Returns the type of one kind. [`Self::decl_types`] is faster for more than a few kinds.
+    /// Returns the type of one kind. For many kinds, [`Self::decl_types`] is faster.
     ///
     /// # Errors
-    /// Returns [`SchemaError::UnknownKind`] if the document has no schema for the kind, else the error of converting
-    /// its schema.
+    /// Returns [`SchemaError::UnknownKind`] if the document has no schema for the kind, or the error of converting the
+    /// schema.
     pub fn decl_type(&self, gvk: &Gvk) -> Result<Arc<DeclType>, SchemaError> {
         let idx = *self.kinds.get(gvk).ok_or(SchemaError::UnknownKind)?;
         let mut interner = Interner::default();
         Converter::new(&self.entries(), &mut interner).root(idx)
     }
 
-    /// Returns the types of all kinds or their conversion errors, sorted by kind.
+    /// Converts the schemas of all kinds. Returns the type or the error for each kind, sorted by kind.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -159,7 +160,7 @@ impl OpenApiDocument {
     }
 }
 
-/// Parses one schema, up to the depth limit of `serde_json` (128 levels of JSON).
+/// Parses one schema. `serde_json` limits its depth to 128 levels of JSON.
 fn read_schema(raw: &RawValue, left: &Cell<u32>) -> Result<Schema, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
     SchemaSeed { left }.deserialize(&mut deserializer)

@@ -1,4 +1,4 @@
-//! A schema of an OpenAPI v3 document, as parsed by [`read`](super::read): only the keywords that affect types.
+//! A schema of an OpenAPI v3 document as parsed by [`read`](super::read), with only the keywords that affect types.
 //!
 //! Source: kube-openapi `pkg/validation/spec/schema.go` (`Schema`).
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::Gvk;
 use super::extensions;
 
-/// A JSON type of the keyword `type`.
+/// A type of JSON values, as in the keyword `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JsonType {
-    /// No `type`, or an unknown one.
+    /// The keyword is missing or names an unknown type.
     #[default]
     None,
     Array,
@@ -35,10 +35,10 @@ impl JsonType {
     }
 }
 
-/// A format that affects the type.
+/// A string format that affects the CEL type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Format {
-    /// No format, or one without effect.
+    /// No format, or a format that does not affect the type.
     #[default]
     None,
     Byte,
@@ -61,7 +61,7 @@ impl Format {
     }
 }
 
-/// `additionalProperties`.
+/// The value of the keyword `additionalProperties`.
 #[derive(Debug, Default)]
 pub(super) enum AdditionalProperties {
     #[default]
@@ -70,37 +70,37 @@ pub(super) enum AdditionalProperties {
     Schema(Schema),
 }
 
-/// A schema.
+/// The keywords of a schema that affect types.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a keyword of its own"
+    reason = "each flag corresponds to a schema keyword"
 )]
 pub(super) struct Schema {
-    /// The first type of `type`. The others only count for [`Schema::is_string`] and [`Schema::is_object`].
+    /// The first type in the list `type`. Other types only affect [`Schema::is_string`] and [`Schema::is_object`].
     pub(super) type_: JsonType,
     pub(super) format: Format,
-    /// True if `string` is among the types.
+    /// True if the list `type` contains `string`.
     pub(super) is_string: bool,
-    /// True if `object` is among the types.
+    /// True if the list `type` contains `object`.
     pub(super) is_object: bool,
     pub(super) nullable: bool,
     pub(super) int_or_string: bool,
     pub(super) embedded_resource: bool,
     pub(super) preserve_unknown_fields: bool,
-    /// True if there is a default other than null.
+    /// True if the schema has a default that is not null.
     pub(super) has_default: bool,
-    /// True if a relevant keyword has the wrong type.
+    /// True if a keyword that affects the type has a value of the wrong type.
     pub(super) malformed: bool,
-    /// The keywords that most schemas lack.
+    /// The keywords that most schemas do not have. `None` if the schema has none of them.
     details: Option<Box<Details>>,
 }
 
 /// The keywords of lists, maps, objects, references and restricted scalars.
 #[derive(Debug, Default)]
 pub(super) struct Details {
-    /// The `$ref` of the schema, else that of the first schema of `allOf` with one. Schemas wrap a reference in `allOf`
-    /// to add a description.
+    /// The `$ref` of the schema. Without one, the `$ref` of the first schema in `allOf` that has one: schemas wrap a
+    /// reference in `allOf` to add a description.
     pub(super) reference: Option<Box<str>>,
     pub(super) max_length: Option<i64>,
     pub(super) max_items: Option<i64>,
@@ -108,7 +108,7 @@ pub(super) struct Details {
     pub(super) enum_values: Vec<Value>,
     /// The names of required properties, sorted.
     pub(super) required: Vec<Box<str>>,
-    /// The properties, sorted by name, without duplicates.
+    /// The properties, sorted by name and unique.
     pub(super) properties: Vec<(Box<str>, Schema)>,
     pub(super) items: Option<Schema>,
     pub(super) additional: AdditionalProperties,
@@ -116,7 +116,7 @@ pub(super) struct Details {
 }
 
 impl Schema {
-    /// Creates a schema with only the type `type_`.
+    /// Creates a schema that only declares its type.
     pub(super) fn with_type(type_: JsonType) -> Self {
         Self {
             type_,
@@ -126,7 +126,7 @@ impl Schema {
         }
     }
 
-    /// Returns the placeholder for a value that is not a schema.
+    /// Returns the schema that replaces a value which is not a schema.
     pub(super) fn malformed() -> Self {
         Self {
             malformed: true,
@@ -134,14 +134,14 @@ impl Schema {
         }
     }
 
-    /// Creates a schema that is a reference to `name`.
+    /// Creates a schema that consists of a reference. `name` is the value of `$ref`.
     pub(super) fn from_reference(name: &str) -> Self {
         let mut schema = Self::default();
         schema.details_mut().reference = Some(name.into());
         schema
     }
 
-    /// Returns the keywords that most schemas lack, if there are any.
+    /// Returns the keywords that most schemas do not have. Returns `None` if the schema has none of them.
     pub(super) fn details(&self) -> Option<&Details> {
         self.details.as_deref()
     }
@@ -150,14 +150,14 @@ impl Schema {
         self.details.get_or_insert_default()
     }
 
-    /// Returns the name of the referenced schema.
+    /// Returns the value of `$ref`, if the schema is a reference.
     ///
     /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `refOf`.
     pub(super) fn reference(&self) -> Option<&str> {
         self.details()?.reference.as_deref()
     }
 
-    /// Returns the property `name`.
+    /// Returns the schema of the property `name`.
     pub(super) fn property(&self, name: &str) -> Option<&Schema> {
         let properties = &self.details()?.properties;
         let idx = properties
@@ -166,7 +166,7 @@ impl Schema {
         properties.get(idx).map(|(_, schema)| schema)
     }
 
-    /// Sets the property `name`.
+    /// Sets the schema of the property `name`.
     pub(super) fn set_property(&mut self, name: &str, schema: Schema) {
         let properties = &mut self.details_mut().properties;
         match properties.binary_search_by(|(key, _)| (**key).cmp(name)) {
@@ -187,7 +187,7 @@ impl Schema {
         }
     }
 
-    /// Returns the nested schemas: of properties, of additional properties, of items.
+    /// Returns the schemas nested in `properties`, `additionalProperties` and `items`.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Schema> {
         self.details().into_iter().flat_map(|details| {
             let additional = match &details.additional {

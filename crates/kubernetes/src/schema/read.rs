@@ -1,8 +1,8 @@
-//! Parses schemas, without descriptions, examples and validations.
+//! Parses schemas. Descriptions, examples and validations are skipped.
 //!
-//! Parsing is tolerant, because one malformed schema must not affect all types of its group: unknown keywords are
-//! skipped, and a keyword of the wrong type makes its own schema [`Schema::malformed`], which has no type. Upstream
-//! rejects the whole document.
+//! Parsing is tolerant, so that a malformed schema does not affect the other types of its group. Unknown keywords are
+//! skipped. A keyword with a value of the wrong type makes only its own schema [malformed](Schema::malformed), which
+//! then has no type. In contrast, upstream rejects the whole document.
 //!
 //! Source: kube-openapi `pkg/validation/spec/schema.go` (`UnmarshalNextJSON`),
 //! `pkg/validation/spec/swagger.go` (`SchemaOrBool`, `SchemaOrArray`, `StringOrArray`).
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::extensions;
 use super::raw::{AdditionalProperties, Format, JsonType, Schema};
 
-/// Deserializes a [`Schema`] and decrements the number of schemas that may still be read.
+/// Deserializes a [`Schema`], and decrements the number of schemas that may still be parsed.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaSeed<'a> {
     pub(super) left: &'a Cell<u32>,
@@ -42,7 +42,7 @@ impl<'de> DeserializeSeed<'de> for SchemaSeed<'_> {
     }
 }
 
-/// The value of a keyword that accepts a schema, a boolean or a list of schemas.
+/// The value of a keyword that may be a schema, a boolean or a list of schemas.
 enum Any {
     Null,
     Bool(bool),
@@ -51,7 +51,7 @@ enum Any {
     Other,
 }
 
-/// Deserializes [`Any`].
+/// Deserializes the value of a keyword as [`Any`].
 struct AnySeed<'a> {
     left: &'a Cell<u32>,
 }
@@ -119,7 +119,8 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
                 }
                 Keyword::Items => match map.next_value_seed(seed)? {
                     Any::Schema(items) => schema.details_mut().items = Some(items),
-                    // A list of schemas, one for each item, gives items no type in upstream, either.
+                    // If `items` is a list of schemas, one for each item, the items have no type. Upstream does the
+                    // same.
                     Any::Null | Any::Schemas(_) => {}
                     Any::Bool(_) | Any::Other => schema.malformed = true,
                 },
@@ -160,10 +161,10 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
     }
 }
 
-/// Sets the keyword to a value other than null. Returns `None` if the value has the wrong type.
+/// Sets a keyword to a value that is not null. Returns `None` if the value has the wrong type.
 fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     match keyword {
-        // Upstream ignores a reference that is not a string, and extensions that are not booleans.
+        // Upstream ignores a `$ref` that is not a string, and extensions that are not booleans.
         Plain::Ref => {
             if let Value::String(name) = value {
                 schema.details_mut().reference = Some(name.into());
@@ -218,12 +219,12 @@ fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     Some(())
 }
 
-/// Returns an integer, which may have a zero fraction.
+/// Returns the value as an integer. A fraction of zero is allowed, as in `5.0`.
 fn integer(value: &Value) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "whole numbers below 2^53 are exact"
+        reason = "integers below 2^53 are exact"
     )]
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;
@@ -250,7 +251,7 @@ enum Plain {
     Kinds,
 }
 
-/// A keyword of a schema.
+/// A keyword of a schema, grouped by how its value is parsed.
 enum Keyword {
     Properties,
     Items,
@@ -260,7 +261,7 @@ enum Keyword {
     Other,
 }
 
-/// Deserializes a [`Keyword`] without storing its text.
+/// Deserializes a [`Keyword`] without allocating a string.
 struct KeywordSeed;
 
 impl<'de> DeserializeSeed<'de> for KeywordSeed {
@@ -357,7 +358,7 @@ impl<'de> Visitor<'de> for PropertiesSeed<'_> {
         while let Some(name) = map.next_key::<Box<str>>()? {
             properties.push((name, map.next_value_seed(SchemaSeed { left: self.left })?));
         }
-        // If two properties have the same name, the last counts.
+        // If several properties have the same name, the last one is used.
         properties.reverse();
         properties.sort_by(|(a, _), (b, _)| a.cmp(b));
         properties.dedup_by(|(later, _), (kept, _)| later == kept);

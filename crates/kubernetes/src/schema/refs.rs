@@ -1,8 +1,8 @@
-//! References between the schemas of a document.
+//! The references between the schemas of a document.
 //!
-//! Upstream replaces each reference by its target, and truncates a reference nested within itself to an object without
-//! fields. The conversion of a schema therefore depends on the path to it, but only on the part of the path within the
-//! same cycle. [`References`] finds the cycles, so that everything else is converted once.
+//! Upstream replaces each reference by the schema that it points to. A reference nested in itself becomes an object
+//! without fields. The conversion of a schema therefore depends on the path to it, but only on references in the same
+//! cycle. [`References`] finds the cycles, so that schemas outside of cycles are converted only once.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/refs.go` (`PopulateRefs`).
 
@@ -11,15 +11,15 @@ use std::collections::HashMap;
 use super::error::SchemaError;
 use super::raw::Schema;
 
-/// A schema by its name, or its parse error.
+/// A schema with its name, or the error of parsing it.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
-/// The prefix of names in references. Names without it are looked up unchanged.
+/// The prefix of references to schemas of the same document. Without it, the whole reference is looked up as a name.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
 pub(crate) const PREFIX: &str = "#/components/schemas/";
 
-/// A reference by its text. Several texts may refer to one schema.
+/// The id of a reference, which is identified by its text. Different texts may refer to the same schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RefId(u32);
 
@@ -29,22 +29,23 @@ impl RefId {
     }
 }
 
-/// The references of a document.
+/// All references in a document.
 #[derive(Debug, Default)]
 pub(super) struct References<'a> {
     ids: HashMap<&'a str, RefId>,
-    /// The text of each reference.
+    /// The text of each reference, by id.
     texts: Vec<&'a str>,
-    /// The index of the schema of each reference, or `None` if there is no such schema.
+    /// For each reference, the index of the schema that it points to. `None` if the document has no such schema.
     targets: Vec<Option<usize>>,
-    /// The cycle of each reference. References are in the same cycle if they reach each other.
+    /// The cycle that each reference belongs to. Two references belong to the same cycle if each can be reached from
+    /// the other.
     cycles: Vec<u32>,
-    /// The references in topological order: targets come first, except within a cycle.
+    /// The references in topological order: a schema comes after the schemas that it refers to, except within a cycle.
     order: Vec<RefId>,
 }
 
 impl<'a> References<'a> {
-    /// Collects the references of `schemas`, which must be sorted by name.
+    /// Collects the references in `schemas`, which must be sorted by name.
     pub(super) fn new(schemas: &'a [Entry<'a>]) -> Self {
         let mut references = Self::default();
         let mut edges_of_schema = Vec::with_capacity(schemas.len());
@@ -53,8 +54,8 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
-            // The reference of a schema as a whole is resolved if the schema is a root, which nested schemas may refer
-            // to by its bare name.
+            // If a root schema is a reference itself, that reference is resolved. Nested schemas may refer to the root
+            // by its name.
             if let Some(name) = schema.ok().and_then(Schema::reference) {
                 edges.push(references.id_or_insert(schemas, name));
             }
@@ -74,7 +75,7 @@ impl<'a> References<'a> {
         references
     }
 
-    /// Collects the references in `schema`, without following them.
+    /// Adds the references in `schema` to `edges`. The schemas that they point to are not visited.
     fn collect(&mut self, schemas: &'a [Entry<'a>], schema: &'a Schema, edges: &mut Vec<RefId>) {
         if let Some(name) = schema.reference() {
             edges.push(self.id_or_insert(schemas, name));
@@ -101,41 +102,42 @@ impl<'a> References<'a> {
         id
     }
 
-    /// Returns the text of the reference.
+    /// Returns the text of the reference, as in `$ref`.
     pub(super) fn text(&self, id: RefId) -> &'a str {
         self.texts.get(id.idx()).copied().unwrap_or_default()
     }
 
-    /// Returns the id of the reference `text`.
+    /// Returns the id of the reference with this text.
     pub(super) fn id(&self, text: &str) -> Option<RefId> {
         self.ids.get(text).copied()
     }
 
-    /// Returns the index of the referenced schema.
+    /// Returns the index of the schema that the reference points to.
     pub(super) fn target(&self, id: RefId) -> Option<usize> {
         self.targets.get(id.idx()).copied().flatten()
     }
 
-    /// Returns the cycle of the reference, which may be its only member.
+    /// Returns the cycle that the reference belongs to. A reference outside of cycles has one of its own.
     pub(super) fn cycle(&self, id: RefId) -> Option<u32> {
         self.cycles.get(id.idx()).copied()
     }
 
-    /// Returns true if the two references are in the same cycle.
+    /// Returns true if both references belong to the same cycle.
     pub(super) fn in_one_cycle(&self, a: RefId, b: RefId) -> bool {
         self.cycle(a) == self.cycle(b)
     }
 
-    /// Returns all references, targets first, except within a cycle.
+    /// Returns all references, each after the references in its target, except within a cycle.
     pub(super) fn in_order(&self) -> impl Iterator<Item = RefId> + use<> {
         self.order.clone().into_iter()
     }
 }
 
-/// Sorts the nodes `0..n` topologically, targets first except within a cycle, and numbers the cycles.
+/// Sorts the nodes `0..n` topologically, so that a node comes after the nodes it has edges to, except within a cycle.
+/// Also assigns a cycle number to each node.
 ///
-/// This is Tarjan's algorithm for strongly connected components. It has an explicit stack, because chains of references
-/// may be as long as the document.
+/// This is Tarjan's algorithm for strongly connected components. It uses an explicit stack, because a chain of
+/// references may be as long as the document.
 fn cycles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, Vec<u32>) {
     const UNSEEN: u32 = u32::MAX;
     let mut state = Tarjan {
@@ -206,7 +208,7 @@ impl Tarjan {
         }
     }
 
-    /// Closes a cycle of the open nodes from `first` on.
+    /// Assigns a cycle to `first` and to the open nodes after it.
     fn close(&mut self, first: RefId) {
         while let Some(node) = self.open.pop() {
             if let Some(cycle) = self.cycle.get_mut(node.idx()) {

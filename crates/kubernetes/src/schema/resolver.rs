@@ -1,4 +1,4 @@
-//! Resolves the type of a kind.
+//! Finds the declared type of a kind.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/resolver.go` (`SchemaResolver`).
 
@@ -12,36 +12,37 @@ use super::intern::Interner;
 use super::openapi::OpenApiDocument;
 use super::{GroupVersion, Gvk};
 
-/// The result of resolving the schema of a kind.
+/// The result of looking up the type of a kind.
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// The type of objects of the kind. Its CEL type is [`DeclType::cel_type`] with [`Gvk::type_name`].
+    /// The type of the kind's objects. To get its CEL type, call [`DeclType::cel_type`] with [`Gvk::type_name`].
     Found(Arc<DeclType>),
-    /// The kind has no published schema.
+    /// No published document has a schema for the kind.
     NotFound,
-    /// The schema is temporarily unavailable or cannot be parsed, with the reason.
+    /// The schema is temporarily unavailable or cannot be parsed. Contains the reason.
     Unavailable(String),
 }
 
-/// Resolves the type of a kind's objects.
+/// A source of the types of kinds.
 pub trait SchemaResolver: Sync {
-    /// Resolves the type of `gvk`.
+    /// Returns the type of the kind's objects.
     fn resolve(&self, gvk: &Gvk) -> Resolution;
 
-    /// Returns the CustomResourceDefinition of a kind with the version, if it is available.
+    /// Returns the CustomResourceDefinition of a kind, and its version. Returns `None` for built-in kinds, or if the
+    /// CRD is not available.
     fn custom(&self, _gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
         None
     }
 }
 
-/// Types in memory, from documents and CustomResourceDefinitions.
+/// The types of kinds from OpenAPI documents and CustomResourceDefinitions, in memory.
 ///
-/// If several sources have a schema for a kind, the document of the kind's own group version takes precedence, then the
-/// source that was added first.
+/// If several sources have a schema for a kind, the document of the kind's own group version takes precedence.
+/// Otherwise, the source that was added first does.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaSet {
     types: HashMap<Gvk, Known>,
-    /// Group versions whose document cannot be read, with the reason.
+    /// The group versions whose documents cannot be read, with the reasons.
     unavailable: BTreeMap<GroupVersion, String>,
 }
 
@@ -52,7 +53,7 @@ struct Known {
 }
 
 impl SchemaSet {
-    /// Adds the kinds of a document of the group version `own`.
+    /// Adds the types of all kinds in an OpenAPI document. `own` is the group version of the document.
     pub fn add_document(
         &mut self,
         own: Option<&GroupVersion>,
@@ -65,7 +66,7 @@ impl SchemaSet {
         }
     }
 
-    /// Adds the kinds of a CustomResourceDefinition, in all served versions.
+    /// Adds the types of a CustomResourceDefinition, for all served versions.
     pub fn add_crd(&mut self, crd: &Crd, interner: &mut Interner) {
         for (gvk, outcome) in crd.decl_types(interner) {
             let is_own = gvk.group == crd.group;
@@ -73,12 +74,12 @@ impl SchemaSet {
         }
     }
 
-    /// Marks the document of a group version as unavailable.
+    /// Records that the document of a group version is unavailable.
     pub fn add_unavailable(&mut self, group_version: GroupVersion, reason: impl Into<String>) {
         self.unavailable.insert(group_version, reason.into());
     }
 
-    /// Returns the kinds with a schema, valid or not, in no order.
+    /// Returns the kinds that have a schema, even if it is invalid, in arbitrary order.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.types.keys()
     }

@@ -1,7 +1,7 @@
-//! The served resources and their kinds.
+//! Maps served resources to their kinds.
 //!
-//! [`RestMapper::kinds_for`] reproduces upstream's mapper, including its oddities. The other methods find what a
-//! request to the API server would find.
+//! [`RestMapper::kinds_for`] reproduces upstream's mapper, including its oddities. The other methods determine which
+//! resources requests to the API server use.
 //!
 //! Source: apimachinery `pkg/api/meta/restmapper.go` (`DefaultRESTMapper`),
 //! `pkg/api/meta/multirestmapper.go`; client-go `restmapper/discovery.go`
@@ -12,36 +12,36 @@ use super::{Gvk, Gvr};
 /// A served resource or subresource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiResource {
-    /// The resource: `deployments`, or `deployments/scale` for a subresource.
+    /// The resource, such as `deployments`. A subresource includes its resource, such as `deployments/scale`.
     pub gvr: Gvr,
-    /// The kind of the objects in its requests. For a subresource, it is the kind of the subresource (`autoscaling/v1,
+    /// The kind of the objects in requests. For a subresource, it may differ from the resource's kind (`autoscaling/v1,
     /// Kind=Scale`).
     pub gvk: Gvk,
-    /// The singular name, empty if the API server has none.
+    /// The singular name. Empty if discovery does not provide it.
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,
 }
 
-/// All served resources.
+/// All served resources of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestMapper {
-    /// The resources, sorted.
+    /// The resources, sorted by group, version and name.
     pub resources: Vec<ApiResource>,
-    /// Groups (`group/version`) whose resources could not be listed, with the reason. An example is an unavailable
-    /// aggregated API.
+    /// Group versions (`group/version`) whose resources could not be listed, with the reason. An example is the group
+    /// of an unavailable aggregated API server.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions (`group/version`, sorted) that have not been discovered for some time, even if their resources
-    /// are known from before. Results that depend on them may be outdated.
+    /// Group versions (`group/version`, sorted) that have not been discovered for some time. Their resources may still
+    /// be known, but results that depend on them may be outdated.
     pub undiscovered: Vec<String>,
 }
 
-/// The wildcard for all groups, versions, resources or subresources in a rule.
+/// The wildcard for all groups, versions, resources or subresources in a rule of a policy.
 const ANY: &str = "*";
 
 impl RestMapper {
-    /// Creates a mapper of `resources`, in any order. If several have the same name, the first counts. It is namespaced
-    /// if one of them is.
+    /// Creates a mapper for `resources`, in any order. If several have the same name, the first one is used. It is
+    /// namespaced if any of them is.
     #[must_use]
     pub fn new(mut resources: Vec<ApiResource>) -> Self {
         resources.sort_by(|a, b| a.gvr.cmp(&b.gvr));
@@ -57,13 +57,14 @@ impl RestMapper {
         }
     }
 
-    /// Returns the kinds that upstream finds for a group, version and resource of a rule.
+    /// Returns the kinds that upstream's mapper finds for a group, version and resource of a rule.
     ///
-    /// The resource may be in upper case, singular, or the kind with the suffix `list` or `lists`. The empty group,
-    /// which is the core group, matches any group, and an empty version any version. If the version is empty, a group
-    /// without such a resource matches all groups with that prefix. Subresources are not found.
+    /// The resource may be in upper case, singular, or the kind with the suffix `list` or `lists`. An empty group,
+    /// which is the core group, matches any group. An empty version matches any version. If the version is empty and
+    /// the group has no such resource, all groups that start with the group's name are searched. Subresources are not
+    /// found.
     ///
-    /// Differs: upstream lists the kinds in the order of discovery, this function sorts them by group and version.
+    /// Differs: upstream returns the kinds in the order of discovery; this function sorts them by group and version.
     ///
     /// Source: apimachinery `pkg/api/meta/restmapper.go`, `DefaultRESTMapper.KindsFor`.
     #[must_use]
@@ -82,8 +83,8 @@ impl RestMapper {
         kinds
     }
 
-    /// Returns the kind of `resource` in each wanted group version. `is_wanted` receives one [`Gvr`] for each and must
-    /// only depend on its group and version.
+    /// Returns the kind of `resource` in each group version for which `is_wanted` returns true. `is_wanted` is called
+    /// with one [`Gvr`] of each group version, and must only use its group and version.
     fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
         let mut rest = self.resources.as_slice();
@@ -97,7 +98,7 @@ impl RestMapper {
             if !is_wanted(&first.gvr) {
                 continue;
             }
-            // Upstream inserts the resources into a table one after the other, so the last counts.
+            // Upstream inserts the resources into a map one after the other, so the last one is used.
             let mut resources = in_version
                 .iter()
                 .filter(|served| !served.gvr.is_subresource());
@@ -112,7 +113,7 @@ impl RestMapper {
         kinds
     }
 
-    /// Returns the resource or subresource with this exact name.
+    /// Returns the resource or subresource with exactly this group, version and name.
     #[must_use]
     pub fn resource(&self, gvr: &Gvr) -> Option<&ApiResource> {
         let idx = self
@@ -122,7 +123,7 @@ impl RestMapper {
         self.resources.get(idx)
     }
 
-    /// Returns the resources, without subresources, whose objects are of the kind.
+    /// Returns the resources whose objects have the kind. Subresources are not returned.
     pub fn resources_of_kind<'a, 'k>(
         &'a self,
         gvk: &'k Gvk,
@@ -134,8 +135,8 @@ impl RestMapper {
 
     /// Returns the resources and subresources that match a rule with these groups, versions and resources, sorted.
     ///
-    /// `*` matches all groups, all versions, or all resources without their subresources; `pods/*` matches the pods and
-    /// all their subresources, `*/scale` the scale of every resource, `*/*` everything.
+    /// `*` matches all groups, all versions, or all resources without their subresources. `pods/*` matches `pods` and
+    /// all its subresources, `*/scale` matches the `scale` subresource of every resource, and `*/*` matches everything.
     ///
     /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher`.
     pub fn matching<'a>(
@@ -155,7 +156,7 @@ impl RestMapper {
     }
 }
 
-/// Returns true if `rule`, a resource in a rule, matches the resource or subresource `served`.
+/// Returns true if `rule`, the name of a resource in a rule, matches the resource or subresource `served`.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher.resource`.
 #[must_use]
@@ -166,9 +167,9 @@ pub fn rule_matches(rule: &str, served: &str) -> bool {
         && (subresource == ANY || subresource == served_subresource)
 }
 
-/// Returns the kind of `name` in upstream's table because of one resource.
+/// Returns the kind that upstream's map has for `name` because of the resource `served`.
 ///
-/// The singular is derived if discovery has none, and so are the names of lists.
+/// If discovery provides no singular name, it is derived from the kind. The names of lists are always derived.
 fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
     let kind = &served.gvk.kind;
     let item = name

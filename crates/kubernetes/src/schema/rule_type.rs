@@ -1,7 +1,7 @@
-//! The types in the rules of a CustomResourceDefinition: those of its structural schema, or of a part of it.
+//! The CEL types for rules of a CustomResourceDefinition, derived from its structural schema or from a nested schema.
 //!
-//! They differ from the published schema: formats and references have no effect, and only the name is declared in the
-//! metadata of a resource.
+//! They differ from the types of the published schema: `format: int-or-string` and references have no effect, and the
+//! metadata of a resource only declares names.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/model/schemas.go` (`SchemaDeclType`).
 
@@ -19,8 +19,8 @@ use super::raw::{AdditionalProperties, Format, Schema};
 use super::read::SchemaSeed;
 use super::sizes;
 
-/// Returns the type of values of `schema`, which must be structural and nest no deeper than
-/// [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH). Returns `None` if rules cannot see the values.
+/// Returns the type for values of `schema`. The schema must be structural and nest no deeper than
+/// [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH). Returns `None` if rules cannot access the values.
 pub(crate) fn rule_type(
     schema: &Map<String, Value>,
     is_resource: bool,
@@ -35,7 +35,7 @@ pub(crate) fn rule_type(
     Ok(type_.is_exposed().then_some(type_))
 }
 
-/// Drops keywords that structural schemas do not have.
+/// Removes the keywords that structural schemas do not have.
 fn plain(schema: &mut Schema) {
     if schema.format == Format::IntOrString {
         schema.format = Format::None;

@@ -1,4 +1,4 @@
-//! The types of schemas without nested schemas: strings of all formats, and integers or strings.
+//! Converts schemas that contain no other schemas: strings of all formats, and integers or strings.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`).
 
@@ -8,14 +8,14 @@ use super::decl_type::{DeclKind, DeclType};
 use super::raw::{Format, Schema};
 use super::sizes;
 
-/// Returns true if the value is an integer or a string, regardless of its type.
+/// Returns true if the schema allows both integers and strings, whatever its `type` is.
 ///
 /// Source: apiserver `pkg/cel/openapi/extensions.go`, `isXIntOrString`.
 pub(super) fn is_int_or_string(schema: &Schema) -> bool {
     schema.int_or_string || schema.format == Format::IntOrString
 }
 
-/// Returns a dynamic type with the maximum length of a string.
+/// Returns the type of an integer or string, with the maximum length of a string.
 pub(super) fn int_or_string(schema: &Schema) -> DeclType {
     let mut type_ = DeclType::scalar(DeclKind::IntOrString);
     type_.max_elements = max_length(schema).map_or(sizes::max_string_length(), sizes::max_bytes);
@@ -26,7 +26,7 @@ fn max_length(schema: &Schema) -> Option<i64> {
     schema.details()?.max_length
 }
 
-/// Returns the type of a schema of type `string`, by its format.
+/// Returns the type of a schema with the type `string`. It depends on the format.
 pub(super) fn string(schema: &Schema) -> DeclType {
     let max_length = max_length(schema);
     let (kind, min_size, max_elements) = match schema.format {
@@ -62,7 +62,8 @@ pub(super) fn string(schema: &Schema) -> DeclType {
     type_
 }
 
-/// Returns the maximum length of the enumerated strings, or of a string that fits into a request.
+/// Returns the length of the longest string in `enum`. Without `enum`, returns the length of the longest string in a
+/// request.
 ///
 /// Source: apiserver `pkg/cel/common/schemas.go`, `estimateMaxStringEnumLength`.
 fn longest_of_enum(schema: &Schema) -> i64 {

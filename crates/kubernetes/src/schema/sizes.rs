@@ -1,49 +1,49 @@
-//! Sizes of serialized values, and the limits of schema conversion.
+//! Sizes of serialized values, and limits on the conversion of schemas.
 //!
-//! Sizes are in bytes of JSON, or in elements.
+//! Sizes are numbers of bytes of JSON, or numbers of elements.
 //!
-//! Differs: arithmetic on sizes saturates, upstream's wraps around.
+//! Differs: arithmetic on sizes saturates. In upstream, it wraps around.
 //!
 //! Source: apiserver `pkg/cel/limits.go`, `pkg/apis/cel/config.go`, `pkg/cel/common/schemas.go`.
 
-/// The largest request that the API server accepts (`MaxRequestSizeBytes`), in bytes.
+/// The size of the largest request that the API server accepts (`MaxRequestSizeBytes`), in bytes.
 pub const MAX_REQUEST_SIZE_BYTES: i64 = 3 * 1024 * 1024;
-/// The longest duration in JSON (`MaxDurationSizeJSON`), in bytes.
+/// The length of the longest duration in JSON (`MaxDurationSizeJSON`), in bytes.
 pub const MAX_DURATION_SIZE_BYTES: i64 = 32;
-/// The longest timestamp in JSON with its quotation marks (`MaxDatetimeSizeJSON`), in bytes.
+/// The length of the longest timestamp in JSON, with quotation marks (`MaxDatetimeSizeJSON`), in bytes.
 pub const MAX_DATETIME_SIZE_BYTES: i64 = 32;
-/// The shortest duration in JSON, `"0"` (`MinDurationSizeJSON`), in bytes.
+/// The length of the shortest duration in JSON, `"0"` (`MinDurationSizeJSON`), in bytes.
 pub const MIN_DURATION_SIZE_BYTES: i64 = 3;
-/// A date in JSON (`JSONDateSize`), in bytes.
+/// The length of a date in JSON, with quotation marks (`JSONDateSize`), in bytes.
 pub const DATE_SIZE_BYTES: i64 = 12;
-/// The shortest timestamp in JSON (`MinDatetimeSizeJSON`), in bytes.
+/// The length of the shortest timestamp in JSON (`MinDatetimeSizeJSON`), in bytes.
 pub const MIN_DATETIME_SIZE_BYTES: i64 = 21;
-/// The empty string in JSON (`MinStringSize`), in bytes.
+/// The length of the empty string in JSON (`MinStringSize`), in bytes.
 pub const MIN_STRING_SIZE_BYTES: i64 = 2;
-/// `true` in JSON (`MinBoolSize`), in bytes.
+/// The length of `true` in JSON (`MinBoolSize`), in bytes.
 pub const MIN_BOOL_SIZE_BYTES: i64 = 4;
-/// `0` in JSON (`MinNumberSize`), in bytes.
+/// The length of `0` in JSON (`MinNumberSize`), in bytes.
 pub const MIN_NUMBER_SIZE_BYTES: i64 = 1;
-/// An empty list, map or object in JSON, in bytes.
+/// The length of an empty list, map or object in JSON, in bytes.
 pub const MIN_COMPOSITE_SIZE_BYTES: i64 = 2;
-/// The minimum size of a dynamically typed value, in bytes.
+/// The minimum length of a dynamically typed value in JSON, in bytes.
 pub const MIN_DYN_SIZE_BYTES: i64 = 1;
 
-/// The maximum depth of types, in levels. Deeper schemas are errors.
+/// The maximum number of levels of a type. A schema with a deeper type is an error.
 ///
-/// It bounds the recursion of conversions, comparisons and drops of types.
+/// The limit bounds the recursion when types are converted, compared and dropped.
 pub const MAX_DEPTH: u16 = 128;
-/// The maximum number of schemas in one document. A document with more is an error.
+/// The maximum number of schemas in a document. A document with more schemas is an error.
 pub const MAX_SCHEMAS: u32 = 500_000;
-/// The maximum number of schema parts converted for one cycle of references.
+/// The maximum number of schemas that are converted for one cycle of references, counting repeated conversions.
 ///
-/// A schema within a cycle is converted once for each path into the cycle, as in upstream, and the number of paths may
-/// be exponential.
+/// Like upstream, a schema in a cycle is converted once for each path into the cycle, and the number of paths may be
+/// exponential.
 pub const MAX_PARTS_OF_CYCLE: u32 = 50_000;
-/// The maximum number of schema parts converted for all cycles of a document.
+/// The maximum number of schemas that are converted for all cycles of a document together.
 pub const MAX_PARTS_OF_CYCLES: u32 = 1_000_000;
 
-/// Returns the maximum length of a string in a request.
+/// Returns the length of the longest string that fits into a request, in bytes.
 ///
 /// Source: `estimateMaxStringLengthPerRequest`.
 #[must_use]
@@ -51,13 +51,13 @@ pub const fn max_string_length() -> i64 {
     length_within(MAX_REQUEST_SIZE_BYTES)
 }
 
-/// Returns the maximum length of a string in `n_bytes`, without its quotes.
+/// Returns the length of the longest string that fits into `n_bytes` of JSON, without its quotation marks.
 #[must_use]
 pub const fn length_within(n_bytes: i64) -> i64 {
     n_bytes.saturating_sub(2)
 }
 
-/// Returns the maximum number of list items in a request, if an item has at least `min_size` bytes.
+/// Returns the maximum number of list items in a request, if each item has at least `min_size` bytes.
 ///
 /// Source: `estimateMaxArrayItemsFromMinSize`.
 #[must_use]
@@ -65,13 +65,14 @@ pub fn max_items(min_size: i64) -> i64 {
     items_within(MAX_REQUEST_SIZE_BYTES, min_size)
 }
 
-/// Returns the maximum number of list items in `n_bytes`, each with a comma.
+/// Returns the maximum number of list items in `n_bytes` of JSON, if each item has at least `min_size` bytes and a
+/// comma.
 #[must_use]
 pub fn items_within(n_bytes: i64, min_size: i64) -> i64 {
     length_within(n_bytes) / min_size.max(0).saturating_add(1)
 }
 
-/// Returns the maximum number of map entries in a request, if a value has at least `min_size` bytes.
+/// Returns the maximum number of map entries in a request, if each value has at least `min_size` bytes.
 ///
 /// Source: `estimateMaxAdditionalPropertiesFromMinSize`.
 #[must_use]
@@ -79,13 +80,13 @@ pub fn max_entries(min_size: i64) -> i64 {
     entries_within(MAX_REQUEST_SIZE_BYTES, min_size)
 }
 
-/// Returns the maximum number of map entries in `n_bytes`, each with a key.
+/// Returns the maximum number of map entries in `n_bytes` of JSON, if each value has at least `min_size` bytes.
 #[must_use]
 pub fn entries_within(n_bytes: i64, min_size: i64) -> i64 {
     length_within(n_bytes) / min_size.max(0).saturating_add(6)
 }
 
-/// Returns the maximum size of a string with `max_length` code points, in bytes.
+/// Returns the maximum length in bytes of a string with `max_length` code points.
 ///
 /// Source: `estimateMaxElementsFromMaxLength`.
 #[must_use]

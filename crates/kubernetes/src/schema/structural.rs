@@ -1,11 +1,12 @@
-//! Checks that the schema of a CustomResourceDefinition is structural.
+//! Checks whether the schema of a CustomResourceDefinition is structural.
 //!
-//! The API server publishes a schema that is not structural as an object without a known structure. Such schemas can no
-//! longer be created, but old clusters still have them.
+//! If a schema is not structural, the API server publishes an object without known fields instead. Such schemas can no
+//! longer be created, but still exist in old clusters.
 //!
-//! The check uses the JSON. A keyword of the wrong type, which no API server stores, counts as absent.
+//! The check uses the JSON of the schema. A keyword with a value of the wrong type is ignored; no API server stores
+//! such a schema.
 //!
-//! Differs: patterns are not checked, since the API server does that when a CustomResourceDefinition is created.
+//! Differs: patterns are not checked, because the API server checks them when a CustomResourceDefinition is created.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go` (`NewStructural`),
 //! `pkg/apiserver/schema/validation.go` (`ValidateStructural`), `pkg/apiserver/schema/complete.go`,
@@ -23,7 +24,7 @@ enum Level {
     Within,
 }
 
-/// Returns true if `schema` is structural. Its depth must be bounded because this function recurses.
+/// Returns true if `schema` is structural. Recurses once per level, so the caller must bound the depth.
 pub(crate) fn is_structural(schema: &Map<String, Value>) -> bool {
     let node = Node(schema);
     has_no_unsupported(node)
@@ -35,7 +36,7 @@ pub(crate) fn is_structural(schema: &Map<String, Value>) -> bool {
 #[derive(Clone, Copy)]
 struct Node<'a>(&'a Map<String, Value>);
 
-/// `additionalProperties`.
+/// The value of the keyword `additionalProperties`.
 enum Additional<'a> {
     Bool(bool),
     Schema(Node<'a>),
@@ -93,8 +94,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns true if only the keywords `but` are set. A keyword with its zero value counts as unset, unless upstream
-    /// distinguishes them.
+    /// Returns true if no keywords other than those in `but` are set. A keyword with Go's zero value counts as unset,
+    /// unless upstream distinguishes between unset and zero.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())
@@ -135,7 +136,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Returns the schemas under `not`, `allOf`, `anyOf` and `oneOf`.
+/// Returns the schemas in `not`, `allOf`, `anyOf` and `oneOf`.
 fn junctors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let lists = ["allOf", "anyOf", "oneOf"]
         .into_iter()
@@ -143,7 +144,7 @@ fn junctors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.child("not").into_iter().chain(lists)
 }
 
-/// Returns the schemas under `items`, `properties` and `additionalProperties`.
+/// Returns the schemas in `items`, `properties` and `additionalProperties`.
 fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let additional = match node.additional() {
         Some(Additional::Schema(schema)) => Some(schema),
@@ -153,7 +154,7 @@ fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.items().into_iter().chain(properties).chain(additional)
 }
 
-/// Returns true if a schema and its nested schemas only use keywords and types of structural schemas.
+/// Returns true if a schema and its nested schemas only use keywords and types that structural schemas support.
 fn has_no_unsupported(node: Node<'_>) -> bool {
     const TYPES: [&str; 7] = [
         "", "array", "boolean", "integer", "number", "object", "string",
@@ -204,7 +205,7 @@ fn has_invariants(node: Node<'_>, level: Level) -> bool {
         && parts(node).all(|part| has_invariants(part, Level::Within))
 }
 
-/// Checks that the kind, version and metadata of a resource are restricted only in supported ways.
+/// Returns true if the schema restricts `kind`, `apiVersion` and `metadata` of a resource only in supported ways.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateStructuralMetadataInvariants`.
@@ -227,7 +228,7 @@ fn has_metadata_invariants(node: Node<'_>, level: Level, embedded: bool) -> bool
     is_string("kind") && is_string("apiVersion") && metadata
 }
 
-/// The junctors of the only supported form for restricting an integer or string.
+/// Which junctors express the supported restriction of an integer or string. They may declare types.
 #[derive(Clone, Copy, Default)]
 struct Skipped {
     any_of: bool,
@@ -247,7 +248,7 @@ fn skipped(node: Node<'_>) -> Skipped {
 fn is_int_or_string_any_of(node: Node<'_>) -> bool {
     let is = |node: Option<Node<'_>>, type_| {
         node.is_some_and(|node| {
-            // `false` as a restriction, other than of a schema, has no effect.
+            // `additionalProperties: false` in a junctor has no effect.
             let no_more = matches!(node.additional(), Some(Additional::Bool(false)));
             let but: &[&str] = if no_more {
                 &["type", "additionalProperties"]
@@ -282,7 +283,7 @@ fn has_nested_invariants(node: Node<'_>, skipped: Skipped) -> bool {
         && node.child("not").is_none_or(plain)
 }
 
-/// Returns true if a schema under a junctor restricts values and declares none.
+/// Returns true if a schema in a junctor only restricts values and does not declare fields or types.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateNestedValueValidation`.
@@ -321,7 +322,7 @@ fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
         && node.map("properties").all(|(_, nested)| plain(nested))
 }
 
-/// Returns true if `schema` declares every field of a restriction.
+/// Returns true if `schema` declares every field that the restriction refers to.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/complete.go`,
 /// `validateNestedValueValidationCompleteness`.

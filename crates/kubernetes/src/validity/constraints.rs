@@ -1,4 +1,4 @@
-//! Constraints on an admission request: which values are present, absent, equal to something or of some size.
+//! Constraints on the values of an admission request: whether a value is present, what it equals, or how large it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,79 +7,79 @@ use serde_json::Value as Json;
 
 use super::path::FieldPath;
 
-/// A single constraint on the value at a path.
+/// A single constraint on the value at one path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constraint {
     /// The value is present.
     Present,
-    /// The value is absent, and its parent is present.
+    /// The value is absent, but its parent object is present.
     Absent,
-    /// The value equals this one.
+    /// The value equals the given value.
     Equals(Json),
-    /// The value differs from this one.
+    /// The value differs from the given value.
     Differs(Json),
-    /// The list or map has at least so many elements or entries.
+    /// The list or map has at least this many elements or entries.
     MinLen(usize),
-    /// The list or map has at most so many elements or entries.
+    /// The list or map has at most this many elements or entries.
     MaxLen(usize),
-    /// The list contains this element.
+    /// The list contains the given element.
     Holds(Json),
-    /// The string starts with this text.
+    /// The string starts with the given prefix.
     Prefix(String),
-    /// The string contains this text.
+    /// The string contains the given substring.
     Part(String),
-    /// The string ends with this text.
+    /// The string ends with the given suffix.
     Suffix(String),
 }
 
 /// All constraints on the value at one path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueConstraints {
-    /// True if the value is present, false if it is absent.
+    /// True if the value must be present, false if it must be absent. `None` if it may be either.
     pub is_present: Option<bool>,
-    /// The value.
+    /// The value that the actual value must equal. `None` if it is unconstrained.
     pub equals: Option<Json>,
-    /// Values that it differs from.
+    /// The values that the actual value must not equal.
     pub differs: Vec<Json>,
-    /// The least number of elements or entries.
+    /// The minimum number of elements or entries.
     pub min_len: usize,
-    /// The greatest number of elements or entries.
+    /// The maximum number of elements or entries. `None` if it is unbounded.
     pub max_len: Option<usize>,
-    /// Elements of the list.
+    /// The elements that the list must contain.
     pub holds: Vec<Json>,
-    /// The prefix, a part and the suffix of the string; empty if unconstrained.
+    /// The prefix, the substring and the suffix that the string must have. An empty string is no constraint.
     pub text: [String; 3],
 }
 
-/// A consistent set of constraints on a request. An absent root variable is null.
+/// A consistent set of constraints on a request. The root variable of an absent value, such as `oldObject`, is null.
 ///
-/// The solver copies a set for each disjunct, so the entries are shared.
+/// Entries are shared between sets, because the solver copies the set for each disjunct.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputConstraints(BTreeMap<Arc<FieldPath>, Arc<ValueConstraints>>);
 
-/// The most paths with constraints.
+/// The maximum number of paths in a set.
 const MAX_PATHS: usize = 200;
 
 impl InputConstraints {
-    /// Returns the constraints by path, parents first.
+    /// Returns the constraints with their paths, parents before their fields.
     pub fn iter(&self) -> impl Iterator<Item = (&FieldPath, &ValueConstraints)> {
         self.0.iter().map(|(path, of_value)| (&**path, &**of_value))
     }
 
-    /// Returns the constraints at `path`.
+    /// Returns the constraints on the value at `path`. Returns `None` if the value is unconstrained.
     #[must_use]
     pub fn at(&self, path: &FieldPath) -> Option<&ValueConstraints> {
         self.0.get(path).map(|of_value| &**of_value)
     }
 
-    /// Returns true if the value at `path` is constrained to be absent.
+    /// Returns true if the value at `path` must be absent.
     #[must_use]
     pub fn is_absent(&self, path: &FieldPath) -> bool {
         self.at(path)
             .is_some_and(|of_value| of_value.is_present == Some(false))
     }
 
-    /// Returns true if the value at `path`, or one below it, is constrained to be present.
+    /// Returns true if the value at `path`, or a value nested in it, must be present.
     #[must_use]
     pub fn is_present(&self, path: &FieldPath) -> bool {
         self.0
@@ -87,7 +87,7 @@ impl InputConstraints {
             .any(|(known, of_value)| of_value.is_present == Some(true) && known.starts_with(path))
     }
 
-    /// Adds a constraint. `None` if it contradicts the others, or if there are too many.
+    /// Adds a constraint. Returns `None` if it contradicts the others, or if there are too many paths.
     pub fn add(&mut self, path: &FieldPath, constraint: Constraint) -> Option<()> {
         if self.0.len() >= MAX_PATHS {
             return None;

@@ -1,4 +1,4 @@
-//! Validation rules of built-in kinds across several fields.
+//! Completes objects of built-in kinds with fields whose validity depends on other fields.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use super::constraints::{Constraint, InputConstraints};
 use super::path::{FieldPath, Root, at, at_mut};
 
-/// Adds the fields that validation requires of an object of `kind`. `None` if no valid object has the fields that it
-/// has and lacks.
+/// Adds the fields that validation requires of an object of `kind`, given its other fields. Returns `None` if no valid
+/// object has the same combination of present and absent fields.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
@@ -42,7 +42,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         }
         "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
         "Secret" => {
-            // A token names its service account.
+            // A token Secret must name its service account.
             let type_ = object.get("type").and_then(Json::as_str);
             if type_ == Some("kubernetes.io/service-account-token") {
                 let metadata = object.get_mut("metadata")?.as_object_mut()?;
@@ -119,14 +119,14 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     }
 }
 
-/// The paths of Pod specs.
+/// The paths at which objects of built-in kinds contain the spec of a Pod.
 const POD_SPECS: [&str; 3] = [
     "spec",
     "spec.template.spec",
     "spec.jobTemplate.spec.template.spec",
 ];
 
-/// Completes a Pod's spec: Pods of Jobs terminate, and container names are unique.
+/// Completes the spec of a Pod: Pods of Jobs must terminate, and container names must be unique.
 ///
 /// Source: `pkg/apis/batch/validation/validation.go` (`validateJobSpec`, `ValidateJobTemplateSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validateInitContainers`, `validateEphemeralContainers`).
@@ -159,7 +159,7 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
     complete_security(spec);
 }
 
-/// Returns the containers of all three lists of a Pod's spec.
+/// Returns the containers in all three lists of a Pod's spec.
 fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
     let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
     lists
@@ -167,7 +167,7 @@ fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
         .flatten()
 }
 
-/// Adds an `emptyDir` volume for each mount without a volume.
+/// Adds an `emptyDir` volume for each mount that refers to a volume without an entry in `volumes`.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidateVolumeMounts`).
 fn complete_mounts(spec: &mut Map<String, Json>) {
@@ -188,7 +188,7 @@ fn complete_mounts(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Sets the Pod's fields that security settings of its containers require.
+/// Sets the fields of a Pod's spec that the security settings of its containers require.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateWindowsHostProcessPod`, `ValidateSecurityContext`,
 /// `validateHostUsers`).
@@ -208,7 +208,7 @@ fn complete_security(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Adds the constraints that follow from `constraints` for a valid object of `kind` at `root`. `None` if no valid
+/// Adds the constraints that `constraints` imply for a valid object of `kind` at `root`. Returns `None` if no valid
 /// object satisfies them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
@@ -251,7 +251,7 @@ pub fn add_implied_constraints(
     (!(is_external && has_addresses)).then_some(())
 }
 
-/// Fields that a Service has unless its type is `ExternalName`.
+/// The fields that every Service has unless its type is `ExternalName`.
 const ADDRESS_FIELDS: [&str; 5] = [
     "clusterIP",
     "clusterIPs",
@@ -264,7 +264,7 @@ fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
 }
 
-/// Completes a Service's spec with the external name or the node ports that its type requires.
+/// Completes the spec of a Service with the external name or the node ports that its type requires.
 fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     let type_ = spec
         .get("type")
@@ -301,8 +301,8 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     Some(())
 }
 
-/// Members that validation requires and schemas do not: the field that contains the parent or a list of it, the object,
-/// and its member.
+/// Fields that validation requires, but schemas do not. Each row has the name of the enclosing field (or list), the
+/// name of the object, and the name of the required field in that object.
 const REQUIRED: [(&str, &str, &str); 9] = [
     ("volumes", "persistentVolumeClaim", "claimName"),
     ("volumes", "secret", "secretName"),
@@ -315,7 +315,8 @@ const REQUIRED: [(&str, &str, &str); 9] = [
     ("envFrom", "configMapRef", "name"),
 ];
 
-/// Adds the members of [`REQUIRED`] to `value`, which is in the field `holder`, and to all objects below it.
+/// Adds the fields in [`REQUIRED`] to `value` and to all objects nested in it. `holder` is the field that contains
+/// `value`.
 fn fill_required(holder: &str, value: &mut Json) {
     match value {
         Json::Array(items) => {
@@ -343,7 +344,8 @@ fn fill_required(holder: &str, value: &mut Json) {
     }
 }
 
-/// Makes the type of a strategy consistent with the presence of `rollingUpdate`, which is defaulted for the usual type.
+/// Makes the `type` of a strategy consistent with `rollingUpdate`, which the API server only sets for the type
+/// `RollingUpdate`. `otherwise` is the other type.
 fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     let strategy = strategy.as_object_mut()?;
     if !strategy.contains_key("rollingUpdate") {
@@ -354,7 +356,7 @@ fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     Some(())
 }
 
-/// Completes a rule of a role: it has verbs, and either resources with groups or URLs.
+/// Completes a rule of a role. It must have verbs, and either API groups with resources, or URLs.
 fn complete_rule(rule: &mut Map<String, Json>, may_have_urls: bool) -> Option<()> {
     let has = |rule: &Map<String, Json>, name: &str| {
         let list = rule.get(name).and_then(Json::as_array);
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_role_rule_has_resources_or_urls() {
+    fn complete_role_rule_requires_resources_or_urls() {
         check(
             "ClusterRole",
             json!({"rules": [{}]}),
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_strategy_agrees_with_its_type() {
+    fn complete_strategy_type_agrees_with_rolling_update() {
         check(
             "Deployment",
             json!({"spec": {"strategy": {"type": "RollingUpdate"}}}),
@@ -463,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_ingress_has_backend_or_rules() {
+    fn complete_ingress_requires_backend_or_rules() {
         check("Ingress", json!({"spec": {}}), None);
         check(
             "Ingress",

@@ -1,11 +1,11 @@
-//! Values of string enumerations, which the published schemas of built-in kinds omit.
+//! The values of string fields that are enumerations. The published schemas of built-in kinds omit them.
 
 use super::path::{FieldPath, Segment};
 
-/// The field that contains the object, empty for any; the enumerated field; its values.
+/// The enclosing field (empty for any), the enumerated field, and its values.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 
-/// The enumerations by field.
+/// The enumerated fields.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/generated/openapi/zz_generated.openapi.go` (`Enum`), `pkg/apis/rbac/validation`
 /// (`ValidateRoleBinding`, `ValidateRoleBindingSubject`), `pkg/apis/storage/validation/validation.go`
@@ -147,10 +147,11 @@ const SERVICE_TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "N
 /// The phases of a Pod.
 const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unknown"];
 
-/// Returns the values of the string at `path` of an object of `kind`. `None` if it is not an enumeration.
+/// Returns the values that the string at `path` in an object of `kind` may have. Returns `None` if it is not an
+/// enumeration.
 #[must_use]
 pub fn enum_values(kind: &str, path: &FieldPath) -> Option<&'static [&'static str]> {
-    // Elements of a list of strings have the name of the list.
+    // An element of a list of strings is looked up by the name of the list.
     let n_fields = path
         .segments
         .iter()

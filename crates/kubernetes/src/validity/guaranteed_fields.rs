@@ -1,18 +1,19 @@
-//! Fields that objects of built-in kinds have whenever a policy is evaluated: the API server sets them or rejects
+//! Fields that an object of a built-in kind always has when a policy is evaluated: the API server sets them, or rejects
 //! objects without them.
 //!
-//! Object types have no names in a schema, so that each is identified by fields that no other type has together.
+//! Schemas do not name object types. A type is therefore identified by a combination of fields that only this type
+//! declares.
 
 use super::path::{FieldPath, Segment};
 
 /// A field that every object of one type has.
 #[derive(Clone, Copy, Debug)]
 struct GuaranteedField {
-    /// Fields that identify the object type.
+    /// The fields that identify the object type.
     type_fields: &'static [&'static str],
-    /// The field.
+    /// The name of the guaranteed field.
     field: &'static str,
-    /// Its usual value, as JSON; empty for the minimal value of its schema.
+    /// The usual value of the field, as JSON. An empty string means the minimal value of the field's schema.
     value: &'static str,
 }
 
@@ -49,7 +50,7 @@ const SERVICE_REFERENCE: &[&str] = &["name", "namespace", "port"];
 const DEVICES: &[&str] = &["allocationMode", "count", "deviceClassName"];
 const LABELS: &str = r#"{"app": "example"}"#;
 
-/// The guaranteed fields by object type.
+/// The guaranteed fields of object types.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/v1/defaults.go` and `zz_generated.validations.go` (defaults that are
 /// declared), `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateService`,
@@ -223,11 +224,11 @@ const BY_TYPE: &[GuaranteedField] = &[
         "resources",
         r#"["pods"]"#,
     ),
-    // Set by the registry.
+    // The registry sets this field.
     guaranteed(&["data", "stringData", "type"], "type", r#""Opaque""#),
 ];
 
-/// The guaranteed fields by kind and path: kind, path of the parent, field, value.
+/// The guaranteed fields at fixed paths: the kind, the path of the parent, the field, and its value as JSON.
 ///
 /// Source: as for [`BY_TYPE`]; `plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds}`, which every
 /// API server runs; `pkg/registry/core/namespace/strategy.go`, `pkg/registry/core/pod/strategy.go`
@@ -278,7 +279,7 @@ const BY_KIND: &[(&str, &str, &str, &str)] = &[
     ("DaemonSet", "spec.selector", "matchLabels", LABELS),
     ("DaemonSet", "spec.template.metadata", "labels", LABELS),
     ("CronJob", "spec", "schedule", r#""0 0 * * *""#),
-    // Not in the template of a CronJob.
+    // These fields are not set in the Job template of a CronJob.
     ("Job", "spec", "backoffLimit", "6"),
     ("Job", "spec", "completionMode", r#""NonIndexed""#),
     ("Job", "spec", "parallelism", "1"),
@@ -328,13 +329,14 @@ const BY_KIND: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Fields of a minimal object that other valid objects may lack, since validation requires one of several.
+/// Fields of generated minimal objects that other valid objects may lack, because validation requires only one of
+/// several fields.
 ///
 /// Source: `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validatePersistentVolumeSource`, `ValidateService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`).
 const USUAL_CHOICES: &[(&str, &str, &str, &str)] = &[
-    // An ExternalName Service has none of these, a headless one may have no ports.
+    // A Service of type `ExternalName` has none of these fields. A headless Service may have no ports.
     ("Service", "spec", "internalTrafficPolicy", r#""Cluster""#),
     ("Service", "spec", "clusterIP", r#""10.0.0.1""#),
     ("Service", "spec", "clusterIPs", r#"["10.0.0.1"]"#),
@@ -360,7 +362,7 @@ const USUAL_CHOICES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Boolean fields that the API server omits if they are false: they are not pointers in Go.
+/// Boolean fields that the API server omits if they are false, because they are not pointers in Go.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `apps/v1/types.go`.
 const OMITTED_IF_FALSE: &[&str] = &[
@@ -378,7 +380,7 @@ const OMITTED_IF_FALSE: &[&str] = &[
     "globalDefault",
 ];
 
-/// Fields that are null in Go if unset, and that validation requires.
+/// Fields that Go serializes as null if they are unset. They are never null here because validation requires them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/validation.go`.
 const NEVER_NULL: &[&str] = &[
@@ -401,7 +403,7 @@ const NEVER_NULL: &[&str] = &[
     "verbs",
 ];
 
-/// Lists that validation requires to have an element.
+/// Lists in which validation requires at least one element.
 const NEVER_EMPTY: &[&str] = &[
     "accessModes",
     "addresses",
@@ -413,18 +415,19 @@ const NEVER_EMPTY: &[&str] = &[
     "verbs",
 ];
 
-/// Returns true if the list at `path` has an element in every valid object.
+/// Returns true if the list at `path` is not empty in any valid object.
 #[must_use]
 pub fn is_never_empty(path: &FieldPath) -> bool {
     let last = path.segments.last();
     matches!(last, Some(Segment::Field(name)) if NEVER_EMPTY.contains(&&**name))
 }
 
-/// Returns true if the field at `path` is never null in a valid object, even if Go writes null for the unset field.
+/// Returns true if the field at `path` is never null in a valid object, although Go would serialize the unset field as
+/// null.
 #[must_use]
 pub fn is_never_null(path: &FieldPath) -> bool {
     match &*path.names() {
-        // The rules of the policies of a Job.
+        // The rules of `podFailurePolicy` and `successPolicy` of a Job.
         [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
             true
         }
@@ -432,8 +435,8 @@ pub fn is_never_null(path: &FieldPath) -> bool {
     }
 }
 
-/// Returns the fields, with their values as JSON, that a minimal object of `kind` has at `path`, where `has` tests
-/// which fields its type declares. An empty value denotes the minimal value of the field's schema.
+/// Returns the fields that a minimal object of `kind` has at `path`, with their values as JSON. An empty value means
+/// the minimal value of the field's schema. `has` returns true if the object type declares a field.
 pub fn minimal_fields<'a>(
     kind: &'a str,
     path: &'a FieldPath,
@@ -446,8 +449,8 @@ pub fn minimal_fields<'a>(
         .chain(rows_at(USUAL_CHOICES, kind, path))
 }
 
-/// Returns true if every admitted object of `kind` has the field `name` at `path`, where `has` tests which fields its
-/// type declares.
+/// Returns true if every admitted object of `kind` has the field `name` at `path`. `has` returns true if the object
+/// type declares a field.
 pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str) -> bool) -> bool {
     let mut of_field = BY_TYPE.iter().filter(|row| row.field == name);
     of_field.any(|row| row.type_fields.iter().all(|field| has(field)))
@@ -456,7 +459,7 @@ pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str
 
 fn fields_of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
     let mut fields = Vec::new();
-    // Rows of one type are adjacent.
+    // Rows of the same type are adjacent.
     let mut type_fields: &[&str] = &[];
     let mut is_of_type = false;
     for row in BY_TYPE {
@@ -482,7 +485,7 @@ fn rows_at<'a>(
         .map(|(_, _, field, value)| (*field, *value))
 }
 
-/// Returns true if `path` consists of the fields of `text`, joined by dots.
+/// Returns true if `path` consists of the dot-separated fields in `text`.
 fn is_at(text: &str, path: &FieldPath) -> bool {
     let fields = path.fields();
     fields.len() == path.segments.len()
@@ -492,7 +495,7 @@ fn is_at(text: &str, path: &FieldPath) -> bool {
             .eq(fields.iter().copied())
 }
 
-/// Returns true if the API server omits the optional boolean field `name` if it is false.
+/// Returns true if the API server omits the boolean field `name` from objects if it is false.
 #[must_use]
 pub fn is_omitted_if_false(name: &str) -> bool {
     OMITTED_IF_FALSE.contains(&name)
@@ -504,7 +507,8 @@ pub fn is_omitted_if_false(name: &str) -> bool {
 /// (`FillObjectMetaSystemFields`), `pkg/endpoints/handlers/fieldmanager` (`managedFields`).
 #[must_use]
 pub fn is_system_metadata(name: &str) -> bool {
-    // The last two are absent on creation or for some kinds, which no policy means to detect.
+    // `resourceVersion` is absent on creation and `generation` is absent in some kinds, but policies do not intend to
+    // detect that.
     matches!(
         name,
         "name" | "uid" | "creationTimestamp" | "managedFields" | "resourceVersion" | "generation"
@@ -516,7 +520,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_json() {
+    fn values_in_tables_are_valid_json() {
         let values = BY_TYPE.iter().map(|row| row.value);
         let places = BY_KIND.iter().chain(USUAL_CHOICES).map(|row| row.3);
         for value in values.chain(places).filter(|value| !value.is_empty()) {

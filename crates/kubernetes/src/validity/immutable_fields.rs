@@ -1,38 +1,38 @@
 //! Fields of built-in kinds that an update cannot change: the API server compares the new object with the stored one
-//! before it calls validating admission.
+//! before validating admission.
 
 use serde_json::{Map, Value as Json};
 
 use super::constraints::InputConstraints;
 use super::path::{FieldPath, Root, Segment, at};
 
-/// A part of an object that an update cannot change.
+/// A field that an update cannot change.
 #[derive(Clone, Copy, Debug)]
 struct ImmutableField {
     group: &'static str,
     /// The kind, or `Kind/subresource`.
     kind: &'static str,
-    /// Its path, `spec.selector`; empty for the whole object.
+    /// The path of the immutable field, such as `spec.selector`. Empty for the whole object.
     at: &'static str,
-    /// Parts of it that may change; paths below `at`, without list indices.
+    /// Nested fields that may change: paths relative to `at`, without list indices.
     except: &'static [&'static str],
     allowed: AllowedChange,
-    /// The path and JSON value of the old object for which the rule applies.
+    /// If set, the rule only applies to old objects that have this value, as JSON, at this path.
     applies_if: Option<(&'static str, &'static str)>,
-    /// The path and JSON value of the old object for which the exceptions may change.
+    /// If set, the exceptions may only change if the old object has this value, as JSON, at this path.
     excepted_if: Option<(&'static str, &'static str)>,
 }
 
-/// The changes of an immutable field that are allowed.
+/// The changes of an otherwise immutable field that are allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum AllowedChange {
-    /// None.
+    /// The field must not change.
     None,
-    /// An unset field may be set.
+    /// The field may be set if it was not set before.
     Set,
-    /// An unset field may be set, a set one may change, but not be removed.
+    /// The field may be set or changed, but not removed.
     SetOrChange,
-    /// A set field may be removed.
+    /// The field may be removed.
     Remove,
 }
 
@@ -59,13 +59,13 @@ impl ImmutableField {
         self
     }
 
-    /// Restricts the rule to old objects with `value`, as JSON, at `path`.
+    /// Restricts the rule to old objects that have `value`, as JSON, at `path`.
     const fn applies_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.applies_if = Some((path, value));
         self
     }
 
-    /// Restricts the exceptions to old objects with `value`, as JSON, at `path`.
+    /// Restricts the exceptions to old objects that have `value`, as JSON, at `path`.
     const fn excepted_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.excepted_if = Some((path, value));
         self
@@ -79,7 +79,7 @@ const NETWORKING: &str = "networking.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The immutable fields.
+/// The immutable fields of built-in kinds.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/*.go` (`Validate…Update`, `ValidateImmutableField`),
 /// `pkg/registry/*/*/strategy.go` (`PrepareForUpdate`, which sets back the spec of a `CertificateSigningRequest` and the
@@ -111,7 +111,7 @@ const RULES: &[ImmutableField] = &[
         .excepted_if("status.phase", r#""Bound""#),
     immutable("", "PersistentVolumeClaim", "spec.volumeName").allow(AllowedChange::Set),
     immutable("", "PersistentVolumeClaim", "spec.storageClassName").allow(AllowedChange::Set),
-    // All other fields are the source of the volume.
+    // All other fields of the spec describe the source of the volume.
     immutable("", "PersistentVolume", "spec").except(&[
         "accessModes",
         "capacity",
@@ -202,7 +202,7 @@ const RULES: &[ImmutableField] = &[
     immutable(RESOURCE, "ResourceSlice", "spec.pool.name"),
 ];
 
-/// The immutable fields of a Service if neither version of it has the type `ExternalName`.
+/// The fields of a Service that are immutable unless the old or the new Service has the type `ExternalName`.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateUpgradeDowngradeClusterIPs`,
 /// `validateUpgradeDowngradeIPFamilies`).
@@ -212,8 +212,8 @@ const SERVICE_ADDRESSES: &[ImmutableField] = &[
     immutable("", "Service", "spec.ipFamilies"),
 ];
 
-/// Makes `object` a valid update of `old`: copies each immutable field from the object that `constraints` constrains
-/// there to the other, from `old` if both or neither are.
+/// Makes `object` a valid update of `old` by copying immutable fields between them. If `constraints` only constrain the
+/// field in one of the objects, its value is copied to the other. Otherwise, the old value is used.
 pub fn preserve_immutable(
     group: &str,
     kind: &str,
@@ -245,13 +245,13 @@ pub fn preserve_immutable(
     }
 }
 
-/// Returns true if `object` has the value, written as JSON, at the path.
+/// Returns true if `object` has the given value, written as JSON, at the given path.
 fn has(object: &Json, (path, value): (&str, &str)) -> bool {
     let wanted: Option<Json> = serde_json::from_str(value).ok();
     at(object, path) == wanted.as_ref()
 }
 
-/// An update that is made to respect a rule.
+/// An update that is changed to respect `rule`.
 struct Update<'a> {
     rule: &'a ImmutableField,
     constraints: &'a InputConstraints,
@@ -261,7 +261,8 @@ struct Update<'a> {
 type Versions = (Option<Json>, Option<Json>);
 
 impl Update<'_> {
-    /// Sets the flag that enables the rule to false in the old object if the field differs, unless the flag is constrained.
+    /// Sets the flag that enables the rule to false in the old object, if the field has changed and the flag is not
+    /// constrained.
     fn disable_rule(&self, object: &Json, old: &mut Json) {
         let Some((path, "true")) = self.rule.applies_if else {
             return;
@@ -278,7 +279,8 @@ impl Update<'_> {
         }
     }
 
-    /// Sets the value that allows the exceptions in the old object if one of them differs, unless the value is constrained.
+    /// Sets the value that enables the exceptions in the old object, if an excepted field has changed and the value is
+    /// not constrained.
     fn enable_exceptions(&self, object: &Json, old: &mut Json) {
         let Some((path, value)) = self.rule.excepted_if else {
             return;
@@ -287,7 +289,7 @@ impl Update<'_> {
             let path = format!("{}.{exception}", self.rule.at);
             at(object, &path) != at(old, &path)
         };
-        // A field with its own rule needs no permission.
+        // An excepted field with a rule of its own may change without this value.
         let mut exceptions = self.rule.except.iter();
         let is_wanted = exceptions.any(|exception| {
             let path = format!("{}.{exception}", self.rule.at);
@@ -322,7 +324,7 @@ impl Update<'_> {
         (rule.group, rule.kind) == (self.rule.group, self.rule.kind)
     }
 
-    /// Returns true if there are constraints at `segments` or below.
+    /// Returns true if the value at `segments`, or a value nested in it, is constrained.
     fn is_constrained(&self, root: Root, segments: &[Segment]) -> bool {
         let place = FieldPath {
             root,
@@ -332,7 +334,7 @@ impl Update<'_> {
         constraints.any(|(path, _)| path.starts_with(&place))
     }
 
-    /// Returns both versions at `path` such that the rule is respected.
+    /// Returns the new and the old value at `path`, changed so that they respect the rule.
     fn preserved(
         &self,
         path: &mut Vec<Segment>,
@@ -359,7 +361,7 @@ impl Update<'_> {
             return unchanged();
         }
         if is_excepted {
-            // An exception with its own rule is handled by that one.
+            // An excepted field with a rule of its own is handled by that rule.
             let has_own = RULES
                 .iter()
                 .any(|rule| self.is_same_kind(rule) && rule.at == names);

@@ -1,4 +1,5 @@
-//! Objects of built-in kinds that validation rejects for a single value or a combination of a few fields.
+//! Recognizes objects of built-in kinds that validation rejects because of a single value or a combination of a few
+//! fields.
 
 use serde_json::{Map, Value as Json};
 
@@ -32,7 +33,7 @@ const PORTS: [&str; 6] = [
 /// User and group ids, at most 2,147,483,647.
 const IDS: [&str; 4] = ["fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"];
 
-/// Strings, or lists of them, that are IP addresses.
+/// Fields that contain an IP address or a list of IP addresses.
 const IP_ADDRESSES: [&str; 8] = [
     "clusterIP",
     "clusterIPs",
@@ -44,7 +45,7 @@ const IP_ADDRESSES: [&str; 8] = [
     "podIPs",
 ];
 
-/// Strings, or lists of them, that are ranges of IP addresses.
+/// Fields that contain a range of IP addresses or a list of ranges.
 const CIDRS: [&str; 5] = [
     "cidr",
     "cidrs",
@@ -53,13 +54,13 @@ const CIDRS: [&str; 5] = [
     "podCIDR",
 ];
 
-/// Maps whose keys are qualified names.
+/// Maps whose keys must be qualified names.
 const QUALIFIED_KEYS: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"];
 
-/// Maps of quantities by resource name.
+/// Maps from resource names to quantities.
 const RESOURCE_LISTS: [&str; 2] = ["limits", "requests"];
 
-/// Lists of a Pod's spec whose elements have unique names.
+/// Lists in the spec of a Pod whose elements must have unique names.
 const NAMED_LISTS: [&str; 4] = [
     "containers",
     "ephemeralContainers",
@@ -67,7 +68,7 @@ const NAMED_LISTS: [&str; 4] = [
     "volumes",
 ];
 
-/// Kinds whose object names need not be DNS names.
+/// Kinds whose objects may have names that are not DNS names.
 const NON_DNS_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
 /// Returns true if the elements of the list `name` must have unique names.
@@ -76,7 +77,8 @@ pub fn has_unique_names(name: &str) -> bool {
     NAMED_LISTS.contains(&name)
 }
 
-/// Returns a valid value of the string at `path` of an object of `kind`. `None` if it has no known format.
+/// Returns a valid value for the string at `path` in an object of `kind`. Returns `None` if the string has no known
+/// format.
 #[must_use]
 pub fn sample_text(kind: &str, path: &FieldPath) -> Option<&'static str> {
     if let Some(first) = enum_values(kind, path).and_then(|values| values.first()) {
@@ -89,7 +91,8 @@ pub fn sample_text(kind: &str, path: &FieldPath) -> Option<&'static str> {
     sample_of_format(names.last()?)
 }
 
-/// Returns a valid value of the string, or list element, named `name`, if it is an address or another formatted string.
+/// Returns a valid value for the string field, or list of strings, called `name`. Returns `None` if it has no known
+/// format.
 fn sample_of_format(name: &str) -> Option<&'static str> {
     if IP_ADDRESSES.contains(&name) {
         Some("10.0.0.1")
@@ -103,7 +106,7 @@ fn sample_of_format(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns true if validation rejects `object`, of `kind`, in a request of `operation`. Not every invalid value is
+/// Returns true if validation rejects `object`, of `kind`, in a request with `operation`. Some invalid values are not
 /// recognized.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodCreate`,
@@ -131,7 +134,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns true if `value` is invalid; `holder` is the field that contains it or its list.
+    /// Returns true if `value` is invalid. `holder` is the field that contains `value` or its list.
     fn is_invalid(&mut self, holder: &str, value: &Json) -> bool {
         match value {
             Json::Object(fields) => {
@@ -228,7 +231,7 @@ impl Walk<'_> {
                 let is_of_set = matches!(text("operator"), Some("In" | "NotIn" | "Gt" | "Lt"));
                 has_values != is_of_set || text("key").is_none_or(str::is_empty)
             }
-            // A template or the whole object.
+            // The field contains a Pod template, or the value is the whole object.
             "template" | "" => self.is_template_invalid(fields),
             "spec" => self.is_spec_invalid(fields),
             _ => {
@@ -296,7 +299,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns true if the spec at `path` of an object of `kind` lacks a required field or has a forbidden one.
+/// Returns true if the spec at `path` of an object of `kind` lacks a required field or has a forbidden field.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
 /// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
@@ -334,9 +337,9 @@ fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -
     }
 }
 
-/// Returns true if a Pod's spec, in an object of `kind`, contradicts the requirements of its containers.
+/// Returns true if the spec of a Pod, in an object of `kind`, contradicts the requirements of its containers.
 ///
-/// A `StatefulSet` has a volume for each of its claim templates too.
+/// The containers of a `StatefulSet` may also mount volumes of its claim templates.
 fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {
     let lists = NAMED_LISTS.iter().filter(|name| **name != "volumes");
     let containers = lists
@@ -372,7 +375,7 @@ fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {
         })
 }
 
-/// Returns true if a path of an Ingress is valid for each path type.
+/// Returns true if a path of an Ingress is valid for every path type.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/networking/validation/validation.go` (`validateHTTPIngressPath`).
 fn is_absolute(path: &str) -> bool {
@@ -383,8 +386,8 @@ fn is_absolute(path: &str) -> bool {
             && !path.ends_with("/.")
 }
 
-/// Returns true if an object in the field `holder` of an object of `kind`, or that object itself for the empty holder, has
-/// fields that exclude each other.
+/// Returns true if an object in the field `holder` of an object of `kind` has fields that exclude each other. If
+/// `holder` is empty, checks the object itself.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`,
 /// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/networking/validation/validation.go`
@@ -451,13 +454,13 @@ fn is_combination_invalid(kind: &str, holder: &str, fields: &Map<String, Json>) 
     }
 }
 
-/// Returns true if `text` is a percentage.
+/// Returns true if `text` is a percentage, such as `25%`.
 fn is_percentage(text: &str) -> bool {
     let number = text.strip_suffix('%').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true if `text` is a valid finalizer: a built-in one, or one with a domain.
+/// Returns true if `text` is a valid finalizer: a built-in name, or a name with a domain.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
 fn is_finalizer(text: &str) -> bool {
@@ -465,7 +468,7 @@ fn is_finalizer(text: &str) -> bool {
     is_own || text.contains('/') && qualified_name(text.as_bytes()).is_empty()
 }
 
-/// Returns true if two of `items` have the same name.
+/// Returns true if two elements of `items` have the same name.
 fn has_duplicates(items: &[Json]) -> bool {
     let name = |item: &Json| item.get("name").and_then(Json::as_str).map(str::to_owned);
     let names: Vec<String> = items.iter().filter_map(name).collect();
@@ -483,7 +486,7 @@ fn is_number_invalid(holder: &str, n: i64) -> bool {
         || n > i64::from(i32::MAX) && IDS.contains(&holder)
 }
 
-/// Returns true if containers may request the resource: a built-in one, or one with a domain.
+/// Returns true if containers may request the resource `name`: a built-in resource, or a name with a domain.
 fn is_resource(name: &str) -> bool {
     let is_own = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage")
         || name.starts_with("hugepages-");

@@ -1,8 +1,8 @@
-//! Validity of objects of built-in kinds, as far as their OpenAPI schemas do not state it.
+//! Validity of objects of built-in kinds beyond their OpenAPI schemas.
 //!
-//! The API server sets defaults, validates an object and compares it with the stored one before it calls validating
-//! admission, so an object that fits its schema may still never reach a policy. The tables here are derived by hand
-//! from the sources that each one names:
+//! Before validating admission, the API server sets defaults, validates an object, and compares it with the stored one.
+//! An object that matches its schema may therefore never reach a policy. The tables in this module were derived by hand
+//! from the sources that they name:
 //!
 //! - fields that every admitted object has ([`is_guaranteed`], [`minimal_fields`]);
 //! - values of enumerations ([`enum_values`]) and valid samples of formatted strings ([`sample_text`]);
@@ -10,7 +10,7 @@
 //! - fields that an update cannot change ([`preserve_immutable`]);
 //! - single invalid values ([`fails_validation`]).
 //!
-//! [`FieldPath`] names a value of a request, [`InputConstraints`] says what a request to be generated must contain.
+//! A [`FieldPath`] identifies a value in a request. [`InputConstraints`] constrain the values of a request to generate.
 
 mod constraints;
 mod dependent_fields;
@@ -34,8 +34,8 @@ pub use immutable_fields::preserve_immutable;
 pub use invalid_values::{fails_validation, has_unique_names, sample_text};
 pub use path::{FieldPath, Root, Segment, is_identifier};
 
-/// Completes the object of `kind` at `root` with the fields that validation requires, within `constraints`. `None` if
-/// no valid object has the fields that it has and lacks.
+/// Completes the object of `kind` at `root` with the fields that validation requires, respecting `constraints`. Returns
+/// `None` if no valid object has the same combination of present and absent fields.
 pub fn complete(
     kind: &str,
     root: Root,

@@ -1,25 +1,25 @@
-//! Paths to values of an admission request: a root variable, then fields, map keys and list indices.
+//! Paths to the values of an admission request: a variable, followed by fields, map keys and list indices.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-/// The most segments of a path.
+/// The maximum number of segments in a path.
 const MAX_SEGMENTS: usize = 32;
 
-/// The variable of an admission expression that a path starts at.
+/// The variable of an admission expression that a path starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
-    /// `object`.
+    /// The variable `object`.
     Object,
-    /// `oldObject`.
+    /// The variable `oldObject`.
     OldObject,
-    /// `params`.
+    /// The variable `params`.
     Params,
-    /// `request`.
+    /// The variable `request`.
     Request,
-    /// `namespaceObject`.
+    /// The variable `namespaceObject`.
     Namespace,
 }
 
@@ -37,7 +37,7 @@ impl Root {
     }
 }
 
-/// One step of a path.
+/// One element of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// A field of an object, or a key of a map.
@@ -47,7 +47,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    /// Returns the field or key. `None` for an index.
+    /// Returns the name of the field or key. Returns `None` for an index.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -57,12 +57,12 @@ impl Segment {
     }
 }
 
-/// A path to a value of an admission request.
+/// The path to a value of an admission request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath {
-    /// The variable.
+    /// The variable that the path starts with.
     pub root: Root,
-    /// The steps from it; empty for the variable itself.
+    /// The path within the variable. Empty for the variable itself.
     pub segments: Vec<Segment>,
 }
 
@@ -76,7 +76,7 @@ impl FieldPath {
         }
     }
 
-    /// Returns the path one step further. `None` if it becomes too long.
+    /// Appends a segment to the path. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn then(&self, segment: Segment) -> Option<Self> {
         let mut segments = self.segments.clone();
@@ -87,19 +87,19 @@ impl FieldPath {
         })
     }
 
-    /// Returns the path of the field or key `name`.
+    /// Returns the path of the field or key `name`. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Self> {
         self.then(Segment::Field(name.into()))
     }
 
-    /// Returns the path of the element `n`.
+    /// Returns the path of the list element `n`. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn element(&self, n: usize) -> Option<Self> {
         self.then(Segment::Index(n))
     }
 
-    /// Returns the path without its last step. `None` for a root.
+    /// Returns the path without its last segment. Returns `None` for a variable.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let mut segments = self.segments.clone();
@@ -110,13 +110,13 @@ impl FieldPath {
         })
     }
 
-    /// Returns true if the path is `other` or a path below it.
+    /// Returns true if the path equals `other` or is nested in it.
     #[must_use]
     pub fn starts_with(&self, other: &Self) -> bool {
         self.root == other.root && self.segments.starts_with(&other.segments)
     }
 
-    /// Returns all fields and keys, without indices.
+    /// Returns all fields and keys of the path, without indices.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.segments.iter().filter_map(Segment::name).collect()
@@ -129,7 +129,7 @@ impl FieldPath {
     }
 }
 
-/// The path without its root, `spec.containers[0].image`.
+/// Formats the path without its variable, such as `spec.containers[0].image`.
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, segment) in self.segments.iter().enumerate() {
@@ -146,12 +146,12 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Returns the value at `path`, fields joined by dots, `spec.template`; the whole value for the empty path.
+/// Returns the value at `path`, fields separated by dots such as `spec.template`. An empty path is the whole value.
 pub(super) fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
     fields(path).try_fold(value, |value, name| value.get(name))
 }
 
-/// Returns the value at `path` for modification, as [`at`] does.
+/// Returns a mutable reference to the value at `path`, in the format of [`at`].
 pub(super) fn at_mut<'a>(value: &'a mut Json, path: &str) -> Option<&'a mut Json> {
     fields(path).try_fold(value, |value, name| value.get_mut(name))
 }
@@ -160,7 +160,7 @@ fn fields(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter(|name| !name.is_empty())
 }
 
-/// Returns true if `text` can be selected with a dot in an expression.
+/// Returns true if an expression can select the field `text` with a dot.
 #[must_use]
 pub fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();

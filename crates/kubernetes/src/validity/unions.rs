@@ -1,4 +1,4 @@
-//! Unions: object types for which validation requires one of several members to be set.
+//! Unions: object types of which validation requires that one of several members is set.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -8,29 +8,29 @@ use super::path::{FieldPath, Root, Segment};
 /// An object type with alternative members.
 #[derive(Clone, Copy, Debug)]
 struct Union {
-    /// The kind; empty for any.
+    /// The kind of the enclosing object. Empty for any kind.
     kind: &'static str,
-    /// The fields that contain an object of the type, or a list of them.
+    /// The fields that contain an object of this type or a list of them.
     holders: &'static [&'static str],
-    /// The members, with a minimal value of each as JSON; empty for members that are never generated.
+    /// The members, each with a minimal value as JSON. Members with an empty value are never generated.
     members: &'static [(&'static str, &'static str)],
     count: MemberCount,
 }
 
-/// The number of members that an object has.
+/// How many members of a union are set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MemberCount {
-    /// One, named by the field `type`.
+    /// Exactly one, which the field `type` names.
     Discriminated,
-    /// One.
+    /// Exactly one.
     One,
-    /// One or none.
+    /// At most one.
     AtMostOne,
-    /// One or more; the last member excludes the others.
+    /// At least one. The last member excludes all others.
     AtLeastOne,
 }
 
-/// The unions.
+/// The unions of built-in kinds.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateEnv`, `validateEnvVarValueFrom`,
 /// `validateEnvFrom`, `validateHandler`, `validateVolumeSource`, `validateProjectedVolumeSource`,
@@ -259,8 +259,9 @@ const UNIONS: &[Union] = &[
     },
 ];
 
-/// Gives each union within `object`, of `kind`, the members that validation requires, within `constraints`. `None` if
-/// they exclude all members, or require two that exclude each other.
+/// Adds and removes members of the unions in `object`, of `kind`, so that each union is valid, respecting
+/// `constraints`. Returns `None` if the constraints exclude all members of a union, or require two that exclude each
+/// other.
 pub(super) fn complete(
     kind: &str,
     root: Root,
@@ -282,7 +283,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Completes `value`, which is in the field `holder`.
+    /// Makes the unions in `value` valid. `holder` is the field that contains `value`.
     fn complete(&mut self, holder: Option<&str>, value: &mut Json) -> Option<()> {
         match value {
             Json::Array(items) => {
@@ -297,7 +298,7 @@ impl Walk<'_> {
                     let is_of_kind = union.kind.is_empty() || union.kind == self.kind;
                     is_of_kind && holder.is_some_and(|holder| union.holders.contains(&holder))
                 };
-                // A template's spec is not a spec of the kind.
+                // The spec of a nested template is not the spec of `kind`.
                 let is_near = holder != Some("spec") || self.path.segments.len() == 1;
                 if let Some(union) = UNIONS.iter().find(fits).filter(|_| is_near) {
                     self.choose_members(union, fields)?;
@@ -317,7 +318,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Keeps the members of `fields` that are compatible, and adds one if one is required.
+    /// Removes members that exclude each other from `fields`, and adds a member if one is required.
     fn choose_members(&self, union: &Union, fields: &mut Map<String, Json>) -> Option<()> {
         let names: Vec<&str> = union.members.iter().map(|(name, _)| *name).collect();
         let present = || {
@@ -370,7 +371,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Sets the field `type` of a discriminated union.
+    /// Sets the field `type` of a discriminated union to the member `name`.
     fn set_discriminator(union: &Union, name: &str, fields: &mut Map<String, Json>) {
         if union.count == MemberCount::Discriminated {
             fields.insert("type".to_owned(), json!(capitalized(name)));
@@ -378,7 +379,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns `name` with an upper-case first letter.
+/// Returns `name` with its first letter in upper case.
 fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -391,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_json() {
+    fn values_in_unions_are_valid_json() {
         let values = UNIONS.iter().flat_map(|union| union.members);
         for (_, value) in values.filter(|(_, value)| !value.is_empty()) {
             assert!(serde_json::from_str::<Json>(value).is_ok(), "{value}");

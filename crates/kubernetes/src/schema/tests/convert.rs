@@ -1,15 +1,15 @@
-//! Tests of schema conversion: `SchemaDeclType` by keyword.
+//! Tests of converting schemas to types, by schema keyword.
 
 use super::*;
 
-/// Returns the type of a field with the schema `schema`.
+/// Returns the type of a field that has the given schema.
 fn field(schema: Value) -> Arc<DeclType> {
     let root = json!({"type": "object", "properties": {"field": schema}});
     let root = decl_type(root, &[]).unwrap();
     Arc::clone(&root.declared_field("field").unwrap().type_)
 }
 
-/// Asserts the type of a field and its sizes: maximum number of elements, minimum number of bytes.
+/// Asserts the type of a field, its maximum number of elements, and its minimum size in bytes of JSON.
 #[track_caller]
 fn check_sizes(schema: Value, type_: &str, max_elements: i64, min_serialized_size: i64) {
     let field = field(schema);
@@ -23,7 +23,7 @@ fn check_sizes(schema: Value, type_: &str, max_elements: i64, min_serialized_siz
 const MAX: i64 = 3 * 1024 * 1024;
 
 #[test]
-fn scalars() {
+fn scalar_types_have_sizes_of_format_and_max_length() {
     check_sizes(json!({"type": "boolean"}), "bool", 0, 4);
     check_sizes(json!({"type": "integer", "format": "int32"}), "int", 0, 1);
     check_sizes(json!({"type": "number"}), "double", 0, 1);
@@ -75,7 +75,7 @@ fn scalars() {
 }
 
 #[test]
-fn enumerated_strings_are_as_long_as_the_longest() {
+fn enum_max_size_is_longest_value() {
     check_sizes(
         json!({"type": "string", "enum": ["a", "größe"]}),
         "string",
@@ -92,7 +92,7 @@ fn enumerated_strings_are_as_long_as_the_longest() {
 }
 
 #[test]
-fn int_or_string_is_dyn() {
+fn int_or_string_has_type_dyn() {
     check_sizes(
         json!({"x-kubernetes-int-or-string": true}),
         "dyn",
@@ -111,7 +111,7 @@ fn int_or_string_is_dyn() {
         MAX - 2,
         1,
     );
-    // An extension that is not a boolean is ignored.
+    // An extension whose value is not a boolean is ignored.
     check_sizes(
         json!({"type": "integer", "x-kubernetes-int-or-string": "true"}),
         "int",
@@ -121,7 +121,7 @@ fn int_or_string_is_dyn() {
 }
 
 #[test]
-fn lists_and_maps() {
+fn lists_and_maps_have_maximum_number_of_elements() {
     let bools = json!({"type": "boolean"});
     check_sizes(
         json!({"type": "array", "items": bools}),
@@ -152,7 +152,7 @@ fn lists_and_maps() {
 }
 
 #[test]
-fn required_properties_without_default_make_objects_larger() {
+fn required_properties_without_default_increase_min_size() {
     let properties = json!({
         "a": {"type": "integer"},
         "bb": {"type": "integer", "default": 0},
@@ -162,12 +162,12 @@ fn required_properties_without_default_make_objects_larger() {
     });
     let required = json!(["a", "bb", "cc", "dd", "no identifier"]);
     let object = json!({"type": "object", "properties": properties, "required": required});
-    // 2 for the braces; 1 + 1 + 4 for `a`, 2 + 1 + 4 for `cc`, 13 + 4 + 4 for the last.
+    // The braces have 2 bytes. Each required property has the length of its name, 4 bytes, and the size of its value.
     check_sizes(object, "T", 0, 2 + 6 + 7 + 21);
 }
 
 #[test]
-fn sizes_do_not_overflow() {
+fn min_size_of_exponential_schema_does_not_overflow() {
     let mut schemas = vec![("s0".to_owned(), json!({"type": "integer"}))];
     for n in 1..100 {
         let below = json!({"$ref": format!("#/components/schemas/s{}", n - 1)});
@@ -189,7 +189,7 @@ fn sizes_do_not_overflow() {
 }
 
 #[test]
-fn names_follow_the_path() {
+fn type_names_contain_path_to_field() {
     let inner = json!({"type": "object", "properties": {"x": {"type": "object"}}});
     let root = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
@@ -218,7 +218,7 @@ fn names_follow_the_path() {
 }
 
 #[test]
-fn manually_declared_types_keep_their_names() {
+fn manually_declared_types_keep_own_names() {
     let part = DeclType::object_of(None, Vec::new(), false, 2);
     let user = DeclType::object(
         "kubernetes.UserInfo",
@@ -284,10 +284,11 @@ fn untyped_fields_are_not_exposed() {
 }
 
 #[test]
-fn open_objects_may_hold_more_than_is_declared() {
+fn objects_are_open_if_schema_allows_undeclared_fields() {
     let is_open = |schema| field(schema).as_object().unwrap().is_open;
     let x = json!({"x": {"type": "integer"}});
-    // Only standalone schemas can be of a type without published fields.
+    // A nested schema without properties is not open, but a named schema is, since it may describe a type without
+    // published fields.
     for silent in [
         json!({"type": "object"}),
         json!({"type": "object", "properties": {}}),
@@ -311,14 +312,14 @@ fn open_objects_may_hold_more_than_is_declared() {
 }
 
 #[test]
-fn roots_always_have_a_kind_and_a_name() {
+fn root_without_complete_metadata_gets_minimal_metadata() {
     let bare = decl_type(json!({"type": "object"}), &[]).unwrap();
     check(&bare, "metadata.name", "string");
     check(&bare, "metadata.labels", "undefined");
     check(&bare, "metadata", "Test#.metadata");
     check(&bare, "apiVersion", "string");
 
-    // An incomplete declaration is replaced as a whole.
+    // If part of the metadata is declared with another type, all of it is replaced.
     let name = json!({"type": "string"});
     let partly = json!({"type": "object", "properties": {
         "kind": {"type": "integer"},
@@ -343,7 +344,7 @@ fn roots_always_have_a_kind_and_a_name() {
 }
 
 #[test]
-fn embedded_resources_are_roots() {
+fn embedded_resources_have_metadata() {
     let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
         "properties": {"spec": {"type": "integer"}}});
     let list = json!({"type": "array", "items": embedded});
@@ -355,7 +356,7 @@ fn embedded_resources_are_roots() {
 }
 
 #[test]
-fn a_root_need_not_be_an_object() {
+fn root_of_any_type_is_converted() {
     let list = decl_type(json!({"type": "array", "items": {"type": "object"}}), &[]).unwrap();
     check(&list, "", "list(Test#.@idx)");
     check(
@@ -373,7 +374,7 @@ fn a_root_need_not_be_an_object() {
 }
 
 #[test]
-fn schema_facts_are_converted() {
+fn nullable_default_and_required_are_converted() {
     let nullable = field(json!({"type": "string", "nullable": true, "default": "x"}));
     assert!(nullable.nullable && nullable.has_default);
     let plain = field(json!({"type": "string", "nullable": false, "default": null}));

@@ -1,9 +1,9 @@
-//! Tests of the published types of CustomResourceDefinitions.
+//! Tests of the types that the API server publishes for CustomResourceDefinitions.
 
 use super::*;
 use crate::schema::crd::Crd;
 
-/// Returns the type of the definition with the schema `schema`.
+/// Returns the type of the custom resource whose CRD has the given schema.
 fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     let crd = json!({"kind": "CustomResourceDefinition", "spec": {
         "group": "example.com", "scope": "Namespaced",
@@ -17,7 +17,7 @@ fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     entry.unwrap().1
 }
 
-/// Asserts if the schema is published unchanged, or as an object without a known structure.
+/// Asserts that the schema is published unchanged if `expected` is true, otherwise as an object without known fields.
 #[track_caller]
 fn check_structural(schema: Value, expected: bool) {
     let type_ = crd_type(schema.clone()).unwrap();
@@ -30,7 +30,7 @@ fn check_structural(schema: Value, expected: bool) {
     assert_eq!(!is_bare, expected, "{schema}");
 }
 
-/// Same as [`check_structural`], for a property of the root.
+/// Asserts like [`check_structural`], with the schema as a property of the root.
 #[track_caller]
 fn check_field(schema: Value, expected: bool) {
     check_structural(
@@ -40,7 +40,7 @@ fn check_field(schema: Value, expected: bool) {
 }
 
 #[test]
-fn metadata_has_the_standard_type() {
+fn metadata_has_standard_type() {
     let type_ = crd_type(json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
     let type_ = type_.unwrap();
     check(&type_, "metadata.labels", "map(string, string)");
@@ -57,7 +57,7 @@ fn metadata_has_the_standard_type() {
 }
 
 #[test]
-fn embedded_resources_get_metadata_and_require_their_kind() {
+fn embedded_resources_have_metadata_and_required_kind() {
     let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
         "x-kubernetes-preserve-unknown-fields": true});
     let type_ = crd_type(json!({"type": "object", "properties": {
@@ -85,7 +85,7 @@ fn embedded_resources_get_metadata_and_require_their_kind() {
 }
 
 #[test]
-fn lists_of_the_kind_are_a_kind() {
+fn list_kind_has_type_with_items() {
     let crd = json!({"spec": {
         "group": "example.com", "names": {"kind": "Test", "plural": "tests", "listKind": "Tests"},
         "versions": [{"name": "v1", "served": true,
@@ -103,13 +103,13 @@ fn lists_of_the_kind_are_a_kind() {
         .unwrap();
     check(&list, "items.[].a", "int");
     check(&list, "items.[].metadata.labels", "map(string, string)");
-    // The metadata of lists has no name, so upstream treats it as a schema without metadata.
+    // The metadata of a list has no field `name`, so upstream replaces it by minimal metadata.
     check(&list, "metadata.continue", "undefined");
     check(&list, "metadata.name", "string");
 }
 
 #[test]
-fn missing_schema_has_no_fields() {
+fn missing_or_invalid_schema_has_no_fields() {
     for schema in [
         json!(null),
         json!({}),
@@ -122,7 +122,7 @@ fn missing_schema_has_no_fields() {
 }
 
 #[test]
-fn structural_schemas() {
+fn structural_schemas_are_published_unchanged() {
     check_structural(json!({"type": "object"}), true);
     check_field(
         json!({"type": "string", "description": "d", "title": "t", "pattern": "["}),
@@ -142,7 +142,7 @@ fn structural_schemas() {
 }
 
 #[test]
-fn types_are_required() {
+fn schema_without_valid_type_is_not_structural() {
     check_field(json!({}), false);
     check_field(json!({"type": "strange"}), false);
     check_field(json!({"type": ""}), false);
@@ -161,7 +161,7 @@ fn types_are_required() {
 }
 
 #[test]
-fn unsupported_keywords() {
+fn schema_with_unsupported_keyword_is_not_structural() {
     for (key, value) in [
         ("$ref", json!("#/definitions/x")),
         ("id", json!("x")),
@@ -184,7 +184,7 @@ fn unsupported_keywords() {
 }
 
 #[test]
-fn extensions_that_exclude_each_other() {
+fn schema_with_conflicting_extensions_is_not_structural() {
     let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true});
     check_field(embedded, false);
     check_field(
@@ -204,7 +204,7 @@ fn extensions_that_exclude_each_other() {
 }
 
 #[test]
-fn metadata_may_restrict_names_only() {
+fn metadata_schema_may_only_restrict_names() {
     let with = |metadata: Value| json!({"type": "object", "properties": {"metadata": metadata}});
     let name = json!({"type": "string", "maxLength": 5});
     check_structural(with(json!({"type": "object"})), true);
@@ -224,12 +224,12 @@ fn metadata_may_restrict_names_only() {
         json!({"type": "object", "properties": {"kind": {"type": "integer"}}}),
         false,
     );
-    // In a nested schema, it is an ordinary property.
+    // In a nested schema, `metadata` is an ordinary property.
     check_field(with(json!({"type": "string"})), true);
 }
 
 #[test]
-fn junctors_restrict_and_do_not_declare() {
+fn junctors_must_not_declare_fields() {
     let field = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [junctor]});
     check_field(field(json!({"properties": {"a": {"pattern": "x"}}})), true);
     check_field(field(json!({"type": "object"})), false);
@@ -253,18 +253,18 @@ fn junctors_restrict_and_do_not_declare() {
 }
 
 #[test]
-fn fields_in_root_junctors_must_be_declared() {
+fn junctors_of_root_must_refer_to_declared_fields() {
     let root = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [junctor]});
     check_structural(root(json!({"properties": {"a": {"enum": ["x"]}}})), true);
     check_structural(root(json!({"properties": {"b": {"enum": ["x"]}}})), false);
     check_structural(root(json!({"not": {"properties": {"b": {}}}})), false);
     check_structural(root(json!({"items": {}})), false);
-    // Upstream requires this of the root only.
+    // Upstream requires declared fields only in junctors of the root.
     check_field(root(json!({"properties": {"b": {"enum": ["x"]}}})), true);
 }
 
 #[test]
-fn int_or_string_may_have_a_restriction() {
+fn int_or_string_allows_only_type_restriction_in_any_of() {
     let types = json!([{"type": "integer"}, {"type": "string"}]);
     check_field(
         json!({"x-kubernetes-int-or-string": true, "anyOf": types}),
@@ -295,7 +295,7 @@ fn int_or_string_may_have_a_restriction() {
 }
 
 #[test]
-fn names_that_are_missing() {
+fn from_value_missing_name_is_an_error() {
     for (crd, missing) in [
         (json!({}), "spec.names.kind"),
         (json!({"spec": {"names": {"kind": "T"}}}), "spec.group"),
@@ -315,7 +315,7 @@ fn names_that_are_missing() {
 }
 
 #[test]
-fn a_schema_that_nests_too_deeply_is_an_error_of_its_version() {
+fn too_deep_schema_is_an_error_of_its_version() {
     let mut schema = json!({"type": "string"});
     for _ in 0..200 {
         schema = json!({"type": "array", "items": schema});

@@ -1,4 +1,4 @@
-//! Tests of parsing documents: references, kinds, and tolerance.
+//! Tests of parsing OpenAPI documents: references, kinds, and tolerance of malformed schemas.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn object(properties: Value) -> Value {
 }
 
 #[test]
-fn references_replace_the_whole_schema() {
+fn references_replace_whole_schema() {
     let part = json!({"type": "string", "maxLength": 3});
     let root = object(json!({
         "plain": to("part"),
@@ -29,12 +29,12 @@ fn references_replace_the_whole_schema() {
         let type_ = &root.field(field).unwrap().type_;
         assert!(type_.max_elements == 12 && !type_.has_default, "{field}");
     }
-    // Upstream resolves a reference once, and ignores a reference in the target.
+    // Upstream resolves a reference once. If the target is a reference too, it is ignored.
     check(&root, "not_chased", "undefined");
 }
 
 #[test]
-fn a_root_may_be_a_reference() {
+fn root_reference_is_resolved() {
     let root = decl_type(
         to("real"),
         &[("real", object(json!({"a": {"type": "integer"}})))],
@@ -43,11 +43,11 @@ fn a_root_may_be_a_reference() {
 }
 
 #[test]
-fn dangling_references_are_errors_anywhere() {
+fn dangling_reference_is_always_an_error() {
     let error = |root| decl_type(root, &[]).unwrap_err();
     let unresolved = SchemaError::UnresolvedRef(format!("{PREFIX}absent").into());
     assert_eq!(error(object(json!({"a": to("absent")}))), unresolved);
-    // An integer has no items, but they are visited.
+    // An integer has no items, but references in `items` are resolved anyway.
     assert_eq!(
         error(object(
             json!({"a": {"type": "integer", "items": to("absent")}})
@@ -58,7 +58,7 @@ fn dangling_references_are_errors_anywhere() {
         error(object(json!({"a": {"$ref": ""}}))),
         SchemaError::UnresolvedRef("".into())
     );
-    // A name without a prefix does not find a schema with another name, either.
+    // A reference without the prefix does not find a missing schema either.
     assert_eq!(
         error(json!({"$ref": "absent"})),
         SchemaError::UnresolvedRef("absent".into())
@@ -66,8 +66,8 @@ fn dangling_references_are_errors_anywhere() {
 }
 
 #[test]
-fn cycles_are_truncated_at_the_repetition() {
-    // The root is tracked by its bare name, so it may occur once more.
+fn cycles_are_truncated_at_repetition() {
+    // The root is tracked by its name without the prefix, so it may occur once more on a path.
     let root = decl_type(
         object(json!({"self": to("test"), "other": to("other")})),
         &[(
@@ -87,10 +87,10 @@ fn cycles_are_truncated_at_the_repetition() {
 }
 
 #[test]
-fn cycle_conversion_depends_on_the_entry() {
+fn cycle_conversion_depends_on_entry_point() {
     let a = object(json!({"b": to("b"), "in_a": {"type": "string"}}));
     let b = object(json!({"a": to("a"), "in_b": {"type": "string"}}));
-    // The second conversion must not see the result of the first, in any order.
+    // The conversion of the second property must not use types cached for the first, whichever of them comes first.
     for names in [["a", "b"], ["b", "a"]] {
         let root = object(json!({names[0]: to(names[0]), names[1]: to(names[1])}));
         let root = decl_type(root, &[("a", a.clone()), ("b", b.clone())]).unwrap();
@@ -111,7 +111,7 @@ fn root_may_be_referenced_by_its_bare_name() {
     check(&root, "x", "int");
     check(&root, "back", "Test#.back");
     check(&root, "back.metadata", "undefined");
-    // A root that is a reference to itself only has the common fields of resources.
+    // If the root is a reference to itself, it only has the common fields of resources.
     let itself = decl_type(bare, &[("part", part)]).unwrap();
     check(&itself, "x", "undefined");
     check(&itself, "metadata.name", "string");
@@ -135,7 +135,7 @@ fn cycles_in_lists_and_maps_are_truncated() {
 }
 
 #[test]
-fn types_are_shared() {
+fn equal_types_are_shared() {
     let part = object(json!({"x": {"type": "integer"}}));
     let root = object(json!({"a": to("part"), "b": to("part"), "c": part.clone()}));
     let root = decl_type(root, &[("part", part)]).unwrap();
@@ -145,7 +145,7 @@ fn types_are_shared() {
 }
 
 #[test]
-fn an_interner_shares_across_documents_and_forgets() {
+fn interner_shares_types_across_documents_until_purged() {
     let mut interner = Interner::default();
     let schema = object(json!({"a": {"type": "array", "items": {"type": "string"}}}));
     let first = document(schema.clone(), &[]).decl_types(&mut interner);
@@ -164,7 +164,7 @@ fn an_interner_shares_across_documents_and_forgets() {
 }
 
 #[test]
-fn types_that_differ_in_facts_are_not_shared() {
+fn types_with_different_keywords_are_not_shared() {
     let root = object(json!({
         "a": {"type": "string"}, "b": {"type": "string", "nullable": true},
         "c": {"type": "string", "enum": ["xx"]}, "d": {"type": "string", "enum": ["yy"]},
@@ -211,7 +211,7 @@ fn malformed_keywords_only_affect_their_schema() {
 }
 
 #[test]
-fn whole_numbers_may_have_a_fraction_of_zero() {
+fn integer_keywords_accept_zero_fraction() {
     let root = decl_type(
         object(json!({"a": {"type": "string", "maxLength": 5.0}})),
         &[],
@@ -221,7 +221,7 @@ fn whole_numbers_may_have_a_fraction_of_zero() {
 }
 
 #[test]
-fn duplicate_keywords_and_properties_use_the_last() {
+fn last_of_duplicate_keywords_and_properties_is_used() {
     let text = br#"{"components": {"schemas": {"t": {
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "T"}],
         "type": "string", "type": "object",
@@ -234,7 +234,7 @@ fn duplicate_keywords_and_properties_use_the_last() {
 }
 
 #[test]
-fn kinds_are_listed_and_the_first_schema_has_a_kind() {
+fn kinds_are_sorted_and_first_schema_of_kind_is_used() {
     let gvk = |kind| json!({"group": "g", "version": "v1", "kind": kind});
     let text = json!({"components": {"schemas": {
         "a": {"type": "string", "x-kubernetes-group-version-kind": [gvk("A"), gvk("B")]},
@@ -255,7 +255,7 @@ fn kinds_are_listed_and_the_first_schema_has_a_kind() {
 }
 
 #[test]
-fn text_that_is_not_utf8_does_not_matter() {
+fn invalid_utf8_in_description_is_accepted() {
     let mut text = br#"{"components": {"schemas": {"t": {"description": "caf"#.to_vec();
     text.push(0xe9);
     text.extend_from_slice(

@@ -1,8 +1,8 @@
-//! Tests of types in evaluated expressions: declarations of the schema and JSON values.
+//! Tests of the types that evaluated expressions see, compared with the declared types.
 
 use super::*;
 
-/// Asserts the declared type and the evaluated type of the field at `path`.
+/// Asserts the declared and the evaluated type at `path` of a root with a property `field` of the given schema.
 #[track_caller]
 fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
     let root = decl_type(
@@ -17,7 +17,7 @@ fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
 }
 
 #[test]
-fn formats_are_strings() {
+fn formatted_strings_are_evaluated_as_strings() {
     let string = |format: &str| json!({"type": "string", "format": format});
     check_both(string("date-time"), "field", "timestamp", "string");
     check_both(string("date"), "field", "timestamp", "string");
@@ -27,14 +27,14 @@ fn formats_are_strings() {
 }
 
 #[test]
-fn numbers_have_the_type_of_their_json() {
+fn doubles_are_evaluated_as_dyn() {
     check_both(json!({"type": "number"}), "field", "double", "dyn");
     check_both(json!({"type": "integer"}), "field", "int", "int");
     check_both(json!({"type": "boolean"}), "field", "bool", "bool");
 }
 
 #[test]
-fn untyped_fields_exist_when_evaluated() {
+fn untyped_fields_are_evaluated_as_dyn() {
     check_both(json!({}), "field", "undefined", "dyn");
     check_both(
         json!({"type": "array", "items": {}}),
@@ -47,7 +47,7 @@ fn untyped_fields_exist_when_evaluated() {
 }
 
 #[test]
-fn open_objects_hold_anything() {
+fn undeclared_fields_of_open_objects_are_evaluated_as_dyn() {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
         "properties": {"a": {"type": "integer"}}});
     check_both(open.clone(), "field.a", "int", "int");
@@ -57,7 +57,7 @@ fn open_objects_hold_anything() {
 }
 
 #[test]
-fn names_are_unescaped() {
+fn evaluated_type_names_equal_declared_names() {
     let inner =
         json!({"type": "object", "properties": {"x": {"type": "string", "format": "date"}}});
     let list = json!({"type": "array", "items": inner});

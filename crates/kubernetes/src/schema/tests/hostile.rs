@@ -1,4 +1,5 @@
-//! Tests of schemas designed to crash, hang or exhaust: each must quickly result in a type or an error.
+//! Tests of schemas designed to crash the conversion or exhaust time or memory. Each must quickly result in a type or
+//! an error.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -6,10 +7,11 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::schema::sizes;
 
-/// Enough for a debug build on a busy machine. Without sharing, the cases below take years.
+/// The maximum time of a conversion, long enough for a debug build on a busy machine. If types were not shared, some
+/// cases would take years.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns a document of the schemas `bodies`, named `s0`, `s1`, …. The first one describes `Test`.
+/// Returns a document with the schemas `bodies`, named `s0`, `s1` and so on. The schema `s0` describes the kind `Test`.
 fn document_of(bodies: impl IntoIterator<Item = String>) -> Vec<u8> {
     let mut text = String::from(
         r##"{"components":{"schemas":{"root":{"$ref":"#/components/schemas/s0",
@@ -26,7 +28,7 @@ fn to(n: usize) -> String {
     format!(r##"{{"$ref":"#/components/schemas/s{n}"}}"##)
 }
 
-/// Returns the type of `Test` and asserts that it took little time.
+/// Returns the type of `Test`, and asserts that parsing, converting and formatting it takes little time.
 #[track_caller]
 fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
     let start = Instant::now();
@@ -39,8 +41,8 @@ fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
 }
 
 #[test]
-fn fan_out_is_shared() {
-    // Each schema refers to the next twice: 2^100 paths, 101 types.
+fn schema_with_exponentially_many_paths_is_converted() {
+    // Each schema refers to the next one twice, which results in 2^100 paths but only 101 types.
     let body = |n: usize| match n {
         100 => r#"{"type":"string"}"#.into(),
         n => {
@@ -60,7 +62,7 @@ fn fan_out_is_shared() {
 }
 
 #[test]
-fn long_chains_are_too_deep() {
+fn long_reference_chain_is_too_deep() {
     let n = 100_000;
     let body = |i: usize| match i + 1 {
         last if last == n => r#"{"type":"string"}"#.into(),
@@ -73,7 +75,7 @@ fn long_chains_are_too_deep() {
 }
 
 #[test]
-fn long_cycles_are_errors() {
+fn long_reference_cycle_is_an_error() {
     let n = 5_000;
     let body = |i: usize| format!(r#"{{"type":"array","items":{}}}"#, to((i + 1) % n));
     let error = timed(&document_of((0..n).map(body))).unwrap_err();
@@ -84,7 +86,7 @@ fn long_cycles_are_errors() {
 }
 
 #[test]
-fn depth_is_counted_across_references() {
+fn depth_limit_applies_across_references() {
     let chain = |n: usize| {
         let body = move |i: usize| match i + 1 {
             last if last == n => r#"{"type":"string"}"#.into(),
@@ -159,7 +161,7 @@ fn deep_schema_only_affects_itself() {
 }
 
 #[test]
-fn a_document_has_a_bounded_number_of_schemas() {
+fn document_with_too_many_schemas_is_an_error() {
     let mut text = String::from(r#"{"components":{"schemas":{"a":{"properties":{"#);
     for n in 0..=sizes::MAX_SCHEMAS {
         write!(text, r#""{n}":{{}},"#).unwrap();
@@ -173,7 +175,7 @@ fn a_document_has_a_bounded_number_of_schemas() {
 }
 
 #[test]
-fn many_properties_and_required_names() {
+fn object_with_many_required_properties_is_converted() {
     let names: Vec<_> = (0..50_000).map(|n| format!("p{n}")).collect();
     let properties: Vec<_> = names
         .iter()

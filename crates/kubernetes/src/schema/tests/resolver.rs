@@ -1,4 +1,4 @@
-//! Tests of types in memory: precedence of documents.
+//! Tests of [`SchemaSet`]: precedence of documents, and unavailable documents.
 
 use super::*;
 use crate::schema::GroupVersion;
@@ -23,7 +23,7 @@ fn check_found(set: &SchemaSet, group: &str, expected: &str) {
 }
 
 #[test]
-fn own_document_precedes_the_first() {
+fn document_of_own_group_version_takes_precedence() {
     let mut interner = Interner::default();
     let mut set = SchemaSet::default();
     let mut add = |own: Option<&str>, group, type_| {
@@ -41,7 +41,7 @@ fn own_document_precedes_the_first() {
 }
 
 #[test]
-fn unavailable_documents_have_a_reason() {
+fn resolve_unavailable_document_returns_reason() {
     let mut set = SchemaSet::default();
     set.add_unavailable(GroupVersion::new("a", "v1"), "the server does not answer");
     check_found(&set, "a", "the server does not answer");
@@ -59,7 +59,7 @@ fn unavailable_documents_have_a_reason() {
 }
 
 #[test]
-fn definitions_give_their_kind_its_list_and_its_scale() {
+fn add_crd_adds_kind_list_kind_and_scale() {
     let crd = json!({"spec": {
         "group": "a", "scope": "Namespaced", "names": {"kind": "T", "plural": "ts"},
         "versions": [{"name": "v1", "served": true, "subresources": {"scale": {}}}],

@@ -1,4 +1,4 @@
-//! Tests of mapping resources to kinds, as in upstream and in requests.
+//! Tests of mapping resources to kinds, both like upstream's mapper and for requests.
 
 use super::json;
 use crate::schema::crd::Crd;
@@ -44,11 +44,11 @@ fn check(gvr: (&str, &str, &str), expected: &[&str]) {
 }
 
 #[test]
-fn names_in_any_case_and_number() {
+fn kinds_for_accepts_any_case_singular_and_list_names() {
     for name in ["deployments", "deployment", "DEPLOYMENTS", "Deployment"] {
         check(("apps", "v1", name), &["apps/v1, Kind=Deployment"]);
     }
-    // Discovery has no singular here, so it is derived.
+    // Discovery provides no singular name for this version, so it is derived from the kind.
     check(
         ("apps", "v1beta1", "deployment"),
         &["apps/v1beta1, Kind=Deployment"],
@@ -65,7 +65,7 @@ fn names_in_any_case_and_number() {
 }
 
 #[test]
-fn unknown_resources_have_no_kinds() {
+fn kinds_for_unknown_resource_is_empty() {
     for resource in ["", "deploy", "deployments/scale", "deployments/", "*"] {
         check(("apps", "v1", resource), &[]);
     }
@@ -75,7 +75,7 @@ fn unknown_resources_have_no_kinds() {
 }
 
 #[test]
-fn core_group_matches_any_group() {
+fn kinds_for_core_group_matches_any_group() {
     check(
         ("", "v1", "events"),
         &["/v1, Kind=Event", "events.k8s.io/v1, Kind=Event"],
@@ -85,7 +85,7 @@ fn core_group_matches_any_group() {
 }
 
 #[test]
-fn empty_version_matches_any_version() {
+fn kinds_for_empty_version_matches_any_version() {
     let both = ["apps/v1, Kind=Deployment", "apps/v1beta1, Kind=Deployment"];
     check(("apps", "", "deployments"), &both);
     check(("apps", "__internal", "deployments"), &both);
@@ -98,7 +98,7 @@ fn empty_version_matches_any_version() {
 }
 
 #[test]
-fn exact_lookup() {
+fn resource_requires_exact_name() {
     let mapper = mapper();
     let scale = mapper
         .resource(&Gvr::new("apps", "v1", "deployments/scale"))
@@ -127,7 +127,7 @@ fn check_rule(groups: &[&str], versions: &[&str], resources: &[&str], expected: 
 }
 
 #[test]
-fn rules_with_wildcards() {
+fn matching_supports_wildcards_and_subresources() {
     check_rule(&["apps"], &["v1"], &["deployments"], &["apps/deployments"]);
     check_rule(
         &["apps"],
@@ -156,7 +156,7 @@ fn rules_with_wildcards() {
 }
 
 #[test]
-fn served_resources_are_read_from_paths() {
+fn served_resources_are_parsed_from_document_paths() {
     let kind = |group: &str, kind: &str| {
         let gvk = json!({"group": group, "version": "v1", "kind": kind});
         json!({"x-kubernetes-group-version-kind": gvk})
@@ -201,7 +201,7 @@ fn served_resources_are_read_from_paths() {
 }
 
 #[test]
-fn definitions_are_served_too() {
+fn add_crd_adds_resources_of_served_versions() {
     let crd = json!({"spec": {
         "group": "example.com", "scope": "Cluster",
         "names": {"kind": "Widget", "plural": "widgets", "singular": "wid"},
