@@ -20,7 +20,7 @@ use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 use regexp::is_printable;
 
-/// Validates a name and returns the messages. If the flag is true, the name is a prefix (`generateName`).
+/// Validates a name and returns the error messages. If the flag is true, the name is a prefix (`generateName`).
 pub(super) type NameCheck = fn(&str, bool) -> Vec<String>;
 
 /// The `metadata` of an object, or `None` if the object has none.
@@ -69,7 +69,7 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Returns the messages for a name that must be a DNS subdomain.
+/// Validates a name as a DNS subdomain. Returns the error messages.
 pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     if is_prefix {
         validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes()))
@@ -78,7 +78,7 @@ pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     }
 }
 
-/// Returns the messages for a name that must be a single segment of a URL path.
+/// Validates a name as a single segment of a URL path. Returns the error messages.
 pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];

@@ -58,7 +58,7 @@ pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked beca
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The CRD has no version with this name, or that version has no schema.
-    #[error("the definition has no schema of version `{0}`")]
+    #[error("the CustomResourceDefinition has no schema for version `{0}`")]
     NoVersion(String),
     /// The schema exceeds the limits of this crate.
     #[error(transparent)]

@@ -10,18 +10,18 @@ use super::{
     reread,
 };
 
-/// Applies a patch to an object and returns the object as the API server decodes it.
+/// Applies a patch to a copy of `object`. Returns the result as the API server decodes it.
 ///
 /// # Errors
-/// Returns a [`PatchError`]. `object` is never changed.
+/// Returns a [`PatchError`] if an operation cannot be applied, or if an object nests too deeply.
 pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
     apply_to_failure(object, patch).map_err(|(error, _)| error)
 }
 
-/// Applies a patch like [`apply`]. An error includes the failed operation, if a single one failed.
+/// Applies a patch like [`apply`]. An error includes the operation that failed, if a single operation caused it.
 ///
 /// # Errors
-/// Returns a [`PatchError`].
+/// Returns a [`PatchError`] like [`apply`].
 pub fn apply_to_failure<'a>(
     object: &Value,
     patch: &'a [Operation],

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_address_valid_addresses() {
+    fn parse_address_accepts_valid_addresses() {
         check("10.0.0.1", "10.0.0.1");
         check("::", "::");
         check("2001:DB8:0:0:1:0:0:1", "2001:db8::1:0:0:1");
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_network_masks_or_reports_go_errors() {
+    fn parse_network_result_or_error_agrees_with_go() {
         check_network("192.168.7.9/16", "192.168.0.0/16");
         check_network("192.168.7.9/0", "0.0.0.0/0");
         check_network("192.168.7.9/32", "192.168.7.9/32");

@@ -1,4 +1,4 @@
-//! Kubernetes versions: the newest supported one, and the ones that the features used in an expression require.
+//! The supported Kubernetes versions, and the version that an expression requires.
 //!
 //! Each overload row has the version that introduced it. An API server checks new expressions with the environment of
 //! the previous version, so that a policy survives a rollback. For example, additions of 1.34 are available in new

@@ -36,7 +36,7 @@ pub(super) struct Converter<'a, 'i> {
 /// The name of the schema for quantities ends with this string.
 const QUANTITY: &str = ".api.resource.Quantity";
 
-/// Where a schema occurs in a document.
+/// The position of a schema in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The root of a resource, whose type always declares metadata.

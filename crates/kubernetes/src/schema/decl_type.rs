@@ -82,7 +82,7 @@ pub struct DeclField {
     pub type_: Arc<DeclType>,
     /// True if the schema requires the field.
     pub required: bool,
-    /// True if the API server sets a default if the field is absent.
+    /// True if the API server sets a default for an absent field.
     pub has_default: bool,
 }
 

@@ -25,7 +25,7 @@ pub enum SchemaError {
     #[error("the schema nests deeper than {} levels", super::sizes::MAX_DEPTH)]
     TooDeep,
     /// Schemas that refer to each other would expand to too many types.
-    #[error("the schema expands to too many types, as its parts refer to each other")]
+    #[error("the schema expands to too many types because its parts refer to each other")]
     TooComplex,
     /// The document has no schema for the kind.
     #[error("the document has no schema for the kind")]

@@ -99,8 +99,8 @@ pub(super) struct Schema {
 /// The keywords of lists, maps, objects, references and restricted scalars.
 #[derive(Debug, Default)]
 pub(super) struct Details {
-    /// The `$ref` of the schema. Without one, the `$ref` of the first schema in `allOf` that has one: schemas wrap a
-    /// reference in `allOf` to add a description.
+    /// The `$ref` of the schema, or else the first `$ref` in its `allOf`: schemas wrap a reference in `allOf` to add a
+    /// description.
     pub(super) reference: Option<Box<str>>,
     pub(super) max_length: Option<i64>,
     pub(super) max_items: Option<i64>,

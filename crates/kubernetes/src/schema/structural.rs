@@ -228,7 +228,7 @@ fn has_metadata_invariants(node: Node<'_>, level: Level, embedded: bool) -> bool
     is_string("kind") && is_string("apiVersion") && metadata
 }
 
-/// Which junctors express the supported restriction of an integer or string. They may declare types.
+/// The junctors of an integer or string (`x-kubernetes-int-or-string`) that may list the types integer and string.
 #[derive(Clone, Copy, Default)]
 struct Skipped {
     any_of: bool,

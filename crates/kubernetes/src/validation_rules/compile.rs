@@ -44,7 +44,7 @@ const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 pub enum ExpressionErrorKind {
     /// The API server rejects the expression.
     Rejected,
-    /// The expression can crash the API server.
+    /// The expression makes the API server panic.
     Unsafe,
     /// The expression exceeds a limit that only this crate has.
     Unsupported,

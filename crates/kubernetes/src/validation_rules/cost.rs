@@ -12,7 +12,7 @@ pub const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 /// (`StaticEstimatedCRDCostLimit`).
 pub const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// The number of expressions that are reported if the total cost exceeds the limit, the most expensive ones.
+/// If the total cost exceeds its limit, this many of the most expensive expressions are reported.
 const N_NAMED: usize = 4;
 
 pub(super) const CONTRIBUTED: &str =

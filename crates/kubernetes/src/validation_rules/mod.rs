@@ -49,7 +49,7 @@ use cel::value::Exceeded;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
     /// The CRD has no version with this name, or that version has no schema.
-    #[error("the definition has no schema of version `{0}`")]
+    #[error("the CustomResourceDefinition has no schema for version `{0}`")]
     NoVersion(String),
     /// The schema exceeds the limits of this crate.
     #[error(transparent)]

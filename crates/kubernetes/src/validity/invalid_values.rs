@@ -10,7 +10,7 @@ use crate::library::format::validation::{
     dns1123_label, dns1123_subdomain, label_value, qualified_name,
 };
 
-/// Integers that may be negative.
+/// Integer fields that may be negative.
 const SIGNED: [&str; 6] = [
     "generation",
     "oomScoreAdj",
@@ -20,7 +20,7 @@ const SIGNED: [&str; 6] = [
     "defaultMode",
 ];
 
-/// Port numbers, 1 to 65,535.
+/// Fields that contain a port number (1 to 65,535).
 const PORTS: [&str; 6] = [
     "containerPort",
     "hostPort",
@@ -30,7 +30,7 @@ const PORTS: [&str; 6] = [
     "targetPort",
 ];
 
-/// User and group ids, at most 2,147,483,647.
+/// Fields that contain user or group ids, at most 2,147,483,647.
 const IDS: [&str; 4] = ["fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"];
 
 /// Fields that contain an IP address or a list of IP addresses.

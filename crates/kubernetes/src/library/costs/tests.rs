@@ -109,7 +109,7 @@ fn measured_costs_depend_on_sizes() {
 }
 
 #[test]
-fn measured_costs_of_cel_extensions() {
+fn measured_costs_of_extensions_agree_with_upstream() {
     let numbers = |len| list(&Value::Int(1), len);
     check("list_slice", &[], numbers(5), 16);
     check("list_flatten", &[numbers(4)], numbers(9), 15);

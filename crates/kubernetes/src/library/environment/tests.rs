@@ -111,7 +111,7 @@ fn overloads_of_a_function_have_different_signatures() {
 
 /// One overload of 1.0 counts twice: equality, once with CEL's own costs and once with the API server's costs.
 #[test]
-fn overloads_per_introducing_version_are_counted() {
+fn number_of_overloads_per_version_is_unchanged() {
     let mut n_introduced = BTreeMap::new();
     for row in rows() {
         assert!(row.source.introduced <= LATEST, "{}", row.id);

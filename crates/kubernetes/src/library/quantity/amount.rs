@@ -1,7 +1,7 @@
-//! The number of a quantity in the first of two representations, and functions for both.
+//! The number of a quantity as a scaled 64-bit integer ([`ScaledInt`]), and the canonical forms of all numbers.
 //!
-//! Most numbers are a 64-bit integer times a power of ten. Larger or more precise ones are a [`Decimal`]. Expressions
-//! can observe the representation: `isInteger` and `asInteger` only support the first one.
+//! A number that is too large or too precise for a 64-bit integer times a power of ten is a [`Decimal`]. Expressions
+//! can observe the representation: `isInteger` and `asInteger` do not support a [`Decimal`].
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `math.go`.
 

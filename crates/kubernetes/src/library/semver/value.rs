@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_formats_versions_or_reports_errors() {
+    fn parse_returns_version_or_upstream_error() {
         check("1.2.3", "1.2.3");
         check("1.2.3-rc.1.x-y+b.01", "1.2.3-rc.1.x-y+b.01");
         check("18446744073709551615.0.0", "18446744073709551615.0.0");
