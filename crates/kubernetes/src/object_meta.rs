@@ -253,7 +253,7 @@ fn read_value(
         (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
         (Type::Int, Json::Number(number)) => {
             let written = go_json::number_text(number);
-            // Go's `Number` formats a double without a fraction as an integer, so it decodes.
+            // Go encodes a double without a fraction as an integer, which can be decoded.
             match written.parse::<i64>() {
                 Ok(whole) => Ok(whole.into()),
                 Err(_) => Err(format!(

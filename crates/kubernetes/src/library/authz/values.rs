@@ -207,8 +207,8 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the content of the Go value. Upstream implements these values as errors, so it is an error
-            /// message.
+            /// Returns the content of the Go value. Upstream's method `Value` returns an error for these values, so the
+            /// content is that error's message.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

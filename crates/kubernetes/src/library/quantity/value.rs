@@ -330,8 +330,8 @@ impl State {
         Ok((digits, suffix))
     }
 
-    /// Returns the digits and the exponent of 1024. Returns `None` if the quantity has a fraction or is below 1024, so
-    /// the decimal notation is used.
+    /// Returns the digits and the exponent of 1024. Returns `None` if the quantity has a fraction or its magnitude is
+    /// below 1024. Such a quantity is formatted in decimal notation.
     fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
         let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
         if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()
