@@ -103,6 +103,6 @@ fn invalid_sets_are_reported() {
     );
     check(
         &[("a.yaml", POLICY), ("sub/b.yaml", BINDING)],
-        &["are not loaded"],
+        &["does not load"],
     );
 }

@@ -27,8 +27,8 @@ const MAX_RESULTS: usize = 5_000;
 
 /// Formats findings as workflow commands, one per line, which GitHub shows as annotations of a pull request.
 ///
-/// GitHub shows a limited number of each level. If there are more, the last annotation counts the rest, which are
-/// printed to the log.
+/// GitHub shows a limited number of annotations of each level. If there are more findings, the last annotation counts
+/// the rest, which are printed to the log.
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions", "Setting an error message".
 #[must_use]
@@ -113,7 +113,7 @@ fn annotation(out: &mut String, finding: &Finding) {
     );
 }
 
-/// Returns the message with the kinds and the help.
+/// Returns the message of a finding, followed by its kinds and its help.
 fn full_message(finding: &Finding) -> String {
     let mut text = finding.message.clone();
     if !finding.kinds.is_empty() {
@@ -282,7 +282,7 @@ fn sarif_result(finding: &Finding) -> Value {
 ///
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.30, 3.55 to 3.57.
 fn sarif_fix(edit: &Edit) -> Value {
-    // The text does not contain the byte order mark of the file.
+    // The offsets of the edit do not count the byte order mark, which SARIF counts.
     let n_mark = if edit.source.has_byte_order_mark() {
         '\u{feff}'.len_utf8()
     } else {

@@ -43,7 +43,7 @@ struct Contents {
     findings: Vec<Entry>,
 }
 
-/// A finding of the baseline.
+/// A recorded finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry {
@@ -91,7 +91,8 @@ impl Baseline {
         })
     }
 
-    /// Suppresses the findings of the baseline. Adds a finding for each baseline entry without a finding in `files`.
+    /// Suppresses the findings that the baseline records. Adds a finding for each entry of the baseline that is no
+    /// longer found, if its file is one of `files` or does not exist.
     pub(super) fn apply(&self, report: &mut CheckReport, files: &[String]) {
         let mut names = Names::new(&self.path);
         let recorded: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();
@@ -145,7 +146,8 @@ impl Baseline {
     }
 }
 
-/// Writes the findings of a report to a baseline and suppresses them in the report. Returns their number.
+/// Writes the findings of a report to a baseline and suppresses them in the report, except for findings that cannot be
+/// suppressed. Returns the number of entries.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
@@ -202,7 +204,7 @@ impl Names {
         }
     }
 
-    /// Returns the name in the baseline of the file at the path `file`.
+    /// Returns the name by which the baseline records `file`: relative to its directory, or absolute outside of it.
     fn relative(&mut self, file: &str) -> String {
         if file == STDIN {
             return file.to_owned();

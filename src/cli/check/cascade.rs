@@ -1,4 +1,4 @@
-//! Removes findings that only follow from another finding of the same object.
+//! Removes findings that are only consequences of another finding about the same object.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::suggestion::nearest;
 use crate::policy::rule::Rule;
 
-/// The field that holds the rules of a policy.
+/// The field with the resource rules of a policy.
 const RULES: &str = "spec.matchConstraints";
 
 /// Returns true if `unknown` is probably a misspelling of the field `meant`.
@@ -19,7 +19,7 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
     unknown.0 == meant.0 && nearest(&unknown.1, std::iter::once(meant.1.as_str())).is_some()
 }
 
-/// Removes findings that only follow from others of the same object.
+/// Removes findings that are only consequences of another finding about the same object.
 pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // A malformed or missing field causes other findings about the same field.
     let is_cause = |finding: &Finding| {
@@ -31,14 +31,15 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     for finding in findings.iter().filter(|finding| is_cause(finding)) {
         causes.insert(field(finding));
     }
-    // Resource rules with a missing or invalid field select the wrong resources.
+    // Resource rules with a missing or invalid field select the wrong resources, so findings about these are
+    // misleading.
     let rules: Vec<String> = findings
         .iter()
         .filter(|finding| finding.rejected)
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();
-    // A misspelled required field is not reported as missing, too.
+    // A required field whose name is misspelled is not also reported as missing.
     let unknown: Vec<String> = findings
         .iter()
         .filter(|finding| finding.rule == Rule::UnknownField)

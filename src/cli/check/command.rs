@@ -17,19 +17,20 @@ use crate::cli::live::{ClusterData, Served};
 use crate::cli::text::clean;
 use crate::policy::analysis::Profile;
 
-/// The options and settings of a check.
+/// The options and settings of a check, combined from the flags and the configuration file.
 #[derive(Debug)]
 pub(in crate::cli) struct Plan {
     pub(in crate::cli) options: Options,
     pub(in crate::cli) settings: Settings,
-    /// True if everything that could not be checked counts as a finding.
+    /// True if notes about something that could not be checked affect the exit status.
     pub(in crate::cli) is_strict: bool,
 }
 
 /// Returns the plan for a check of `paths`. The configuration file provides defaults for the flags.
 ///
 /// # Errors
-/// Returns an error if the configuration or the baseline cannot be read, or if a level cannot be set.
+/// Returns an error if the configuration or the baseline cannot be read, or if a flag sets the level of an unknown rule
+/// or two flags set different levels for one rule.
 pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, CliError> {
     let flags = &args.findings;
     let config = match &flags.config {
@@ -79,12 +80,12 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
     })
 }
 
-/// Runs the check of a plan, with the cluster data that `ask` reads if it uses a cluster. Applies fixes and writes the
-/// baseline if the flags are set. Returns the report and additional messages.
+/// Runs the check of a plan. `ask` reads the data of a cluster, or returns `None` if no cluster is used. Applies fixes
+/// and writes a baseline if flags request it. Returns the report, and messages about the fixes and the baseline.
 ///
 /// # Errors
-/// Returns an error if standard input would be fixed, the cluster cannot be read, the baseline cannot be written, or
-/// the built-in schemas cannot be read.
+/// Returns an error if fixes are requested for standard input or in combination with a cluster, or if the cluster
+/// cannot be read, the baseline cannot be written, or the built-in schemas cannot be read.
 pub(in crate::cli) fn run(
     args: &CheckArgs,
     plan: &Plan,
@@ -136,7 +137,7 @@ fn fix_message(fix: &FixReport, is_dry: bool) -> String {
     }
 }
 
-/// Returns the diffs of a report's fixes.
+/// Returns the unified diffs of a report's fixes, one after another.
 pub(in crate::cli) fn diffs(report: &CheckReport) -> String {
     let diffs = report.fixes.iter().filter_map(|fix| fix.diff.as_deref());
     diffs.collect()

@@ -1,4 +1,4 @@
-//! Comments `# vap: allow RULE, reason`, which suppress findings, and findings about invalid or unused ones.
+//! Applies comments `# vap: allow RULE, reason`, which suppress findings, and reports invalid and unused comments.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,13 +9,13 @@ use super::suggestion::nearest;
 use crate::cli::input::comments::{Comment, MAX_COMMENTS};
 use crate::policy::rule::Rule;
 
-/// The syntax of a comment, as a hint.
+/// A hint with the syntax of a comment.
 const FORM: &str = "write `# vap: allow RULE, reason`";
 
-/// The word that allows a rule.
+/// The word after `vap:` that suppresses the findings of a rule.
 const ALLOW: &str = "allow";
 
-/// Equivalent words of other programs.
+/// Words with this meaning in other linters, which are reported as mistakes.
 const LIKE_ALLOW: [&str; 9] = [
     "disable", "expect", "exclude", "ignore", "noqa", "off", "skip", "suppress", "nolint",
 ];
@@ -45,7 +45,7 @@ fn directive(words: &str) -> Directive {
         let is_meant = LIKE_ALLOW.contains(&verb.to_lowercase().trim_end_matches(':'))
             || nearest(verb, std::iter::once(ALLOW)).is_some();
         return if is_meant {
-            invalid(format!("unknown word `{verb}` in a comment"), FORM)
+            invalid(format!("unknown word `{verb}` after `# vap:`"), FORM)
         } else {
             Directive::Other
         };
@@ -55,7 +55,7 @@ fn directive(words: &str) -> Directive {
         None => (rest.trim(), ""),
     };
     if id.is_empty() {
-        return invalid("the comment has no rule".to_owned(), FORM);
+        return invalid("the comment names no rule".to_owned(), FORM);
     }
     if id == ALL {
         let message = "a comment can allow one rule, not all".to_owned();
@@ -71,8 +71,11 @@ fn directive(words: &str) -> Directive {
         }
     };
     if ABOUT_SUPPRESSIONS.contains(&rule) {
-        let message = format!("no comment can allow `{first}`");
-        return invalid(message, "remove its cause, or set the level of the rule");
+        let message = format!("`{first}` findings cannot be suppressed by comments");
+        return invalid(
+            message,
+            "remove the cause of the finding, or set the level of the rule",
+        );
     }
     if reason.is_empty() || first != id {
         let message = format!("a reason is missing after `{first}`");
@@ -151,7 +154,7 @@ pub(super) fn apply(
         if !is_used {
             let (message, help) = if is_refused {
                 (
-                    format!("no comment can allow this `{}`", rule.id()),
+                    format!("this `{}` finding cannot be suppressed", rule.id()),
                     "the API server rejects the object: fix it, and remove the comment",
                 )
             } else {
@@ -183,7 +186,7 @@ pub(super) fn apply(
     *findings = reported;
 }
 
-/// Returns a finding about a comment.
+/// Returns a finding about a comment, at the location of the comment.
 fn comment_finding(comment: &Comment, rule: Rule, message: String, help: &str) -> Finding {
     let mut location = Location::from_place(&comment.source, comment.place);
     location.length = comment.length;
@@ -203,8 +206,8 @@ mod tests {
         assert_eq!(directive("allow undefined-field, a, b"), allows);
         assert_eq!(directive("allow   undefined-field ,  a, b"), allows);
         for (words, wanted) in [
-            ("allow", "the comment has no rule"),
-            ("allow , why", "the comment has no rule"),
+            ("allow", "the comment names no rule"),
+            ("allow , why", "the comment names no rule"),
             ("allow all, why", "a comment can allow one rule, not all"),
             ("allow undefined-feild, why", "no rule `undefined-feild`"),
             (
@@ -221,13 +224,13 @@ mod tests {
             ),
             (
                 "allow unused-suppression, why",
-                "no comment can allow `unused-suppression`",
+                "`unused-suppression` findings cannot be suppressed by comments",
             ),
             (
                 "ignore undefined-field",
-                "unknown word `ignore` in a comment",
+                "unknown word `ignore` after `# vap:`",
             ),
-            ("alow undefined-field", "unknown word `alow` in a comment"),
+            ("alow undefined-field", "unknown word `alow` after `# vap:`"),
         ] {
             let Directive::Invalid(message, _) = directive(words) else {
                 panic!("{words}")

@@ -21,7 +21,7 @@ pub fn schema() -> Value {
         })
         .collect();
     let about = json!({
-        "description": "all rules without a level of their own", "enum": levels,
+        "description": "the level of all rules without a level of their own", "enum": levels,
     });
     rules.insert("all".to_owned(), about);
     let versions = (OLDEST.minor..=LATEST.minor).map(|minor| Version::new(OLDEST.major, minor));
@@ -46,8 +46,8 @@ pub fn schema() -> Value {
                 "additionalProperties": false,
                 "properties": rules,
             },
-            "exclude": texts("paths that are not checked, as in .gitignore, from the directory of the file"),
-            "crds": texts("files and directories of CustomResourceDefinitions, from the directory of the file"),
+            "exclude": texts("patterns of paths that are not checked, as in .gitignore, relative to the directory of this file"),
+            "crds": texts("files and directories of CustomResourceDefinitions, relative to the directory of this file"),
             "kubernetesVersion": {
                 "description": "the version of the target API server",
                 "anyOf": [
@@ -61,11 +61,11 @@ pub fn schema() -> Value {
                 "enum": ["truthful", "upstream"],
             },
             "strict": {
-                "description": "true if everything that could not be checked counts as a finding",
+                "description": "true if notes about something that could not be checked affect the exit status",
                 "type": "boolean",
             },
             "baseline": {
-                "description": "the file with the findings that are not reported",
+                "description": "the baseline: a file of recorded findings, which are not reported",
                 "type": "string",
                 "minLength": 1,
             },

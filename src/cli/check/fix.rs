@@ -26,26 +26,26 @@ use crate::schema::SchemaError;
 /// Maximum number of fixes per file and run.
 const MAX_EDITS: usize = 200;
 
-/// Maximum number of fixes that are tried one by one if those of a file fail together.
+/// Maximum number of fixes that are tried individually after all fixes of their file failed together.
 const MAX_TRIES: usize = 40;
 
-/// The result for a file with findings that have fixes.
+/// The fixes of a file: those that were applied or, with `--diff`, that would be applied.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FixReport {
     /// The name of the file.
     pub file: String,
-    /// The number of fixes that were applied, or would be.
+    /// The number of fixes that were applied or, with `--diff`, that would be applied.
     pub fixed: usize,
-    /// The reason for which other fixes were not applied.
+    /// The reason why other fixes were not applied; absent if all were applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_fixed: Option<String>,
-    /// The fixes as a unified diff, if they are only shown.
+    /// The fixes as a unified diff; only with `--diff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
-/// The fixes of a file.
+/// A file and the fixes to apply to it.
 #[derive(Debug)]
 struct Candidate {
     source: Arc<SourceText>,
@@ -54,7 +54,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the new contents of the file.
+    /// Returns the new contents of the file. `None` if the edits cannot be applied to its text.
     fn text(&self) -> Option<String> {
         let text = applied(self.source.text(), &self.edits)?;
         Some(with_mark(&self.source, text))
@@ -73,7 +73,7 @@ fn with_mark(source: &SourceText, text: String) -> String {
 /// Applies the fixes of a report's findings, or only computes them if `is_dry`. Returns the new report.
 ///
 /// # Errors
-/// Returns an error if the built-in schemas cannot be read, which is a build error.
+/// Returns an error if the built-in schemas cannot be read, which only happens in a broken build.
 pub(in crate::cli) fn fix(
     options: &Options,
     settings: &Settings,
@@ -119,7 +119,7 @@ pub(in crate::cli) fn fix(
     }
     let mut report = match after {
         Some(after) if is_written && !has_failed => after,
-        // Some files were not written as planned, so that they are checked again.
+        // Some files could not be written, so the files are checked again as they are now.
         _ if is_written => run_with(options, settings, &mut io::empty())?,
         _ => report,
     };
@@ -127,7 +127,7 @@ pub(in crate::cli) fn fix(
     Ok(report)
 }
 
-/// Returns the fixes of each file that change only their own value and do not overlap.
+/// Returns, for each file, the fixes that change only one value and do not overlap.
 fn candidates(report: &CheckReport) -> Vec<Candidate> {
     let mut by_file: BTreeMap<PathBuf, Candidate> = BTreeMap::new();
     for edit in report
@@ -199,11 +199,11 @@ struct Fixer<'a> {
     settings: &'a Settings,
     /// The findings before any fix.
     before: &'a [Finding],
-    /// The number of single fixes that may still be tried.
+    /// The number of fixes that may still be tried individually.
     tries_left: usize,
 }
 
-/// The reason for which fixes fail, with the file of the remaining or new finding.
+/// A finding that remains, or that is new, after fixes: its file, and the reason not to apply the fixes.
 #[derive(Debug)]
 struct Objection {
     file: String,
@@ -214,12 +214,13 @@ struct Objection {
 type Attempt = Result<CheckReport, Vec<Objection>>;
 
 impl Fixer<'_> {
-    /// Reduces the fixes of the files to those that succeed. Returns these and the new report.
+    /// Removes the fixes that fail. Returns the files with the remaining fixes, and the report after them, or `None` if
+    /// no fixes remain because those of several files conflict.
     fn all(
         &mut self,
         mut files: Vec<Candidate>,
     ) -> Result<(Vec<Candidate>, Option<CheckReport>), SchemaError> {
-        // Usually all fixes succeed together. If not, sets aside the files with objections.
+        // Usually all fixes succeed together. If not, sets aside the fixes of each file with an objection.
         let mut set_aside: Vec<(usize, Vec<Edit>)> = Vec::new();
         let mut after = loop {
             let objections = match self.check(&files)? {
@@ -246,7 +247,7 @@ impl Fixer<'_> {
                 return Ok((files, None));
             }
         };
-        // Tries the fixes of these files one by one.
+        // Tries the fixes that were set aside one by one.
         for (n, edits) in set_aside {
             if edits.len() < 2 {
                 continue;
@@ -276,9 +277,10 @@ impl Fixer<'_> {
         Ok((files, Some(after)))
     }
 
-    /// Checks the files with their fixes. Objects to findings that remain, and to new errors and warnings.
+    /// Checks the files with their fixes. Returns an objection for each fixed finding that remains, and for each new
+    /// error and warning.
     ///
-    /// New notes are accepted, since the check covers more of a fixed object.
+    /// New notes are accepted, because the check may cover more of an object after it is fixed.
     fn check(&self, files: &[Candidate]) -> Result<Attempt, SchemaError> {
         let mut settings = self.settings.clone();
         for file in files {
@@ -339,7 +341,7 @@ impl Fixer<'_> {
     }
 }
 
-/// Writes a file, unless it has changed since it was read.
+/// Writes the fixed text of a file, unless the file has changed since it was read.
 fn save(candidate: &Candidate) -> Result<(), String> {
     let path = Path::new(&candidate.source.name);
     let now = fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -348,6 +350,6 @@ fn save(candidate: &Candidate) -> Result<(), String> {
     }
     let text = candidate
         .text()
-        .ok_or("the fixes do not apply to its text")?;
+        .ok_or("the fixes cannot be applied to its text")?;
     write::atomically(path, &text)
 }

@@ -1,4 +1,4 @@
-//! Fixes of findings, as edits of the file. A finding with several possible fixes has none.
+//! Computes fixes of findings, as edits of the file. A finding with several possible fixes gets no edit.
 
 use goyaml::Node;
 
@@ -12,10 +12,11 @@ use crate::policy::lint::Lint;
 use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 
-/// The operations of requests.
+/// The values of `request.operation`.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Returns the edit that replaces `name` with `meant`. `name` ends the code points `marked` of the field.
+/// Returns the edit that replaces `name` with `meant`. `marked` is the start and the length, in code points, of the
+/// part of the field that ends with `name`.
 pub(super) fn replace_name<T>(
     object: &Object<T>,
     field_ref: &str,
@@ -26,13 +27,13 @@ pub(super) fn replace_name<T>(
     let (offset, length) = marked;
     let token: String = text.chars().skip(offset).take(length).collect();
     let n = name.chars().count();
-    // A name in backquotes does not end the token.
+    // A token that ends with a backquote does not end with the name.
     (n > 0 && token.ends_with(name)).then_some(())?;
     let end = offset + token.chars().count();
     object.edit_text(field_ref, end - n..end, meant)
 }
 
-/// Returns the fix of a suspicious expression or field.
+/// Returns the fix of a suspicious expression or field. `None` if there is no fix, or more than one.
 pub(super) fn suspicion_fix(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -46,7 +47,8 @@ pub(super) fn suspicion_fix(
     }
 }
 
-/// Replaces `apps/v1` with `apps` if the rule has that version, and `core` and `v1` with the empty string.
+/// Corrects an item of `apiGroups`: replaces `apps/v1` with `apps`, and `core`, `core/v1` and `v1` with the empty
+/// string. A version is only removed if the rule has it in `apiVersions`.
 fn group(policy: &Object<RequestPolicy>, field_ref: &str) -> Option<Edit> {
     let root = &policy.document.node;
     let node = root.nearest(field_ref);
@@ -127,7 +129,7 @@ fn value(
     let (offset, literal, meant) = correction?;
     let byte = source.byte(source.location(offset))?;
     let token = text.get(syntax::span_at(text, byte))?;
-    // A literal with escape sequences does not contain its value.
+    // The source of a literal with escape sequences does not contain its value.
     let (before, after) = token.split_once(&literal)?;
     (!after.contains(&literal)).then_some(())?;
     let start = text.get(..byte)?.chars().count() + before.chars().count();
@@ -135,7 +137,7 @@ fn value(
     policy.edit_text(field_ref, part, meant)
 }
 
-/// Returns the selected field, `operation` for `request.operation`.
+/// Returns the selected field, such as `operation` for `request.operation`. `None` if `id` is not a selection.
 fn last_field(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Select {

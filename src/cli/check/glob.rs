@@ -8,7 +8,7 @@ pub(super) struct Glob {
 }
 
 impl Glob {
-    /// Parses a pattern. A pattern of one component matches at any depth; others are relative to the directory.
+    /// Parses a pattern. A pattern of one component matches at any depth; other patterns match from the directory.
     ///
     /// # Errors
     /// Returns the reason if the pattern cannot match anything.
@@ -74,7 +74,8 @@ impl Glob {
         false
     }
 
-    /// Opens the component after a `**`, which may match no directory. A final `**` matches at least one component.
+    /// Also opens the component after each open `**`, because `**` may match no directory. A final `**` is not skipped:
+    /// it matches at least one component.
     fn skip_any(&self, open: &mut [bool]) {
         for (n, pattern) in self.names.iter().enumerate() {
             let is_open = open.get(n).copied().unwrap_or(false);

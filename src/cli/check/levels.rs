@@ -50,7 +50,7 @@ impl Level {
     }
 }
 
-/// An error of setting a level.
+/// An error in a level that a flag or the configuration file sets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LevelError {
     /// No rule has the id.
@@ -58,10 +58,10 @@ pub enum LevelError {
     NoSuchRule {
         /// The id.
         id: String,
-        /// A question with a similar rule, or empty.
+        /// The question `did you mean ...?` with a similar rule, or empty.
         hint: String,
     },
-    /// A rule has two levels in one source.
+    /// The flags or the configuration file set two different levels for a rule.
     #[error("`{id}` has two levels, {first} and {second}; remove one of them")]
     Twice {
         /// The id of the rule.
@@ -84,7 +84,7 @@ impl Levels {
     /// Sets the level of a rule, or of all rules without a level of their own.
     ///
     /// # Errors
-    /// Returns an error if there is no such rule, or if it has another level already.
+    /// Returns an error if no rule has this id, or if a different level is already set.
     pub fn set(&mut self, id: &str, level: Level) -> Result<(), LevelError> {
         let before = if id == ALL {
             self.all.replace(level)
@@ -101,13 +101,13 @@ impl Levels {
         }
     }
 
-    /// Returns the level of a rule, or else the level of all rules.
+    /// Returns the level of a rule or, if it has none, the level of all rules.
     fn level(&self, rule: Rule) -> Option<Level> {
         self.of_rules.get(&rule).copied().or(self.all)
     }
 }
 
-/// Returns the rule with an id.
+/// Returns the rule with this id. The error suggests a similar id.
 pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
     Rule::from_id(id).ok_or_else(|| {
         let ids = Rule::ALL.iter().map(|rule| rule.id()).chain([ALL]);

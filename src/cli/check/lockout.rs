@@ -53,10 +53,10 @@ pub(super) fn check(
     };
     let under = match first.binding.as_str() {
         "" => String::new(),
-        binding => format!(" under the binding `{binding}`"),
+        binding => format!(", binding `{binding}`"),
     };
     let message = format!(
-        "denies {}, by {}{under}, with `{denial}`{others}",
+        "denies {} (user {}{under}) with the message `{denial}`{others}",
         first.request, first.user
     );
     // The kind of a CRD is not served immediately after the start of the API server.

@@ -1,6 +1,6 @@
-//! Static manifests: policies and bindings that an API server loads from a directory when it starts.
+//! Checks static manifests: policies and bindings that an API server loads from a directory when it starts.
 //!
-//! The API server rejects the whole directory if one of them is invalid.
+//! The API server rejects the whole directory if one manifest is invalid.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/{loader,validation}.go` (`LoadFiles`,
 //! `ValidateManifestName`), `pkg/admission/plugin/policy/manifest/loader/loader.go` (`acceptFileObject`,
@@ -111,7 +111,7 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
     let bindings = bindings.map(|binding| (&binding.source, binding.kind()));
     for (source, kind) in mutating.chain(bindings) {
         if is_in(dir, source) {
-            let message = format!("{kind} is not a kind of validating policies");
+            let message = format!("{kind} is not allowed in a directory of validating policies");
             let location = Location::from_file(source.name.as_str());
             findings.push(Finding {
                 help: Some(format!("move it to a separate directory; {CONSEQUENCE}")),
@@ -133,7 +133,7 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns true if the file is in the directory itself: subdirectories are not loaded.
+/// Returns true if the file is in the directory itself. Files in subdirectories are not loaded.
 fn is_in(dir: &Path, source: &SourceText) -> bool {
     Path::new(&source.name).parent() == Some(dir)
 }
@@ -144,7 +144,7 @@ fn is_loaded<T>(dir: &Path, object: &Object<T>, findings: &mut Vec<Finding>) -> 
         return true;
     }
     if Path::new(&object.source.name).starts_with(dir) {
-        let message = "subdirectories of the directory are not loaded";
+        let message = "the file is in a subdirectory, which the API server does not load";
         let mut note = object_finding(
             object,
             Severity::Warning,

@@ -1,6 +1,7 @@
 //! `kubectl vap check`: checks policies in files or in a cluster.
 //!
-//! It uses the engine of the controller, with the CRDs of the input, and the built-in APIs or those of a cluster.
+//! Policies are compiled and type-checked as in the controller, against the CRDs of the input and either the built-in
+//! APIs or those of a cluster.
 
 mod advice;
 pub mod annotations;
@@ -57,23 +58,24 @@ use known::Known;
 use report::CheckReport;
 use settings::Settings;
 
-/// The subject and the settings of a check.
+/// The inputs and the checking semantics of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Files and directories; `-` is standard input.
+    /// The files and directories to check; `-` is standard input.
     pub paths: Vec<PathBuf>,
-    /// Files and directories of CRDs.
+    /// Files and directories with CRDs whose schemas are used, but that are not checked.
     pub crds: Vec<PathBuf>,
-    /// The checking semantics.
+    /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Profile,
-    /// The version of the target API server. `None` for the latest supported version.
+    /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the latest
+    /// supported version.
     pub version: Option<Version>,
 }
 
 /// Checks all policies of the input, with default settings.
 ///
 /// # Errors
-/// Returns an error if the built-in schemas cannot be read, which is a build error.
+/// Returns an error if the built-in schemas cannot be read, which only happens in a broken build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
     run_with(options, &Settings::default(), stdin)
 }
@@ -81,7 +83,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
 /// Checks all policies of the input.
 ///
 /// # Errors
-/// Returns an error if the built-in schemas cannot be read, which is a build error.
+/// Returns an error if the built-in schemas cannot be read, which only happens in a broken build.
 pub(super) fn run_with(
     options: &Options,
     settings: &Settings,
@@ -90,7 +92,8 @@ pub(super) fn run_with(
     run_beside(options, settings, stdin, |_, _| Ok(None))
 }
 
-/// Checks all policies of the input, to which `ask` may add those of a cluster.
+/// Checks all policies of the input. `ask` may add the policies of a cluster to the input. It returns the data of that
+/// cluster, or `None` if no cluster is used.
 ///
 /// # Errors
 /// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.
@@ -156,7 +159,8 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
-        // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
+        // Only policies from files are validated: the API server has accepted those of a cluster, and has set fields in
+        // them that are invalid in a new policy.
         if *n < cluster.file_counts.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
@@ -194,7 +198,8 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     Ok(report)
 }
 
-/// Returns the findings about the webhook configurations of the input. The first `n_from_files` are from files.
+/// Returns the findings about the webhook configurations of the input. The first `n_from_files` configurations are from
+/// files, the others from a cluster.
 fn webhook_findings(
     input: &Input,
     known: &Known,
@@ -230,7 +235,7 @@ fn binding_findings<T>(
     findings
 }
 
-/// Checks the mutating policies of the input and their bindings.
+/// Checks the mutating policies of the input and their bindings, and adds the findings to the report.
 fn check_mutating(
     input: &Input,
     known: &Known,

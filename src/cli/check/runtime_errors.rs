@@ -1,4 +1,4 @@
-//! Findings about runtime errors, each with a request for which an expression fails.
+//! Findings about runtime errors of expressions, each with a request for which the expression fails.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value as Json;
@@ -17,7 +17,8 @@ use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
 
-/// Adds the runtime errors of `policy`, given the bindings of the input. Returns witnesses of the type errors.
+/// Adds findings about the runtime errors of `policy`, given the bindings of the input. Returns requests for which
+/// expressions with type errors fail.
 pub(super) fn check(
     policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
@@ -45,7 +46,7 @@ pub(super) fn check(
     }
     for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {
         let severity = match severity(error.consequence) {
-            // Authors write params together with the policy, and see missing values first.
+            // Authors write params together with the policy, so they notice missing values early.
             Severity::Warning if error.is_of_params => Severity::Note,
             severity => severity,
         };
@@ -55,8 +56,8 @@ pub(super) fn check(
         finding.kinds = vec![message::kind(&error.gvk)];
         let others = match error.n_others {
             0 => None,
-            1 => Some("so does one other expression".to_owned()),
-            n => Some(format!("so do {n} other expressions")),
+            1 => Some("one other expression fails for the same reason".to_owned()),
+            n => Some(format!("{n} other expressions fail for the same reason")),
         };
         let help: Vec<String> = error.fix.into_iter().chain(others).collect();
         finding.help = (!help.is_empty()).then(|| help.join("; "));
@@ -88,7 +89,7 @@ pub(super) fn check(
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
 }
 
-/// Adds the mutations whose result the API server rejects for a request.
+/// Adds findings about mutations that fail, or whose result the API server rejects, for some request.
 fn mutations(
     policy: &Object<RequestPolicy>,
     known: &Known,
@@ -110,10 +111,10 @@ fn mutations(
     }
 }
 
-/// Adds the expressions that fail for some of the kinds of wildcards, if a request confirms it and type checking has no
-/// other finding about the expression.
+/// Adds notes about expressions that fail for some of the kinds that a wildcard matches, if a request confirms the
+/// failure and type checking has no other finding about the expression.
 ///
-/// They are notes: selectors, or bindings that are not in the input, may exclude the kinds for which they fail.
+/// The findings are only notes, because selectors, or bindings that are not in the input, may exclude these kinds.
 fn partial(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

@@ -1,4 +1,4 @@
-//! Suggestions of similar names for unknown names.
+//! Suggests declared names that are similar to an unknown name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
 
-/// Maximum number of fields of a policy for which suggestions are searched.
+/// Maximum number of undeclared fields of a policy for which similar names are searched.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches suggestions for a limited number of fields, of which this many are left.
+/// Searches names that are similar to undeclared fields. The value is the number of fields that may still be searched.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -25,9 +25,10 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
-    /// Returns a hint about an undeclared field, and the similar field if there is only one.
+    /// Returns a hint about an undeclared field, and the most similar declared field if no other is equally similar.
     ///
-    /// Returns `None` after too many calls. `variable` is the name of the expression if it is a variable.
+    /// Returns `None` if there is no hint, or after too many calls. `variable` is the name of the variable in whose
+    /// expression the undeclared field is read, if it is a variable's expression.
     pub(super) fn advice(
         &mut self,
         policy: &RequestPolicy,
@@ -35,7 +36,7 @@ impl Suggestions {
         variable: Option<&str>,
     ) -> Option<(String, Option<String>)> {
         match self.field(policy, undefined) {
-            // An undeclared name that the policy declares is a variable that is declared later.
+            // The policy declares a variable of this name, but not before the expression that reads it.
             Some((meant, _))
                 if *meant == *undefined.name
                     && matches!(undefined.candidates, Candidates::Elsewhere) =>
@@ -43,7 +44,9 @@ impl Suggestions {
                 let advice = if variable == Some(&meant) {
                     "a variable cannot read itself".to_owned()
                 } else {
-                    format!("`{meant}` is declared here or below: move it up")
+                    format!(
+                        "`{meant}` is declared too late: move it above the expressions that read it"
+                    )
                 };
                 Some((advice, None))
             }
@@ -66,8 +69,9 @@ impl Suggestions {
         }
     }
 
-    /// Returns the most similar field to an undeclared one, with true if no other is as similar. `None` after too many
-    /// calls.
+    /// Returns the declared field that is most similar to an undeclared one, and true if no other is equally similar.
+    ///
+    /// Returns `None` if no declared field is similar, or after too many calls.
     pub(super) fn field(
         &mut self,
         policy: &RequestPolicy,
@@ -94,7 +98,7 @@ impl Suggestions {
     }
 }
 
-/// The variables of expressions.
+/// The predefined variables of CEL expressions.
 const NAMES: [&str; 7] = [
     "object",
     "oldObject",
@@ -105,7 +109,7 @@ const NAMES: [&str; 7] = [
     "authorizer",
 ];
 
-/// Returns the only variable that is similar to an undeclared name.
+/// Returns the predefined variable that is similar to an undeclared name. `None` if there are several or none.
 pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     if NAMES.contains(&name) {
         return None;
@@ -113,7 +117,7 @@ pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     nearest_only(name, NAMES.into_iter())
 }
 
-/// Returns a hint about an undeclared name of a function or a variable.
+/// Returns a hint about an undeclared function, if `is_call`, or an undeclared variable.
 pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool)) -> Option<String> {
     if is_call {
         let advice = function_of_other_languages(name).map(str::to_owned);
@@ -141,7 +145,7 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
     }
 }
 
-/// The macros on lists and maps, which have no declarations.
+/// The names of macros, which are not among the declared functions.
 const MACROS: [&str; 9] = [
     "all",
     "exists",
@@ -181,18 +185,18 @@ fn is_respelt(name: &str, declared: &str) -> bool {
     unescape(declared).is_some_and(|real| real != declared && plain(&real) == plain(name))
 }
 
-/// Returns true if a field of the name can be selected with a dot.
+/// Returns true if a field of this name can be selected with a dot.
 fn is_name(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Fields in which a missing field is searched.
+/// Common fields of objects in which an undeclared field is searched.
 const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 
 /// Maximum depth of the search for a field.
 const MAX_DEPTH: usize = 4;
 
-/// Suggests a nested field of the undeclared name, or a path without `template.spec`.
+/// Suggests the path of a nested field with the undeclared name, or to remove `template.spec` from a path into a Pod.
 fn elsewhere(undefined: &UndefinedField) -> Option<String> {
     let UndefinedField {
         name,
@@ -204,7 +208,9 @@ fn elsewhere(undefined: &UndefinedField) -> Option<String> {
     if fields.field_type("", "containers").is_some()
         && matches!(&**name, "template" | "jobTemplate")
     {
-        return Some("this object has the containers: remove `template.spec`".to_owned());
+        return Some(
+            "this object itself has the field `containers`: remove `template.spec`".to_owned(),
+        );
     }
     let path = below(fields, name, MAX_DEPTH)?;
     Some(format!("did you mean `{path}`?"))

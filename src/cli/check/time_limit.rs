@@ -12,7 +12,7 @@ use crate::policy::rule::Rule;
 /// Time limit for the check of one policy or CustomResourceDefinition.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs the check of `object`, a `noun`, within [`TIME_LIMIT`].
+/// Runs `work`, the check of `object`, within [`TIME_LIMIT`]. Messages use `noun` for the object.
 ///
 /// # Errors
 /// Returns a finding if the check exceeds the time limit or panics.
@@ -42,8 +42,8 @@ fn run<T, U>(
                 .map_or_else(|| object.place(), |field| object.place_of_field(field));
             let at = field.map_or_else(String::new, |field| format!(" at {field}"));
             let message = format!(
-                "the check of this {noun} exceeded the time limit of {} s{at} and has no other findings; shorten or \
-                 split its expressions",
+                "the check of this {noun} exceeded the time limit of {} s{at}, so its other findings are unknown; \
+                 shorten or split its expressions",
                 TIME_LIMIT.as_secs()
             );
             (place, message)
@@ -85,8 +85,8 @@ mod tests {
         let error = run(&object, "policy", &Interrupt::new(|| true), endless).unwrap_err();
         assert_eq!(
             error.message,
-            "the check of this policy exceeded the time limit of 60 s at spec.validations[0].expression and has no \
-             other findings; shorten or split its expressions"
+            "the check of this policy exceeded the time limit of 60 s at spec.validations[0].expression, so its other \
+             findings are unknown; shorten or split its expressions"
         );
         assert_eq!(
             (error.severity, error.rule),

@@ -1,7 +1,7 @@
 //! The types of CustomResourceDefinitions, and of the schemas in them.
 //!
-//! Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/types.go`, `types_jsonschema.go`; values of two
-//! types in `marshal.go`.
+//! Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/types.go`, `types_jsonschema.go`; `marshal.go`
+//! for fields whose value has one of two types.
 
 use super::Type::{Any, Bool, Either, Int, Int32, List, Map, Number, Object, Text, Time};
 use super::{CLIENT_CONFIG, Field, OBJECT_META, TEXT_LIST, Type};

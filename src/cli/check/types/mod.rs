@@ -1,6 +1,6 @@
 //! The types into which the API server decodes policies, bindings, webhooks and CustomResourceDefinitions.
 //!
-//! They differ from the published schemas: no field is required, and formats such as times are parsed.
+//! These types differ from the published OpenAPI schemas: no field is required, and formats such as times are parsed.
 //!
 //! Source: `k8s.io/api` `admissionregistration/v1/types.go`; `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go`;
 //! `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/{types,types_jsonschema,marshal}.go`.
@@ -36,8 +36,8 @@ pub(super) enum Type {
     Number,
     /// A map of values of this type.
     Map(&'static Type),
-    /// An object with these fields, of which unknown ones are dropped, or a value of the other type. If that is a list,
-    /// scalars count as absent.
+    /// Either an object with these fields, whose unknown fields are dropped, or a value of the other type. If the other
+    /// type is a list, a scalar counts as absent.
     Either(&'static [Field], &'static Type),
 }
 
@@ -46,7 +46,7 @@ pub(super) type Field = (&'static str, Type);
 
 use Type::{Any, Bool, Bytes, Int, Int32, List, Object, Text, Texts, Time};
 
-/// Returns the type of a kind. `None` if the kind is not checked.
+/// Returns the type of the objects of a kind. `None` if the fields of that kind are not checked.
 pub(super) fn type_of_kind(kind: &str) -> Option<Type> {
     match kind {
         "ValidatingAdmissionPolicy" => Some(Object(POLICY)),
