@@ -20,16 +20,16 @@ use crate::status::message;
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CostReport {
-    /// The field of the expression, `spec.validations[0].expression`; `spec.validations` for the budget that the
-    /// validations share with their messages.
+    /// The field of the expression, such as `spec.validations[0].expression`; `spec.validations` for the budget that
+    /// the validations share with their messages.
     pub field_ref: String,
     /// The upstream name of the limit: `PerCallLimit`, `RuntimeCELCostBudget` or
     /// `RuntimeCELCostBudgetMatchConditions`.
     pub limit_name: &'static str,
     /// The limit, in cost units.
     pub limit: u64,
-    /// The kind whose objects cost most, `apps/v1 Deployment`. This and the following fields are null if there is no
-    /// estimate.
+    /// The kind whose objects cost most, such as `apps/v1 Deployment`. This and the following fields are null if there
+    /// is no estimate.
     pub kind: Option<String>,
     /// The minimum cost.
     pub min: Option<u64>,
@@ -87,8 +87,8 @@ pub(super) fn report(costs: &PolicyCosts) -> Vec<CostReport> {
     expressions.chain(stages).collect()
 }
 
-/// Adds a note on each expression whose cost for an object of typical size is near its limit. If there is none, adds
-/// notes on the budgets that expressions share.
+/// Adds a note on each expression whose cost for an object of typical size is near its limit. If there is no such
+/// expression, adds notes on shared budgets that such an object may nearly exhaust.
 pub(super) fn notes(
     policy: &Object<RequestPolicy>,
     compiled: &CompiledPolicy,

@@ -1,5 +1,5 @@
-//! Checks CustomResourceDefinitions in files, with their schemas and validation rules, for errors with which the API
-//! server rejects them.
+//! Checks CustomResourceDefinitions in files, with their schemas and validation rules, for errors that make the API
+//! server reject them.
 
 use goyaml::{Data, Node};
 
@@ -45,7 +45,7 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 
 /// Returns the findings about definitions that are stored in a cluster.
 ///
-/// The cluster accepted them, perhaps in an earlier version of Kubernetes, so that errors are only warnings.
+/// The cluster accepted them, perhaps in an earlier version of Kubernetes, so their errors are reported as warnings.
 #[must_use]
 pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     let mut findings = check(crds);
@@ -54,7 +54,7 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
             finding.rejected = false;
             finding.severity = Severity::Warning;
             finding.help = Some(
-                "the cluster has accepted it, but the API server rejects it in a new definition"
+                "the cluster accepted this definition, but the API server rejects a new definition with this error"
                     .to_owned(),
             );
         }
@@ -73,8 +73,8 @@ fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
         .any(|finding| finding.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
     let of_schemas = of_schemas.iter().map(|error| schema_finding(crd, error));
-    // Reports one finding per place: the shape error of a value that cannot be decoded, the schema error of a keyword
-    // that is unknown.
+    // Reports one finding per location: the decoding error of a value that cannot be decoded, but the schema error of
+    // an unknown keyword.
     let is_reported = |finding: &Finding| {
         let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
         let mut places = of_shape.map(|it| it.location.place);
@@ -159,10 +159,10 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
 
 /// Returns true if the API server drops an unknown field at `place` of a definition instead of rejecting it.
 ///
-/// Fields that hold a schema or something else have their own decoders, which are not strict.
+/// Fields whose value is either a schema or a value of another type have their own decoders, which are not strict.
 ///
 /// Source: k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go` (`JSONSchemaPropsOrBool`,
-/// `JSONSchemaPropsOrArray`); tried on an API server.
+/// `JSONSchemaPropsOrArray`); verified on an API server.
 fn is_dropped(place: &[PathStep]) -> bool {
     let mut steps = place.iter();
     while let Some(step) = steps.next() {
@@ -193,7 +193,7 @@ pub(super) fn dropped(finding: &mut Finding, meant: Option<&str>) {
     });
 }
 
-/// Returns the finding for an error outside the schemas.
+/// Returns the finding for an error in a part of the definition that is not a schema.
 fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let node = nearest(&crd.document.node, &error.place);
     let field = &error.error.field;
@@ -208,7 +208,8 @@ fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     finding
 }
 
-/// Returns the findings for an error: one for each diagnostic of an expression.
+/// Returns the findings for an error in a validation rule or a default: one for each diagnostic if an expression does
+/// not compile, else one.
 fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let node = nearest(&crd.document.node, &error.place);
     let whole = |severity, rule, message: &str| {
@@ -293,7 +294,7 @@ fn meant(issue: &Diagnostic) -> Option<String> {
     meant.filter(|meant| **name != **meant)
 }
 
-/// Returns the rule for an error that is not a diagnostic of an expression.
+/// Returns the rule of `check` that reports an error which is not a diagnostic of an expression.
 fn rule_of(error: &DefinitionError) -> Rule {
     match error.cause {
         DefinitionCause::CostLimit => return Rule::CostLimit,

@@ -65,7 +65,7 @@ pub(super) fn errors(
         let places = policy.places_in_field(field_ref);
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
-            // The type of a variable that does not compile is unknown.
+            // An expression that reads a variable which does not compile has an unknown type.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
                 continue;
             }
@@ -81,7 +81,7 @@ pub(super) fn errors(
             finding.rejected = is_refused;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
-            // The unknown name and its only likely correction.
+            // The unknown name and its correction, if there is only one.
             let mut only_meant = None;
             let hint = match issue.kind {
                 Some(DiagnosticKind::UndeclaredReference { name }) if is_of_mutations(name) => {
@@ -153,7 +153,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
     is_tag.then(|| "`!` begins a tag in YAML: quote the expression".to_owned())
 }
 
-/// Adds findings about expressions that may fail at evaluation, or probably do not do what their author intended.
+/// Adds findings about expressions that may fail when they are evaluated, or that probably do not work as intended.
 pub(super) fn warnings(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -233,7 +233,9 @@ pub(super) fn warnings(
                     finding.is_unproven = proof.is_none();
                 }
                 if finding.is_unproven {
-                    helps.push("(unproven: no request was found for which it fails)".to_owned());
+                    helps.push(
+                        "(unproven: found no request for which the expression fails)".to_owned(),
+                    );
                 }
             }
             helps.extend(notes.iter().cloned());
@@ -243,7 +245,7 @@ pub(super) fn warnings(
     }
 }
 
-/// A finding that several kinds share.
+/// A finding that is the same for several kinds.
 struct Group<'a> {
     severity: diagnostic::Severity,
     diagnostic: &'a diagnostic::Diagnostic,
@@ -251,13 +253,13 @@ struct Group<'a> {
     kinds: Vec<String>,
 }
 
-/// Groups the findings of all kinds by location and message. Leaves out the locations in `errors`, which are reported
-/// regardless of the kind.
+/// Groups the findings of all kinds by location and message. Skips the locations in `errors`, where errors are reported
+/// that do not depend on the kind.
 fn grouped<'a>(typed: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_place: HashMap<(Location, String), usize> = HashMap::new();
     for (gvk, severity, diagnostic) in typed.iter() {
-        // Errors of the expression itself do not depend on the kind.
+        // Syntax errors do not depend on the kind.
         let is_syntax = Rule::from(diagnostic.kind.code()) == Rule::Syntax;
         if errors.contains(&diagnostic.location) || is_syntax && !errors.is_empty() {
             continue;
@@ -281,7 +283,7 @@ fn grouped<'a>(typed: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec
     groups
 }
 
-/// Returns notes about the findings of an expression as a whole, each in parentheses.
+/// Returns notes that apply to all findings of an expression, such as the number of omitted findings, in parentheses.
 fn notes(typed: &ExpressionFindings) -> Vec<String> {
     let lists = typed.kinds.iter().flat_map(KindFindings::by_severity);
     let left_out = lists.map(|(_, list)| list.n_left_out());
@@ -301,7 +303,7 @@ fn one_line(message: &str) -> String {
 struct Text<'a> {
     compiled: &'a str,
     source: SourceMap,
-    /// The number of code points of the expression before the compiled source.
+    /// The number of code points of the field before the compiled source.
     n_before: usize,
     /// The start and the length of the expression without surrounding whitespace, in code points.
     solid: (usize, usize),
@@ -350,7 +352,7 @@ impl<'a> Text<'a> {
     /// Returns the start and the length of the code points of the expression to mark for `location`.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
-            // The location is the expression as a whole.
+            // The location denotes the whole expression.
             return self.solid;
         };
         let span = self.field_before(start);
@@ -378,7 +380,7 @@ pub(super) fn finding_at(
     finding
 }
 
-/// Sets the location of a finding to the part of an expression at `location`.
+/// Sets the location of a finding to the token of an expression at `location`.
 fn mark(finding: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
     let (offset, length) = text.marked(location);
     let place = places.of(offset);

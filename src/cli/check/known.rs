@@ -23,7 +23,7 @@ use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;
 
-/// The reason for which the resources of a group are unknown, as part of a condition's message.
+/// The reason why the resources of a group are unknown, as part of a condition's message.
 const NO_CRD: &str = "the input has no CustomResourceDefinition for it";
 
 /// Maximum number of versions of a rule that are recorded separately for each group.
@@ -34,17 +34,17 @@ const MAX_VERSIONS: usize = 100;
 pub struct Known {
     builtin: Builtin,
     crds: Vec<LazyCrd>,
-    /// The index of the first CRD that defines a kind.
+    /// For each kind, the index in `crds` of the first CRD that defines it.
     crd_kinds: HashMap<Gvk, usize>,
     /// The served resources, and the unknown group versions that policies refer to.
     pub mapper: RestMapper,
-    /// The built-in groups.
+    /// The built-in groups, whose resources are all known.
     complete: BTreeSet<String>,
     /// The APIs of a cluster, which replace the built-in ones.
     cluster: Option<Served>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
     pub(in crate::cli) object_cache: ObjectCache,
-    /// The types that mutations have used.
+    /// The types that expressions of mutations have used, shared between policies.
     types: Arc<KnownTypes>,
 }
 
@@ -66,7 +66,8 @@ impl LazyCrd {
 }
 
 impl Known {
-    /// Returns the built-in APIs and `crds`, with the unknown groups that `policies` refer to.
+    /// Combines the built-in APIs and `crds`, and records the group versions that `policies` refer to but that are in
+    /// neither.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.
@@ -79,7 +80,7 @@ impl Known {
         Ok(known)
     }
 
-    /// Returns the APIs of a cluster and `crds`, which will be created there.
+    /// Combines the APIs of a cluster and `crds`, which will be created in that cluster.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.
@@ -119,7 +120,8 @@ impl Known {
                 schemas: OnceLock::new(),
             });
         }
-        // The first of several resources with the same name takes precedence.
+        // The first of several resources with the same name takes precedence: CRDs of the input replace those of the
+        // cluster.
         let served = cluster.as_ref().map(|cluster| &cluster.mapper.resources);
         resources.extend(served.into_iter().flatten().cloned());
         Ok(Self {
@@ -140,12 +142,12 @@ impl Known {
         &self.builtin
     }
 
-    /// Returns the types of the kinds for mutations.
+    /// Returns the types of kinds, for expressions of mutations.
     pub(super) fn kinds(&self) -> KindsOf<'_, Self> {
         KindsOf::sharing(&self.builtin, self, Arc::clone(&self.types))
     }
 
-    /// Returns the version of Kubernetes, `1.36`: that of the cluster, or that of the built-in schemas.
+    /// Returns the version of Kubernetes, such as `1.36`: that of the cluster, or else that of the built-in schemas.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         if let Some(cluster) = &self.cluster {
@@ -178,7 +180,7 @@ impl Known {
         self.builtin.has(gvk)
     }
 
-    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it.
+    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it. `None` if neither has the kind.
     #[must_use]
     pub fn written_schema(&self, gvk: &Gvk) -> Option<&Value> {
         let Some(n) = self.crd_kinds.get(gvk) else {
@@ -238,7 +240,7 @@ impl Known {
         self.cluster.as_ref()?.bound.get(name)
     }
 
-    /// Returns the state of the bindings of `policy` in the cluster; unread without a cluster.
+    /// Returns the state of the bindings of `policy` in the cluster. Without a cluster, they are unread.
     #[must_use]
     pub fn bindings_state(&self, policy: &RequestPolicy) -> BindingsState {
         let bound = self.bound(policy).map(|bound| bound.bindings.clone());

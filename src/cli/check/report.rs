@@ -1,4 +1,4 @@
-//! The report of a check, and the documented JSON form of `-o json`.
+//! The report of a check, which is also the documented JSON format of `-o json`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub struct CheckReport {
     pub summary: Summary,
     /// The findings, sorted by file and location.
     pub findings: Vec<Finding>,
-    /// The findings that are not reported, each with the cause of its suppression.
+    /// The findings that are not reported, each with the mechanism that suppresses it.
     pub suppressed: Vec<Suppressed>,
     /// The files with fixed or fixable findings; only if fixes were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,7 +73,7 @@ pub struct Summary {
     pub policies: usize,
     /// Webhooks checked.
     pub webhooks: usize,
-    /// `CustomResourceDefinitions` of the input, which are checked.
+    /// `CustomResourceDefinitions` of the input that were checked.
     pub crds: usize,
     /// Findings that are errors.
     pub errors: usize,
@@ -91,16 +91,16 @@ pub struct Summary {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suppressed {
-    /// The cause.
+    /// The mechanism that suppresses the finding.
     pub by: SuppressedBy,
-    /// The reason, if one is given.
+    /// The reason in the comment that suppresses the finding; absent for other mechanisms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The finding.
+    /// The suppressed finding.
     pub finding: Finding,
 }
 
-/// The cause of a suppression.
+/// The mechanism that suppresses a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuppressedBy {
@@ -113,7 +113,7 @@ pub enum SuppressedBy {
 }
 
 impl SuppressedBy {
-    /// Formats a count with the cause: `2 by comments`.
+    /// Formats the number of suppressed findings with the mechanism, such as `2 by comments`.
     #[must_use]
     pub fn count(self, n: usize) -> String {
         match self {
@@ -137,7 +137,7 @@ pub struct PolicyReport {
     pub file: String,
     /// The index of the object in its file, from 0.
     pub index: usize,
-    /// The line of its name.
+    /// The line of the policy's name.
     pub line: usize,
     /// The conditions, `Ready` first.
     pub conditions: Vec<ConditionReport>,
@@ -185,7 +185,7 @@ pub struct UncheckedReport {
 }
 
 impl CheckReport {
-    /// Returns a report with the problems of reading the input.
+    /// Returns a report that contains only the problems with reading the input, before any policy is added.
     #[must_use]
     pub fn new(kubernetes: &str, profile: Profile, input: &Input) -> Self {
         Self {
@@ -412,7 +412,7 @@ impl CheckReport {
         });
     }
 
-    /// Returns the exit status. With `is_strict`, notes about unchecked parts count as findings.
+    /// Returns the exit status. With `is_strict`, notes about something that was not checked count as findings.
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
         let counts = |finding: &Finding| {
@@ -429,20 +429,20 @@ impl CheckReport {
     }
 }
 
-/// Facts about validating or mutating policies outside the readable input.
+/// Facts that decide whether a binding or a policy, validating or mutating, lacks its counterpart.
 #[derive(Clone)]
 struct BindingFacts<'a> {
     /// True if a cluster was read.
     is_live: bool,
-    /// The names of the policies of the input that could not be decoded, which have findings.
+    /// The names of policies of the input that could not be decoded, which have findings of their own.
     invalid: BTreeSet<&'a str>,
-    /// The names of the policies of the cluster that are not in the input.
+    /// The names of policies of the cluster that are not in the input.
     other_policies: &'a BTreeSet<String>,
     /// True if the input includes all bindings of the cluster.
     has_bindings: bool,
 }
 
-/// The rules of notes about unchecked parts.
+/// The rules whose notes report that something was not checked.
 pub const NOT_CHECKED: [Rule; 5] = [
     Rule::NotChecked,
     Rule::UnknownParamKind,
@@ -474,7 +474,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
     })
 }
 
-/// Returns the finding about a problem of reading the input.
+/// Returns the finding about a problem with reading the input.
 pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     let (severity, rule) = match problem.kind {
         ProblemKind::Unreadable => (Severity::Error, Rule::Unreadable),

@@ -1,8 +1,10 @@
-//! Validates policies, bindings and webhook configurations as the API server does, except for expressions and decoding:
-//! names and labels, required fields, enumerations, duplicates, mutually exclusive values, sizes.
+//! Validates the fields of policies, bindings and webhook configurations as the API server does: names and labels,
+//! required fields, enumerations, duplicates, mutually exclusive values, sizes. Other modules decode the objects and
+//! compile their expressions.
 //!
-//! The constraints are the rows of `table`, and `walk` checks a document against them. `syntax` has the formats of
-//! names, `special` the other constraints, and `size` the limits of objects.
+//! `table` lists the constraints, and `walk` checks a document against them. `syntax` has the formats of names,
+//! `special` and `webhook` have constraints that need a function of their own, and `size` has the limits of a whole
+//! object.
 
 mod size;
 mod special;
@@ -18,37 +20,37 @@ use super::policy::object_finding;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 
-/// The consequence of a violation.
-const CONSEQUENCE: &str = "the API server rejects it";
+/// The consequence of a violation, as part of a hint.
+const CONSEQUENCE: &str = "the API server rejects the object";
 
-/// Maximum number of findings per rule and document, which may have a million invalid items.
+/// Maximum number of findings per rule and document. A document may have a million invalid items.
 const MAX_FINDINGS: usize = 20;
 
-/// Returns the violations for which the API server rejects a policy.
+/// Returns a finding for each constraint of the API server that a policy violates.
 #[must_use]
 pub fn policy<T>(policy: &Object<T>) -> Vec<Finding> {
     check(policy, table::POLICY)
 }
 
-/// Returns the violations for which the API server rejects a binding.
+/// Returns a finding for each constraint of the API server that a binding violates.
 #[must_use]
 pub fn binding<T>(binding: &Object<T>) -> Vec<Finding> {
     check(binding, table::BINDING)
 }
 
-/// Returns the violations for which the API server rejects a mutating policy.
+/// Returns a finding for each constraint of the API server that a mutating policy violates.
 #[must_use]
 pub fn mutating_policy<T>(policy: &Object<T>) -> Vec<Finding> {
     check(policy, table::MUTATING_POLICY)
 }
 
-/// Returns the violations for which the API server rejects a binding of a mutating policy.
+/// Returns a finding for each constraint of the API server that a binding of a mutating policy violates.
 #[must_use]
 pub fn mutating_binding<T>(binding: &Object<T>) -> Vec<Finding> {
     check(binding, table::MUTATING_BINDING)
 }
 
-/// Returns the violations for which the API server rejects a webhook configuration.
+/// Returns a finding for each constraint of the API server that a webhook configuration violates.
 #[must_use]
 pub fn webhooks<T>(configuration: &Object<T>) -> Vec<Finding> {
     check(configuration, table::WEBHOOKS)
@@ -67,15 +69,15 @@ fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {
 /// A violated constraint of a field.
 #[derive(Clone, Debug)]
 struct Violation {
-    /// The severity: an error, or a note for a violation that only matters at creation.
+    /// The severity: an error, or a note if the violation only matters when the object is created.
     severity: Severity,
     rule: Rule,
-    /// The reference to the field.
+    /// The path of the field, such as `spec.validations[0].message`.
     field_ref: String,
     /// The byte range of the invalid key of a map. `None` for an invalid value.
     key: Option<std::ops::Range<usize>>,
     message: String,
-    /// A hint.
+    /// A hint how to correct the value.
     advice: Option<String>,
     /// The replacement for the value, if there is exactly one fix.
     meant: Option<String>,
@@ -144,7 +146,7 @@ fn violation_finding<T>(object: &Object<T>, violation: Violation) -> Finding {
     finding
 }
 
-/// Combines a hint with the consequence.
+/// Appends the consequence of a violation to a hint.
 pub(super) fn help(advice: Option<&str>) -> String {
     match advice {
         Some(advice) if advice.ends_with('?') => format!("{advice} {CONSEQUENCE}"),
@@ -153,7 +155,8 @@ pub(super) fn help(advice: Option<&str>) -> String {
     }
 }
 
-/// Returns the length of the mark. A missing field is marked at the start of its nearest ancestor.
+/// Returns the number of code points to mark in the source. For a missing field, only the first one of its nearest
+/// existing ancestor is marked.
 fn length<T>(object: &Object<T>, node: &Node, rule: Rule) -> usize {
     if rule == Rule::Required && node.as_str().is_none() {
         1

@@ -1,4 +1,4 @@
-//! The size of an object as the API server receives and stores it.
+//! Checks the size of an object against the limits of requests and of etcd.
 
 use goyaml::{Data, Node};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(super) fn check(root: &Node, violations: &mut Violations) {
     }
     let metadata = root.get("metadata").map_or(0, |metadata| {
         let entries = metadata.entries();
-        // The API server drops managed fields if the object is too large with them.
+        // If an object is too large, the API server drops its managed fields.
         let kept = entries.filter(|(name, _)| *name != "managedFields");
         kept.map(|(_, entry)| stored(&entry.node)).sum()
     });

@@ -1,4 +1,5 @@
-//! Constraints that involve several fields, or that no common constraint expresses.
+//! Constraints that involve several fields, or that need a function of their own
+//! ([`super::table::Constraint::Special`]).
 
 use std::collections::BTreeSet;
 
@@ -74,7 +75,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
             "`{}` must not be set on an object to be created",
             spot.field_ref
         );
-        // An object that was read from a cluster exists already, and is usually not created again.
+        // An object with a uid was read from a cluster, and is usually not created again.
         let metadata = spot.root.get("metadata");
         let is_read = !text(metadata.and_then(|metadata| metadata.get("uid"))).is_empty();
         violations.push(Violation {
@@ -150,7 +151,7 @@ pub(super) fn annotations(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Requires complete owner references, and at most one controller. Equal references count once.
+/// Requires complete owner references, and at most one controller. Equal references to a controller count once.
 ///
 /// Source: `ValidateOwnerReferences`, `validateOwnerReference`, `BannedOwners`; `k8s.io/apiserver`
 /// `pkg/endpoints/handlers/rest.go`, `dedupOwnerReferences`.
@@ -243,7 +244,7 @@ pub(super) fn not_only_blank(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Requires a validation or an audit annotation.
+/// Requires at least one validation or audit annotation.
 ///
 /// Source: `validateValidatingAdmissionPolicySpec`.
 pub(super) fn validations_or_annotations(spot: &Spot<'_>, violations: &mut Violations) {
@@ -321,7 +322,7 @@ pub(super) fn requirement(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Rejects resources that a wildcard includes.
+/// Rejects resources that a wildcard in the same list includes.
 ///
 /// Source: `validateResources`.
 pub(super) fn resources(spot: &Spot<'_>, violations: &mut Violations) {
@@ -376,7 +377,7 @@ pub(super) fn resources(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Requires the field of the patch type, and rejects the field of the other type.
+/// Requires the field for the mutation's patch type, and rejects the field for the other patch type.
 ///
 /// Source: `validateMutation`.
 pub(super) fn mutation(spot: &Spot<'_>, violations: &mut Violations) {

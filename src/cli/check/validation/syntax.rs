@@ -39,7 +39,7 @@ pub(super) enum Form {
     ///
     /// Source: `objectmeta.go`, `ValidateAnnotations`.
     AnnotationKey,
-    /// The part of a key after the slash.
+    /// The part of a label key after the slash.
     ///
     /// Source: `validation.go`, `validateAuditAnnotation`; `IsLabelKey`.
     KeyName,
@@ -47,7 +47,7 @@ pub(super) enum Form {
     ///
     /// Source: `IsLabelValue`.
     LabelValue,
-    /// A name of an object of any kind.
+    /// A path segment, which the name of an object of any kind must be.
     ///
     /// Source: `IsPathSegmentName`.
     PathSegment,
@@ -65,7 +65,7 @@ const SUBDOMAIN: &str = "lower-case letters, digits, `-` and `.`, with a letter 
 const NAME: &str = "letters, digits, `-`, `_` and `.`, with a letter or digit at both ends";
 
 impl Form {
-    /// Returns the requirement that `text` violates, to follow "must".
+    /// Returns the requirement that `text` violates, in words that follow "must". `None` if it has the format.
     pub(super) fn violated(self, text: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(text),
@@ -94,7 +94,7 @@ impl Form {
         }
     }
 
-    /// Returns a similar string of the format.
+    /// Returns a string that is similar to `text` and has the format. `None` if `text` cannot be corrected.
     pub(super) fn meant(self, text: &str) -> Option<String> {
         let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
             Self::Subdomain | Self::Domain => (
@@ -241,7 +241,7 @@ fn is_identifier(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Checks which strings have the format.
+    /// Asserts that the strings in `right` have the format, and those in `wrong` do not.
     #[track_caller]
     fn check(form: Form, right: &[&str], wrong: &[&str]) {
         for text in right {

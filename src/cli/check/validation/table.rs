@@ -1,9 +1,10 @@
-//! The constraints of the API server on policies, bindings and webhooks, one per row: the field, the constraint, and
-//! the upstream function.
+//! The table of the API server's constraints on policies, bindings and webhooks. Each row has a field, a constraint on
+//! it, and the upstream function that enforces the constraint.
 //!
-//! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, and of
-//! `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go` and `pkg/apis/meta/v1/validation/validation.go`.
-//! Expressions are compiled elsewhere, which also reports empty ones.
+//! The table has no constraints on expressions: the compiler reports invalid and empty ones.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`; `k8s.io/apimachinery`
+//! `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation/validation.go`.
 
 use super::Violations;
 use super::special;
@@ -19,14 +20,13 @@ use crate::library::limits::{
 pub(super) struct Row {
     /// The path of the field, from the object or from the field of the enclosing row. `[]` denotes each item of a list.
     pub(super) field: &'static str,
-    /// The constraint.
     pub(super) constraint: Constraint,
-    /// The upstream function.
+    /// The upstream function or table that enforces the constraint.
     #[cfg_attr(not(test), expect(dead_code, reason = "a reference, read by a test"))]
     pub(super) source: &'static str,
 }
 
-/// A constraint on a field. All except [`Constraint::Required`] hold for an absent field. A null value is absent.
+/// A constraint on a field. An absent field violates only [`Constraint::Required`]. A null value counts as absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Constraint {
     /// The field must be present and not empty. The string is a hint.
@@ -39,19 +39,19 @@ pub(super) enum Constraint {
     OneOf(&'static [&'static str]),
     /// The string must have the format or be empty.
     Form(Form),
-    /// The string must have the format, even if it is empty.
+    /// The string must have the format. An empty string is not exempt.
     FormOrEmpty(Form),
-    /// The list must not have more items.
+    /// The list must have at most this many items.
     AtMost(usize),
-    /// The string must not have more bytes, without surrounding white space.
+    /// The string must have at most this many bytes, not counting surrounding white space.
     AtMostBytes(usize),
     /// The items must be distinct.
     Distinct,
-    /// The values of this field of the items must be distinct.
+    /// The items must have distinct values of this field.
     DistinctBy(&'static str),
     /// If the list contains this item, it must not contain others.
     Alone(&'static str),
-    /// The constraints on the fields of the value, if it is present.
+    /// If the value is present, its fields must satisfy these constraints.
     Rows(&'static [Row]),
     /// A function that checks the field.
     Special(fn(&Spot<'_>, &mut Violations)),

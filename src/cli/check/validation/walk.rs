@@ -1,5 +1,5 @@
-//! Checks a document against the rows of [`super::table`]. As in Go, a null field is absent, and a null item is the
-//! empty value.
+//! Checks a document against the constraints in [`super::table`]. As in Go, a null field counts as absent, and a null
+//! item of a list as the empty value of its type.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::table::{Constraint, Row};
 use crate::cli::check::suggestion::{nearest, nearest_only};
 use crate::policy::rule::Rule;
 
-/// The objects that Go always creates, even if a document omits them.
+/// The fields that are structs in Go, and are therefore present even if a document omits them.
 const ALWAYS: [&str; 2] = ["metadata", "spec"];
 
 /// Maximum length of a value in a message, in characters.
@@ -20,11 +20,11 @@ const MAX_SHOWN: usize = 80;
 /// A field of a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot<'a> {
-    /// The reference to the field.
+    /// The path of the field, such as `spec.validations[0].message`.
     pub(super) field_ref: &'a str,
     /// The value. `None` if it is absent.
     pub(super) node: Option<&'a Node>,
-    /// The document.
+    /// The root of the document.
     pub(super) root: &'a Node,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("`{}{rest}`", lines.join(" "))
 }
 
-/// Adds the violations of a document.
+/// Adds a violation for each constraint in `rows` that a document does not satisfy.
 pub(super) fn walk(root: &Node, rows: &[Row], violations: &mut Violations) {
     self::rows(root, Some(root), "", rows, violations);
 }
@@ -209,7 +209,7 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
         None if !is_item => return,
         node => text(node),
     };
-    // An empty required field has a violation already. A value of another type has a finding about its shape.
+    // An empty required field already has a violation. A value that is not a string has a finding from decoding.
     let is_other = spot.node.is_some_and(|node| node.as_str().is_none());
     if allowed.contains(&text) || is_other || violations.has(spot.field_ref) {
         return;
@@ -262,7 +262,7 @@ fn distinct(spot: &Spot<'_>, field: Option<&str>, violations: &mut Violations) {
             None => Some(item),
         };
         let value = text(value);
-        // Empty values have their own violations if they are invalid.
+        // If a field must not be empty, its empty values violate another constraint.
         let counts = field.is_none() || !value.is_empty();
         if counts && !seen.insert(value) {
             let field_ref = match field {

@@ -1,4 +1,4 @@
-//! Constraints on webhooks that no common constraint expresses.
+//! Constraints on webhooks that need a function of their own ([`super::table::Constraint::Special`]).
 
 use goyaml::{Data, Node};
 
@@ -124,7 +124,7 @@ fn service(field_ref: &str, node: &Node, violations: &mut Violations) {
     }
 }
 
-/// Returns the requirement that the path of a service violates, to follow "must".
+/// Returns the requirement that the path of a service violates, in words that follow "must". `None` if it is valid.
 fn path_requirement(path: &str) -> Option<String> {
     if path.is_empty() || path == "/" {
         return None;

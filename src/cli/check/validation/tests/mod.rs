@@ -1,4 +1,4 @@
-//! Tests that each case has the expected violations, and that each row of the table is violated by a case.
+//! Tests that each case has the expected violations, and that some case violates each constraint of `table`.
 
 mod cases;
 
@@ -60,7 +60,7 @@ fn read<T>(subject: Subject, object: &Value, check: impl FnOnce(&goyaml::Node) -
 }
 
 #[test]
-fn walk_invalid_object_reports_violations_of_upstream() {
+fn walk_invalid_object_reports_same_violations_as_upstream() {
     for (subject, object, expect) in cases() {
         let violations = read(subject, &object, |node| {
             let mut violations = Violations::default();
@@ -75,7 +75,7 @@ fn walk_invalid_object_reports_violations_of_upstream() {
     }
 }
 
-/// Returns the rows without nested rows, with the full path of their field.
+/// Returns the rows that have no nested rows, each with the full path of its field.
 fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
     let mut all = Vec::new();
     for row in rows {
@@ -95,7 +95,7 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
 }
 
 #[test]
-fn cases_violate_each_row() {
+fn each_constraint_is_violated_by_a_case() {
     let cases = cases();
     for kind in [
         Subject::Policy,
@@ -106,7 +106,7 @@ fn cases_violate_each_row() {
     ] {
         let mut leaves = leaves(kind.rows(), "");
         if kind == Subject::Webhooks {
-            // Rules and selectors share the rows of policies.
+            // The rules and selectors of webhooks and policies share rows, which the cases of policies violate.
             let is_shared = |field: &str| field.contains("rules[].") || field.contains("Selector.");
             leaves.retain(|leaf| !is_shared(leaf.field));
         }

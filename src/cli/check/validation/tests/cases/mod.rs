@@ -1,4 +1,4 @@
-//! Policies, bindings and webhooks with one invalid field, and the violations that upstream reports.
+//! Test cases: policies, bindings and webhooks with one invalid field each, and the violations that upstream reports.
 
 #![expect(clippy::too_many_lines, reason = "tables of cases")]
 
@@ -557,7 +557,7 @@ fn binding_cases() -> Vec<Case> {
     ]
 }
 
-/// Sets a field of an object.
+/// Returns a copy of an object in which a field is set.
 fn set(object: &Value, field: &str, value: &Value) -> Value {
     let mut changed = object.clone();
     let mut at = &mut changed;
@@ -571,7 +571,7 @@ fn set(object: &Value, field: &str, value: &Value) -> Value {
     changed
 }
 
-/// Returns all cases: the kind, the object, and the violations.
+/// Returns all cases, each as the kind, the object, and the violations in it.
 pub(super) fn cases() -> Vec<(Subject, Value, Vec<String>)> {
     let texts = |violations: &[&str]| {
         violations

@@ -1,4 +1,4 @@
-//! Mutating policies and their bindings with one invalid field.
+//! Test cases: mutating policies and their bindings with one invalid field each.
 
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ pub(super) fn mutating_binding_cases() -> Vec<Case> {
     )]
 }
 
-/// Returns the cases of validating objects that also apply to mutating ones.
+/// Returns the cases of validating policies and bindings that also apply to mutating ones.
 pub(super) fn shared(cases: Vec<Case>) -> Vec<Case> {
     const OWN: [&str; 3] = ["validations", "auditAnnotations", "validationActions"];
     let is_own = |(field, value, violations): &Case| {

@@ -1,4 +1,4 @@
-//! Webhook configurations with one invalid field.
+//! Test cases: webhook configurations with one invalid field each.
 
 use serde_json::{Value, json};
 
