@@ -424,7 +424,7 @@ fn stale_and_missing_statuses_are_labeled() {
     let text = render::details(&PolicyReport::new(&stale()), now(), terminal(80));
     assert!(text.contains("\nReady:          Stale, Ready\n"), "{text}");
     assert!(
-        text.contains("\nGeneration:     3 (status is of 1)\n"),
+        text.contains("\nGeneration:     3 (the status is of generation 1)\n"),
         "{text}"
     );
     assert!(

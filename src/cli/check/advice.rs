@@ -17,7 +17,7 @@ const MAX_NODES: usize = 1_000;
 /// Maximum number of `has(` occurrences to examine before a location.
 const MAX_CALLS: usize = 20;
 
-/// Returns the hint for a finding of `rule` at `location` of `expression`.
+/// Returns the hint for a finding of `rule` at `location` of `expression`, if there is one.
 pub(super) fn advice(
     policy: &CompiledPolicy,
     expression: &PolicyExpression,
@@ -138,7 +138,7 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
-    // The nearest call to the left may be closed before `at`.
+    // The nearest call to the left of `at` may be closed before `at`.
     for _ in 0..MAX_CALLS {
         let open = before.rfind(CALL)? + CALL.len();
         if at - open > MAX_SHOWN {
@@ -242,7 +242,7 @@ fn operator_advice(operator: &str) -> Option<String> {
     ))
 }
 
-/// Returns the syntax error of the regular expression at `offset`.
+/// Returns the syntax error of the regular expression at `offset`. `None` if there is no invalid pattern.
 fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
     let mut at_location = ast
         .iter()
@@ -274,7 +274,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the constructor of the value of `id` if such values are compared by functions, not operators.
+/// Returns the function that constructs the value of `id` if its values are compared by functions, not operators:
+/// `quantity` or `semver`.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {
@@ -323,10 +324,10 @@ fn result_type_advice(expression: &PolicyExpression, ast: &Ast) -> Option<String
             let text = expression.text.trim();
             Some(if text.len() <= MAX_SHOWN && !text.contains('\n') {
                 format!(
-                    "the type of an object's field is unknown until it is evaluated: write `{text} == true`"
+                    "the type of this value is only known at evaluation: write `{text} == true`"
                 )
             } else {
-                "the type of an object's field is unknown until it is evaluated: append `== true`".to_owned()
+                "the type of this value is only known at evaluation: append `== true`".to_owned()
             })
         }
         _ if is_optional(ast, ast.root()) => {

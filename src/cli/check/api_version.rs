@@ -1,7 +1,7 @@
 //! Findings about policies, bindings and CustomResourceDefinitions whose `apiVersion` an API server does not serve.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go` (`DefaultAPIResourceConfigSource`: versions that are not
-//! stable are off unless they are switched on), `pkg/registry/admissionregistration/rest/storage_apiserver.go`;
+//! stable are disabled by default), `pkg/registry/admissionregistration/rest/storage_apiserver.go`;
 //! `k8s.io/apiextensions-apiserver` `pkg/apiserver/apiserver.go`, which serves `v1` alone.
 
 use super::finding::{Finding, Owner, Severity};
@@ -47,7 +47,7 @@ pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Fin
     };
     let mut finding = version_finding(object, Severity::Warning, &message, POLICY_VERSION);
     finding.help = Some(format!(
-        "it was read as {POLICY_VERSION}: use that version, or API servers reject the object"
+        "checked as {POLICY_VERSION}: use that version, because API servers may reject this one"
     ));
     Some(finding)
 }
@@ -62,9 +62,9 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
         "apiextensions.k8s.io/v1beta1" => " since 1.22",
         _ => "",
     };
-    let message = format!("no Kubernetes{since} serves {DEFINITION} as {api_version}");
+    let message = format!("no version of Kubernetes{since} serves {DEFINITION} as {api_version}");
     let mut finding = version_finding(object, Severity::Error, &message, DEFINITION_VERSION);
-    // Other versions have their schemas in other fields, so that a change of the version is not enough.
+    // Other versions have their schemas in other fields, so changing only the version is not enough.
     finding.fix = None;
     finding.help = Some(format!(
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"

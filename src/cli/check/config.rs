@@ -1,6 +1,6 @@
-//! The configuration file of `check`, `.vap.yaml`: levels of rules, excluded paths, and defaults of flags.
+//! Reads the configuration file of `check`, `.vap.yaml`: levels of rules, excluded paths, and defaults of flags.
 //!
-//! Unknown and duplicate keys are errors with their positions.
+//! Unknown and duplicate keys are errors with the positions of the keys.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,15 +44,15 @@ pub struct Config {
     pub levels: Levels,
     /// The paths that are not checked.
     pub exclude: Exclude,
-    /// Files and directories of CRDs.
+    /// Files and directories with CRDs whose schemas are used, but that are not checked.
     pub crds: Vec<PathBuf>,
     /// The version of the target API server.
     pub kubernetes_version: Option<Version>,
-    /// The checking semantics.
+    /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Option<Profile>,
-    /// True if everything that could not be checked counts as a finding.
+    /// True if notes about something that could not be checked affect the exit status.
     pub strict: bool,
-    /// The file of findings that are not reported.
+    /// The file of the baseline, whose findings are not reported.
     pub baseline: Option<PathBuf>,
 }
 
@@ -97,7 +97,8 @@ pub(super) fn resolve_parent(path: &Path) -> Option<PathBuf> {
 
 /// Reads the configuration for a check of `paths`.
 ///
-/// It is in a directory of the paths or above, up to the root of a repository; else in the working directory or above.
+/// The file is searched in the directories of the paths and their parents, up to the root of a repository. If there is
+/// none, it is searched in the working directory and its parents. Returns `None` if there is none either.
 ///
 /// # Errors
 /// Returns an error if the paths have different configuration files, or if the file cannot be read.
@@ -135,7 +136,8 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
     }
 }
 
-/// Returns the configuration file in a directory, or in one above it within its repository.
+/// Returns the configuration file in a directory or, if there is none, in its nearest parent within the same
+/// repository.
 fn upwards(directory: &Path) -> Option<PathBuf> {
     for directory in directory.ancestors() {
         let path = directory.join(CONFIG_NAME);
@@ -178,7 +180,7 @@ pub(super) fn read(path: &Path) -> Result<Config, CliError> {
     })
 }
 
-/// An error in the file.
+/// An error in the configuration file.
 #[derive(Debug)]
 struct ParseError {
     place: Place,
@@ -253,7 +255,7 @@ impl Reader<'_> {
                         value,
                         matches!(value.data, Data::Map(_)),
                         key,
-                        "an object: `undefined-field: note`",
+                        "an object such as `undefined-field: note`",
                     )?;
                     for (id, entry) in value.entries() {
                         self.expect_unique(at, id, entry)?;
@@ -386,7 +388,7 @@ impl Reader<'_> {
         Err(self.error_at(at.in_file(&node.span), &message))
     }
 
-    /// Returns the strings of a list, with their byte ranges.
+    /// Returns the strings of a list, each with its byte range in the document. Any other value is an error.
     fn strings(
         &self,
         at: DocumentStart,
@@ -474,7 +476,7 @@ mod tests {
             ),
             (
                 "levels: [a]",
-                "1:9: `levels` must be an object: `undefined-field: note`",
+                "1:9: `levels` must be an object such as `undefined-field: note`",
             ),
             (
                 "exclude: vendor",

@@ -1,4 +1,4 @@
-//! Findings of the check, and their JSON form.
+//! Findings of the check, and their JSON format.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The name.
+    /// Returns the name in messages and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,17 +41,17 @@ impl Severity {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The severity.
+    /// The severity, after levels are applied.
     pub severity: Severity,
     /// The id of the rule.
     #[schemars(schema_with = "rule_schema")]
     pub rule: Rule,
     /// The problem, in one line.
     pub message: String,
-    /// The consequence, or the remedy; in one line.
+    /// The consequence of the problem, the remedy, or both, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// The effect of a failing expression on the request; absent if the expression cannot fail.
+    /// The effect on the request if the expression fails; absent if the finding is not about such a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consequence: Option<ConsequenceReport>,
     /// The location in a file.
@@ -63,10 +63,10 @@ pub struct Finding {
     /// The object that has the problem.
     #[serde(flatten)]
     pub owner: Owner,
-    /// The field of the object, `spec.validations[0].expression`.
+    /// The field of the object, such as `spec.validations[0].expression`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,
-    /// The kinds of the objects that cause the problem, `apps/v1 Deployment`.
+    /// The kinds of the objects that cause the problem, such as `apps/v1 Deployment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// A request for which the expression fails.
@@ -76,8 +76,8 @@ pub struct Finding {
     /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
-    /// 16 hexadecimal digits that do not change when lines move, unique in the file; empty until all findings are
-    /// complete.
+    /// 16 hexadecimal digits that identify the finding in its file, and do not change when lines move. Empty until the
+    /// report is finished.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
     /// True for a type error if no request was found for which the expression fails.
@@ -86,7 +86,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns a finding without an object or a hint.
+    /// Returns a finding without an owner, a hint or a fix.
     #[must_use]
     pub(in crate::cli) fn new(
         severity: Severity,
@@ -148,7 +148,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Returns the kinds of names, as messages show them, with the names, the most specific first.
+    /// Returns the names of the owner, the most specific first, each with the noun that messages use, such as `policy`.
     pub(super) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let names = match self {
             Self::None => [None, None],
@@ -167,7 +167,7 @@ impl Owner {
         names.map(|(noun, name)| (noun, name.as_str()))
     }
 
-    /// Sets the name of the webhook configuration, and keeps the webhook's.
+    /// Sets the name of the webhook configuration, and keeps the name of the webhook.
     pub(super) fn set_configuration(&mut self, name: Option<&str>) {
         let webhook = match std::mem::take(self) {
             Self::Webhook { webhook, .. } => webhook,
@@ -179,7 +179,7 @@ impl Owner {
         };
     }
 
-    /// Returns the owner for a `CustomResourceDefinition` of this name.
+    /// Returns the owner for a `CustomResourceDefinition` with this name, or no owner without a name.
     pub(super) fn crd(name: Option<&str>) -> Self {
         name.map_or(Self::None, |name| Self::Crd(name.to_owned()))
     }
@@ -190,7 +190,7 @@ impl Owner {
     }
 }
 
-/// An owner in JSON.
+/// The owner of a finding, in JSON.
 #[derive(Default, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OwnerShape<'a> {
@@ -244,10 +244,9 @@ impl Serialize for Owner {
 /// The effect of a failing expression on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConsequenceReport {
-    /// `denied`, `let-through`, `no-annotation`, `other-message`, or `unread`, which findings about evaluations never
-    /// have.
+    /// `denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
     pub id: &'static str,
-    /// The effect as a sentence, without a capital letter and a full stop.
+    /// The effect as a sentence, without an initial capital letter and a final period.
     pub message: &'static str,
 }
 
@@ -311,7 +310,7 @@ impl Location {
     }
 }
 
-/// A location in JSON.
+/// The location of a finding, in JSON.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LocationShape<'a> {
@@ -335,7 +334,7 @@ impl JsonSchema for Location {
     }
 }
 
-/// A witness in JSON.
+/// A request for which an expression fails, in JSON.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Witness")]
@@ -348,7 +347,7 @@ struct WitnessShape {
     /// The namespace of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace_object: Option<Value>,
-    /// The error of the expression.
+    /// The error with which the expression fails.
     error: String,
 }
 

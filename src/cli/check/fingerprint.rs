@@ -7,7 +7,7 @@ use super::finding::{Finding, Owner};
 /// Sets the fingerprint of each finding. `findings` must be sorted by file and location.
 ///
 /// A fingerprint is a hash of the rule, the object, the field, the message and the marked text, without lines and
-/// indices. Equal findings of a file are numbered.
+/// indices. If these are equal for several findings of a file, the findings are numbered, and the number is hashed too.
 pub(super) fn number(findings: &mut [Finding]) {
     let mut n_equal: HashMap<(String, u64), u64> = HashMap::new();
     for finding in findings {
@@ -43,7 +43,8 @@ pub(super) fn number_others(findings: &mut [Finding]) {
 fn base(finding: &Finding) -> u64 {
     let mut hash = Hash::default();
     hash.add(finding.rule.id());
-    // Baselines store fingerprints: the names of a policy and a binding are hashed even if they are empty.
+    // Baselines store fingerprints, so the hash must not change: it includes the names of a policy and a binding even
+    // if they are empty.
     let (policy, binding) = match &finding.owner {
         Owner::Policy(name) => (name.as_str(), ""),
         Owner::Binding(name) => ("", name.as_str()),
@@ -82,7 +83,7 @@ pub(super) fn without_numbers(text: &str) -> String {
     out
 }
 
-/// A hash that is equal in all versions and on all platforms.
+/// A hash function with the same results in all versions of the program and on all platforms.
 ///
 /// Source: G. Fowler, L. C. Noll, K.-P. Vo, "FNV hash", FNV-1a of 64 bits.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +96,7 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Adds a string and a terminator.
+    /// Hashes a string and a terminator.
     fn add(&mut self, text: &str) {
         for byte in text.bytes().chain([0xff]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn number_moved_findings_keeps_distinct_fingerprints() {
+    fn number_moved_findings_keeps_fingerprints() {
         let [one, other, again] =
             &fingerprints(&[("a: ", "m 12"), ("a: ", "n"), ("a: ", "m 12")])[..]
         else {

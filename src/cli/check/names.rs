@@ -26,7 +26,7 @@ pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     let bindings: Vec<_> = input.mutating_bindings.iter().collect();
     duplicate_names("mutating policy", of_two, &policies, &mut findings);
     duplicate_names("mutating binding", of_two, &bindings, &mut findings);
-    let of_crds = "the schemas of the first are used";
+    let of_crds = "the schemas of the first definition are used";
     duplicate_names("CustomResourceDefinition", of_crds, crds, &mut findings);
     findings
 }
@@ -66,7 +66,7 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
     }
 }
 
-/// Returns a note that lists the kinds that were skipped.
+/// Returns a note that lists the kinds of skipped objects. `None` if no object was skipped.
 pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
     let first = kinds
         .values()

@@ -57,7 +57,7 @@ pub struct PolicyCheck {
     pub status: DesiredStatus,
     /// The result of type checking.
     pub typed: TypeCheck,
-    /// The estimated costs of the expressions.
+    /// The estimated costs of the expressions and of the budgets that they share.
     pub costs: PolicyCosts,
     /// The findings to report about the policy.
     pub findings: Vec<Finding>,
@@ -68,14 +68,14 @@ pub(super) struct PolicyAnalysis {
     /// The kind of object that contains the expressions.
     pub(super) subject: SubjectKind,
     compiled: CompiledPolicy,
-    /// The index in `compiled` of the expression of a field.
+    /// For each field with an expression, the index of that expression in `compiled`.
     by_field: HashMap<String, usize>,
     /// Fields that do not compile, with the kind and the cause of the error.
     pub(super) errors: Vec<(String, CompileFindingKind, Cause)>,
     /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
     matches: Matches,
-    /// True if a webhook is called for reviews, which `matches` does not cover.
+    /// True if the rules of a webhook match reviews (such as TokenReview), which `matches` does not contain.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,
@@ -100,7 +100,7 @@ impl PolicyAnalysis {
         Some(self.compiled.consequence(*n))
     }
 
-    /// Returns true if type checking has a finding at the same location.
+    /// Returns true if type checking has a finding at the location of `suspicion`.
     pub(super) fn has_type_finding(&self, suspicion: &Lint) -> bool {
         let Some(location) = suspicion.location else {
             return false;
@@ -117,7 +117,7 @@ impl PolicyAnalysis {
     }
 }
 
-/// Checks a policy. An internal error becomes a finding about this policy.
+/// Checks a validating policy. An internal error becomes a finding about this policy.
 #[must_use]
 pub fn check(
     policy: &Object<RequestPolicy>,
@@ -152,7 +152,7 @@ pub fn check_mutating(
     )
 }
 
-/// Checks a policy, or a webhook converted to one.
+/// Checks a policy, or a webhook that was converted to a policy, within the time limit.
 pub(super) fn check_as(
     subject: SubjectKind,
     policy: &Object<RequestPolicy>,
@@ -267,7 +267,7 @@ fn analyze(
         known.bindings_state(policy)
     };
 
-    // The errors that make the API server reject the policy come first, followed by those at evaluation.
+    // The errors that make the API server reject the policy come first, followed by errors that occur at evaluation.
     let refused = compiled.refused().into_iter();
     let mut errors: Vec<_> = refused
         .filter_map(|expression| {
@@ -301,7 +301,7 @@ fn analyze(
         policy: Some(policy),
         generation,
         status: status.as_ref(),
-        // Only conditions that policies also have are used for a webhook in a file.
+        // A webhook in a file gets the conditions that policies have.
         subject: if subject.is_webhooks() {
             SubjectKind::ValidatingAdmissionPolicy
         } else {
@@ -318,7 +318,7 @@ fn analyze(
         }),
         params: params.clone(),
         bindings: bindings.clone(),
-        // The probes of a cluster are not in files.
+        // The check does not read the probes of a cluster.
         probes: ProbesState::Unread,
         ready_requires: &ready_requires,
         staleness: Staleness::default(),
@@ -349,7 +349,7 @@ fn analyze(
     }
 }
 
-/// Adds findings about rules with resources that are not served, or unknown.
+/// Adds findings about resources in rules that are not served, or that are unknown.
 fn resources(
     policy: &Object<RequestPolicy>,
     known: &Known,
@@ -387,7 +387,7 @@ fn resources(
             let severity = match (&unserved.suggestion, never_runs) {
                 (_, true) => Severity::Error,
                 (Some(_), false) => Severity::Warning,
-                // A resource of an older version in addition to current ones is harmless.
+                // Rules may list resources that only older versions of Kubernetes serve.
                 (None, false) => Severity::Note,
             };
             let message = format!("no served resource matches {}", unserved.rule);
@@ -407,7 +407,9 @@ fn resources(
             finding.help = Some(if known.is_of_cluster() {
                 format!("the cluster does not list the resources of {groups}")
             } else {
-                format!("to check CRDs of {groups}, pass their files with --crds or in the input")
+                format!(
+                    "to check resources of {groups}, pass the files of their CRDs with --crds or in the input"
+                )
             });
             finding
         };
@@ -439,14 +441,15 @@ fn resources(
     }
 }
 
-/// Adds findings about exempt resources: those that rules list, and those of wildcards if the rules match nothing else.
+/// Adds findings about resources for which API servers never call policies: those that rules list and, if the rules
+/// match nothing else, those that wildcards match.
 fn exempt_resources(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
     let matches = &analysis.matches;
-    // Policies from static manifests are evaluated for all resources.
+    // API servers call policies from static manifests for all resources.
     let name = policy.value.name.as_deref().unwrap_or_default();
     if name.ends_with(STATIC_SUFFIX) {
         return;
@@ -454,7 +457,7 @@ fn exempt_resources(
     let never_runs = matches.resources.is_empty() && !analysis.has_reviews;
     let reported = matches.exempt.iter();
     let reported = reported.filter(|exempt| never_runs || !exempt.by_wildcard);
-    // One finding per name in a rule, even if a wildcard denotes several resources.
+    // Reports one finding per name in a rule, even if the name is a wildcard that matches several resources.
     let mut by_name: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for exempt in reported {
         let key = (exempt.field_ref.as_str(), exempt.name.as_str());
@@ -482,9 +485,9 @@ fn exempt_resources(
         let consequence = if never_runs {
             analysis.subject.row().never_runs
         } else {
-            "the rule has no effect on it"
+            "the rule has no effect on such requests"
         };
-        finding.help = Some(format!("{consequence}; restrict access to it with RBAC"));
+        finding.help = Some(format!("{consequence}; restrict access with RBAC instead"));
         finding.field_ref = Some(field_ref.to_owned());
         finding.location.length = length;
         findings.push(finding);
@@ -546,7 +549,7 @@ fn missing_params(policy: &Object<RequestPolicy>, missing: &[MissingParams]) -> 
         let (severity, help) = match (missing.denies, fails_closed) {
             (true, true) => (
                 Severity::Warning,
-                "parameterNotFoundAction Deny denies every request that the binding matches",
+                "with parameterNotFoundAction Deny, every request that the binding matches is denied",
             ),
             (true, false) => (
                 Severity::Note,
@@ -554,7 +557,7 @@ fn missing_params(policy: &Object<RequestPolicy>, missing: &[MissingParams]) -> 
             ),
             (false, _) => (
                 Severity::Note,
-                "parameterNotFoundAction Allow skips requests",
+                "with parameterNotFoundAction Allow, the binding does not check any request",
             ),
         };
         let (what, binding) = (&missing.what, &missing.binding);
@@ -585,7 +588,7 @@ fn coverage(
         .chain(&typed.by_wildcard.checked)
         .chain(seen.map(|unchecked| &unchecked.gvk))
         .collect();
-    // Resources without requests for the operations of the rules do not count as unchecked.
+    // A resource that has no requests with the operations of the rules does not count as unchecked.
     let kinds = matching::kinds(&policy.value, &known.mapper);
     let n_by_wildcard = analysis
         .matches
@@ -603,10 +606,10 @@ fn coverage(
     let n_checked = typed.checked.len() + typed.by_wildcard.checked.len();
     let n_kinds = n_checked + typed.unchecked.len() + typed.by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
-        (0, _) => "no types checked".to_owned(),
-        (n, all) if n == all => format!("the types of {} checked", message::count(n, "kind")),
+        (0, _) => "types were not checked for any kind".to_owned(),
+        (n, all) if n == all => format!("types were checked for {}", message::count(n, "kind")),
         (n, all) => format!(
-            "the types of {n} of {} checked",
+            "types were checked for {n} of {}",
             message::count(all, "kind")
         ),
     };

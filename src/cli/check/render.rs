@@ -1,4 +1,4 @@
-//! Formats findings as text: each with its source line and a mark below the location.
+//! Formats findings as text, each with its source line and carets below the marked part.
 //!
 //! Untrusted text is sanitized and truncated to the width of the terminal.
 
@@ -11,7 +11,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
 use crate::policy::rule::Rule;
 
-/// Maximum number of notes per rule, so that notes do not hide errors and warnings.
+/// Maximum number of notes shown per rule, so that notes do not hide errors and warnings.
 const MAX_NOTES: usize = 5;
 
 /// Maximum width of a source line, in columns.
@@ -26,7 +26,7 @@ pub(in crate::cli) const BLUE: &str = "1;34";
 const CYAN: &str = "1;36";
 pub(in crate::cli) const BOLD: &str = "1";
 
-/// Formats the findings and the summary.
+/// Formats the findings and the summary line.
 #[must_use]
 pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
@@ -53,7 +53,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     out
 }
 
-/// Formats one finding.
+/// Formats one finding: the message, the location, the source line (except for notes), the owner, and the help.
 pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, terminal: Terminal) {
     let max = terminal.width.unwrap_or(usize::MAX);
     let color = color(finding.severity);

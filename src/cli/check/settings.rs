@@ -1,4 +1,4 @@
-//! Settings of a check: the levels of rules, exclusions, the baseline.
+//! Flags and settings of a check: the levels of rules, exclusions, the baseline.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ pub struct FindingArgs {
     /// an object
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub write_baseline: Option<PathBuf>,
-    /// Apply unambiguous fixes to the files. A file is only written if these findings are gone and no new errors or
-    /// warnings appear
+    /// Apply unambiguous fixes to the files. A file is only written if the fixed findings disappear and no new errors
+    /// or warnings appear
     #[arg(long)]
     pub fix: bool,
     /// Print the changes of --fix as a diff, and write nothing
@@ -74,19 +74,19 @@ impl FindingArgs {
     }
 }
 
-/// Settings of a check, apart from its subject.
+/// Settings that decide which findings of a check are reported, and at which severity.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The levels of rules, by descending precedence.
     pub levels: Vec<Levels>,
     /// The paths that are not checked.
     pub exclude: Exclude,
-    /// The findings that are not reported.
+    /// The recorded findings, which are not reported.
     pub baseline: Option<Baseline>,
     /// The name of the configuration file, if there is one.
     pub config: Option<String>,
     /// The directory of static manifests, which an API server loads when it starts.
     pub static_dir: Option<PathBuf>,
-    /// Texts that replace the contents of files, by canonical path.
+    /// Texts to check instead of the contents of files, by canonical path, for example to try fixes.
     pub texts: HashMap<PathBuf, String>,
 }

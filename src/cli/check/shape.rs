@@ -1,8 +1,8 @@
-//! Strict decoding of policies, bindings, webhooks and CustomResourceDefinitions, as in the API server: unknown fields,
-//! duplicate keys, values of the wrong type.
+//! Finds errors with which the API server's strict decoder rejects policies, bindings, webhooks and
+//! CustomResourceDefinitions: unknown fields, duplicate keys, values of the wrong type.
 //!
-//! It walks the YAML nodes, so that each finding has a location. A null value equals an absent one. Decoded values are
-//! validated in [`super::validation`].
+//! The module walks YAML nodes, so that each finding has a location. A null value counts as absent.
+//! [`super::validation`] validates the decoded values.
 //!
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json/json.go` (`Serializer.unmarshal`);
 //! `sigs.k8s.io/json`, `UnmarshalStrict`; `sigs.k8s.io/yaml`, `YAMLToJSONStrict`.
@@ -22,7 +22,7 @@ use crate::cel::temporal::{TimestampError, parse_timestamp};
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 
-/// Maximum number of findings about the shape of one document.
+/// Maximum number of decoding errors that are reported for one document.
 const MAX_FINDINGS: usize = 20;
 
 const CRD: &str = "CustomResourceDefinition";
@@ -33,7 +33,7 @@ const CRD_VERSION: &str = "apiextensions.k8s.io/v1";
 /// Maximum length of a value that a hint quotes, in bytes.
 const MAX_SHOWN: usize = 40;
 
-/// Returns the findings about the shape of a document.
+/// Returns the findings about unknown fields, duplicate keys and values of the wrong type in a document.
 #[must_use]
 pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
     let mut walk = Walk {
@@ -68,7 +68,8 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     let mut finding = object_finding(object, severity, rule, &message, object.place());
     // An incomplete definition is usually a patch of a complete one.
     if object.kind() == CRD && message.ends_with("is missing") {
-        let help = "if it is a patch of kustomize, check what `kubectl kustomize` prints, and leave this file out";
+        let help =
+            "if this file is a kustomize patch, check the output of `kubectl kustomize` instead";
         finding.help = Some(help.to_owned());
     }
     if object.kind() == CRD {
@@ -85,7 +86,8 @@ struct Walk<'a, T> {
 }
 
 impl<T> Walk<'_, T> {
-    /// Checks `node`, at `path`, against its type. The parser limits the nesting.
+    /// Checks the value `node` at `path` against a type. The recursion is bounded, because the parser limits the
+    /// nesting.
     fn node(&mut self, node: &Node, type_: Type, path: &str) {
         if node.is_null() {
             return;
@@ -195,7 +197,7 @@ impl<T> Walk<'_, T> {
                 length(repeat, name),
             );
             self.help(Some(
-                "remove one of them: kubectl silently sends only the last, but other clients may send the YAML"
+                "remove one of them: kubectl silently sends only the last one, but other clients may send all"
                     .to_owned(),
             ));
         }
@@ -210,14 +212,15 @@ impl<T> Walk<'_, T> {
                 length(&entry.key, name),
             );
             self.help(Some(
-                "remove the merge key and write the fields out: kubectl sends the value next to `<<`, but other clients \
-                 may send the YAML"
+                "replace the merge key with its fields: kubectl sends the value next to `<<`, but other clients may \
+                 send both"
                     .to_owned(),
             ));
         }
     }
 
-    /// Checks a value against its type, unless it is an object of an object type or a list of a list type.
+    /// Checks a value that is a scalar, or whose type is not that of an object or a list. [`Self::node`] checks the
+    /// others.
     fn value(&mut self, node: &Node, type_: Type, path: &str) {
         let actual = match &node.data {
             Data::Scalar(Value::Bool(_), _) => "a boolean",
@@ -320,7 +323,7 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Sets the hint of the last finding.
+    /// Sets the hint of the last finding, followed by the consequence.
     fn help(&mut self, advice: Option<String>) {
         if let (Some(last), Some(advice)) = (self.findings.last_mut(), advice) {
             last.help = Some(validation::help(Some(&advice)));
@@ -328,7 +331,8 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns the values of the enumeration at `path`, if it is one: quoting another value would not help.
+/// Returns the values of the enumeration at `path`, for which the hint to quote an invalid value would not help. `None`
+/// if the field is not an enumeration.
 fn choices(path: &str) -> Option<&'static str> {
     let field = path.rsplit('.').next().unwrap_or(path);
     Some(match field.split('[').next().unwrap_or(field) {
@@ -343,7 +347,7 @@ fn choices(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true if a scalar counts as absent, since the alternative type is a list.
+/// Returns true if Go ignores the value: a scalar whose alternative type is a list.
 const fn is_left_out(other: &Type, data: &Data) -> bool {
     matches!((other, data), (Type::List(_), Data::Scalar(..)))
 }

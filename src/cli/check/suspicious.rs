@@ -15,7 +15,7 @@ use crate::policy::lint::{self, Lint};
 use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 
-/// Maximum number of bindings per policy to check: each is compared with all served resources.
+/// Maximum number of bindings to check per policy, since each is compared with all served resources.
 const MAX_BINDINGS: usize = 100;
 
 /// Adds findings about suspicious parts of `policy`, unless type checking has a finding at the same location.
@@ -38,7 +38,7 @@ pub(super) fn check(
     let suspicions = all.filter(|suspicion| !analysis.has_type_finding(suspicion));
     let mut suspicions: Vec<Lint> = suspicions.collect();
     always_false(analysis, &mut suspicions);
-    // Findings about impossible groups replace those about unknown resources of the same rule.
+    // If no group of a resource rule can exist, the findings about its groups replace those about its resources.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
     for suspicion in &suspicions {
         if suspicion.rule == Rule::ImpossibleGroup
@@ -68,8 +68,8 @@ pub(super) fn check(
     }
 }
 
-/// Adds the match conditions that are false for every request, unless another finding explains it. Validations are not
-/// reported, since their author may intend to deny all requests.
+/// Adds findings about match conditions that are false for every request, unless the condition has another finding.
+/// Validations are not reported, since their author may intend to deny all requests.
 fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
     for n in &analysis.typed.always_false {
         let Some(expression) = analysis.compiled().expressions().get(*n) else {
@@ -89,10 +89,13 @@ fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
             rule: Rule::ConstantCondition,
             field_ref: field_ref.clone(),
             location,
-            message: "this is false for every request that the rules match, so that the policy does nothing"
-                .to_owned(),
-            fix: Some("compare it with the resources and operations of the rules".to_owned()),
-            // The condition may select kinds of older versions.
+            message:
+                "this is false for every request that the rules match, so the policy does nothing"
+                    .to_owned(),
+            fix: Some(
+                "compare the condition with the resources and operations of the rules".to_owned(),
+            ),
+            // The condition may be true for kinds that other versions of Kubernetes serve.
             is_harmless: true,
         });
     }

@@ -11,7 +11,7 @@ use crate::policy::RequestPolicy;
 use crate::policy::compile::{CompiledPolicy, NewerCall};
 use crate::policy::rule::Rule;
 
-/// Parses a version, `1.33` or `v1.33`.
+/// Parses a version such as `1.33` or `v1.33`.
 ///
 /// # Errors
 /// Returns an error if the version is not supported.
@@ -24,7 +24,8 @@ pub fn parse(text: &str) -> Result<Version, String> {
         .ok_or_else(|| format!("supported are {OLDEST} to {LATEST}"))
 }
 
-/// Returns findings about calls in a policy that an API server of `version` does not support, but a newer one does.
+/// Returns findings about calls in a policy that an API server of `version` does not support, but a newer API server
+/// does.
 #[must_use]
 pub fn check(
     policy: &Object<RequestPolicy>,
@@ -67,8 +68,8 @@ pub fn check(
         .collect()
 }
 
-/// Returns the start and the length of the name of a call in `text`, in code points. The offset of a receiver call is
-/// that of its parenthesis.
+/// Returns the start and the length, in code points, of the name of the call at `offset` in `text`. If the call has a
+/// receiver, `offset` is that of its opening parenthesis.
 fn name_place(text: &str, offset: usize, name: &str) -> (usize, usize) {
     let length = name.chars().count();
     let before: String = text.chars().take(offset).collect();
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
     use crate::cli::input::{Input, KindFilter};
 
-    /// Checks the messages, columns and hints for a policy with the expression `text`.
+    /// Asserts the messages, columns and hints of the findings about a policy with the expression `text`.
     #[track_caller]
     fn check_expression(version: &str, text: &str, expect: &[(&str, usize, &str)]) {
         let manifest = format!(

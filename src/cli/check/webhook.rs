@@ -1,8 +1,9 @@
-//! Checks the match conditions of webhooks.
+//! Checks the rules and the match conditions of webhooks.
 //!
-//! They have the variables of a policy's match conditions except `params`, the same limits, and the same handling of
-//! failures. Each webhook is converted to a policy with its rules, selectors and match conditions (`input::webhook`);
-//! the findings then get the names and the fields of the webhook.
+//! The match conditions of webhooks have the same variables as those of policies (except `params`), the same limits,
+//! and the same handling of failures. Therefore each webhook is converted to a policy with its rules, selectors and
+//! match conditions (`input::webhook`). The findings about that policy then get the names and the fields of the
+//! webhook.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
@@ -30,8 +31,8 @@ pub(super) fn count(configuration: &Object<Value>) -> usize {
     webhooks(configuration).len()
 }
 
-/// Returns the findings about a configuration: its shape, if it is from a file, and the rules and match conditions of
-/// its webhooks.
+/// Returns the findings about a webhook configuration: decoding errors, if it is from a file, and findings about the
+/// rules and match conditions of its webhooks.
 pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,
@@ -41,7 +42,7 @@ pub(in crate::cli) fn check(
     let mut findings = shape::check(configuration);
     let has_shape = !findings.iter().any(|finding| finding.rejected);
     if !is_of_file {
-        // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
+        // The API server has accepted a configuration that is from a cluster.
         findings.clear();
     }
     let kind = configuration.value.get("kind").and_then(Value::as_str);
@@ -63,7 +64,7 @@ pub(in crate::cli) fn check(
                 &format!("cannot read this webhook: {error}"),
                 configuration.place_of(webhook),
             )),
-            // The findings about the shape explain the error.
+            // The decoding errors explain this error.
             Err(_) => {}
         }
     }

@@ -1,8 +1,8 @@
-//! Completion: scripts for shells, and completions of words for kubectl.
+//! Shell completion: scripts for shells, and completions of words for kubectl.
 //!
-//! kubectl runs `kubectl_complete-vap` with the words after `kubectl vap`. It reads one completion per line, and then a
-//! line with a colon and a directive for the shell. The module `cluster` reads names from the cluster and the
-//! kubeconfig within a short time limit.
+//! kubectl runs `kubectl_complete-vap` with the words after `kubectl vap`. From its output, kubectl reads one
+//! completion per line, and then a line with a colon and a directive for the shell. The module `cluster` reads names
+//! from the cluster and the kubeconfig within a short time limit.
 //!
 //! Source: kubectl `pkg/cmd/plugin/plugin_completion.go`; cobra `completions.go`, `ShellCompDirective`.
 
@@ -30,10 +30,10 @@ const KUBECTL: &str = "\
 exec kubectl-vap __complete \"$@\"
 ";
 
-/// `ShellCompDirectiveDefault`: the shell adds files.
+/// `ShellCompDirectiveDefault`: the shell also completes file names.
 const FILES: u8 = 0;
 
-/// `ShellCompDirectiveNoFileComp`.
+/// `ShellCompDirectiveNoFileComp`: the shell does not complete file names.
 const NO_FILES: u8 = 4;
 
 /// Returns the script for a shell.
@@ -51,7 +51,7 @@ pub fn script(shell: CompletionShell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Kinds of names that are read from a cluster or a kubeconfig.
+/// Kinds of names that are read from a cluster or a kubeconfig for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Names of policies in the cluster.
@@ -117,7 +117,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
             "explain" if positionals.is_empty() => completions.rules(""),
             "status" => completions.policies(last, &positionals, &ask),
             "check" => {
-                // A word without a type is a path.
+                // Only a word with a slash, such as `vap/NAME`, can be a policy. Other words are paths.
                 if last.contains('/') {
                     completions.policies(last, &positionals, &ask);
                 }
@@ -137,7 +137,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
     completions.text(last)
 }
 
-/// Returns the flag that a word names, if it takes a value.
+/// Returns the flag that a word names. `None` if there is no such flag, or if it takes no value.
 fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let name = word.split('=').next().unwrap_or(word);
     let mut args = command.get_arguments();
@@ -210,7 +210,7 @@ impl Completions {
         for name in arg.get_value_names().unwrap_or_default() {
             match name.as_str() {
                 "RULE" => {
-                    // The last one of several rules, separated by commas, is completed.
+                    // Completes the last of several rules that are separated by commas.
                     let done = value.rsplit_once(',').map(|(done, _)| format!("{done},"));
                     self.rules(&format!("{before}{}", done.unwrap_or_default()));
                 }
@@ -230,7 +230,7 @@ impl Completions {
         }
     }
 
-    /// Adds the policies of the cluster that are not among `known`, in the notation of `last`.
+    /// Adds the policies of the cluster that are not among `known`, with the prefix `vap/` if `last` has it.
     fn policies(&mut self, last: &str, known: &[&str], ask: &dyn Fn(Names) -> Vec<String>) {
         let before = match last.split_once('/') {
             Some((resource, _)) if names::is_resource(resource) => format!("{resource}/"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_words() {
+    fn complete_returns_values_and_directive() {
         check("st", "status :4");
         check("ex", "explain :4");
         check("__", ":4");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn script_of_each_shell_is_not_empty() {
+    fn script_registers_completion_for_each_shell() {
         for (shell, part) in [
             (CompletionShell::Bash, "complete -F _kubectl-vap"),
             (CompletionShell::Zsh, "#compdef kubectl-vap"),

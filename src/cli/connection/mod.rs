@@ -19,7 +19,7 @@ use crate::cluster::error::{Error, within};
 /// Default timeout of a request.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout if the flags disable it: a day.
+/// Timeout of a request if `--request-timeout 0` disables the limit: one day.
 const NO_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Flags that select the cluster and the user, with the names and meanings of kubectl's flags.
@@ -29,22 +29,22 @@ pub struct Connection {
     /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig [default: its current one]
+    /// The context in the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// The cluster in the kubeconfig [default: that of the context]
+    /// The cluster in the kubeconfig [default: the cluster of the context]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// The user in the kubeconfig [default: that of the context]
+    /// The user in the kubeconfig [default: the user of the context]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// The address of the API server [default: that of the cluster]
+    /// The address of the API server [default: the address of the cluster]
     #[arg(short, long, value_name = "ADDRESS")]
     pub server: Option<String>,
-    /// The server name to verify in its certificate [default: the one in its address]
+    /// The host name to expect in the server's certificate [default: the host in the server's address]
     #[arg(long, value_name = "NAME")]
     pub tls_server_name: Option<String>,
-    /// The certificates of the authorities that sign the server's certificate
+    /// The certificates of the authorities that are trusted to sign the server's certificate
     #[arg(long, value_name = "FILE")]
     pub certificate_authority: Option<PathBuf>,
     /// Skip verification of the server's certificate (insecure)
@@ -54,10 +54,10 @@ pub struct Connection {
     /// The bearer token to authenticate with
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
-    /// The certificate to authenticate with
+    /// The client certificate to authenticate with
     #[arg(long, value_name = "FILE")]
     pub client_certificate: Option<PathBuf>,
-    /// The key of that certificate
+    /// The private key of the client certificate
     #[arg(long, value_name = "FILE")]
     pub client_key: Option<PathBuf>,
     /// The user to act as
@@ -128,7 +128,8 @@ impl Connection {
         self.request_timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    /// Returns the configuration from the flags, the environment or the pod, in this order.
+    /// Returns the configuration from the kubeconfig that the flags or the environment select or, if there is none,
+    /// from the pod in which the program runs.
     async fn config(&self) -> Result<Config, CliError> {
         match self.kubeconfig_config().await {
             Ok(config) => Ok(config),
@@ -153,9 +154,10 @@ impl Connection {
         loaded.map_err(|error| reason(&error))
     }
 
-    /// Returns the configuration of a pod for its own API server.
+    /// Returns the configuration with which a pod connects to the API server of its own cluster.
     ///
-    /// Returns `None` if flags select a kubeconfig, certificate authority, context, cluster, user or server.
+    /// Returns `None` outside of a pod, or if flags select a kubeconfig, certificate authority, context, cluster, user
+    /// or server.
     fn pod_config(&self) -> Option<Config> {
         let files = [&self.kubeconfig, &self.certificate_authority];
         let texts = [&self.context, &self.cluster, &self.user, &self.server];
@@ -171,7 +173,7 @@ impl Connection {
         Some(config)
     }
 
-    /// Creates a client for the cluster. It makes no request.
+    /// Creates a client for the cluster, without making a request.
     ///
     /// # Errors
     /// Returns an error if there is no usable kubeconfig, or if its credentials cannot be used.
@@ -218,7 +220,8 @@ impl Connected {
         within(self.timeout, request).await
     }
 
-    /// Converts an error of reading policies. `name` is the requested policy, if there is one.
+    /// Converts an error that occurred while reading policies to one for the user. `name` is the requested policy, if
+    /// there is one.
     pub(super) fn explain(&self, error: &Error, name: Option<&str>) -> CliError {
         let server = self.server.clone();
         let (code, message, details) = match error {
@@ -239,7 +242,8 @@ impl Connected {
         match (code, name) {
             (401, _) => CliError::Unauthorized { server, reason },
             (403, _) => CliError::Forbidden(reason),
-            // The response about a missing policy has details with its name; that about an unserved resource does not.
+            // The response for a missing policy has details with the policy's name. The response for an unserved
+            // resource does not.
             (404, Some(name)) if details.is_some_and(|it| it.name == name) => {
                 CliError::NotFound(name.to_owned())
             }
@@ -303,7 +307,7 @@ pub(super) fn innermost(error: &kube::Error) -> String {
     one_line(&redacted(&cause.to_string()))
 }
 
-/// Formats a text on one line.
+/// Replaces all white space in a text, including line breaks, with single spaces.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -12,7 +12,8 @@ use super::{Connection, reason};
 /// The name of the context, cluster and user in the result of [`resolved`].
 const NAME: &str = "kubectl-vap";
 
-/// Returns a kubeconfig with a single context: the one that `flags` select, or the current one, with their overrides.
+/// Returns a kubeconfig with a single context: the context that `flags` select or else the current one, with the
+/// overrides of `flags`.
 ///
 /// # Errors
 /// Returns an error if the kubeconfig does not have a context, cluster or user that the flags or the context refer to.
@@ -114,7 +115,7 @@ fn change_cluster(cluster: &mut Cluster, flags: &Connection) {
     }
 }
 
-/// Overrides the fields of a user with the flags.
+/// Overrides the fields of a user for which flags are set.
 pub(super) fn change_user(user: &mut AuthInfo, flags: &Connection) {
     if let Some(token) = &flags.token {
         user.token = Some(token.clone().into());
@@ -198,7 +199,7 @@ mod tests {
         serde_json::from_value(text).unwrap()
     }
 
-    /// Returns the cluster and the user after applying a command line.
+    /// Returns the cluster and the user after applying the flags in a command line.
     #[track_caller]
     fn overridden(kubeconfig: Kubeconfig, line: &str) -> (Value, Value) {
         let resolved = resolved(kubeconfig, &flags(line)).unwrap();

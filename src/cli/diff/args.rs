@@ -28,10 +28,10 @@ Exit status, as in diff(1):
 /// `diff`.
 #[derive(Debug, clap::Args)]
 pub struct DiffArgs {
-    /// A file or directory with the old policies, or vap/NAME for one in a cluster
+    /// A file or directory with the old policies, or vap/NAME for a policy in a cluster
     #[arg(value_name = "OLD PATH|vap/NAME")]
     pub old: PathBuf,
-    /// A file or directory with the new policies
+    /// A file or directory with the new policies, or vap/NAME for a policy in a cluster
     #[arg(value_name = "NEW PATH|vap/NAME")]
     pub new: PathBuf,
     /// A file or directory with objects that both versions use: bindings, params, namespaces,

@@ -1,7 +1,7 @@
 //! Compares two decisions for one request: the differences, and the parts of the policy that cause them.
 //!
-//! Validations with equal expressions correspond, regardless of their positions. The remaining ones correspond if they
-//! have the same position.
+//! Old and new validations with equal expressions are compared, regardless of their positions. The remaining
+//! validations are compared by position.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +11,38 @@ use serde::Serialize;
 use crate::cli::audit::PolicyResult;
 use crate::policy::RequestPolicy;
 
-/// The maximum length of the description of a change, in characters.
+/// The maximum length of the description of a mutation's change, in characters.
 const MAX_CHANGE: usize = 300;
 
 /// The cause of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The part of the policy.
+    /// The part of the policy that causes the difference.
     pub kind: CauseKind,
-    /// The field of the old policy.
+    /// The field of the old version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_field: Option<String>,
-    /// The field of the new policy.
+    /// The field of the new version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_field: Option<String>,
     /// The old result: `true`, `false`, `error`, `not matched`, the name of a match condition that is false, or the
     /// reason why the API server rejects the policy.
     pub old: String,
-    /// The new result.
+    /// The new result, in the same notation.
     pub new: String,
 }
 
 /// The part of a policy that causes a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum CauseKind {
-    /// The policy exists in only one version, or the API server rejects one of them.
+    /// The policy as a whole: it exists in only one version, or the API server rejects one of its versions.
     Policy,
     /// The match constraints or bindings.
     Constraints,
     /// A match condition.
     MatchCondition,
-    /// A validation of both versions, possibly with a changed expression.
+    /// A validation that both versions have, possibly with a changed expression.
     Validation,
     /// A new validation.
     ValidationAdded,
@@ -61,18 +61,18 @@ pub enum CauseKind {
 /// The effect of a difference on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Effect {
-    /// It is denied, and was allowed before.
+    /// The request is denied, and was allowed before.
     Denied,
-    /// It is allowed, and was denied before.
+    /// The request is allowed, and was denied before.
     Allowed,
     /// The decision is the same, with other reasons or messages.
     Same,
 }
 
-/// Maps each validation of the old policy to that of the new one.
+/// Maps each validation of the old version to the validation of the new version that it is compared with.
 #[derive(Debug, Default)]
 pub(super) struct ValidationPairs {
-    /// The index of the new validation for each old one.
+    /// For each old validation, the index of the new one. `None` if the validation was removed.
     new_of: Vec<Option<usize>>,
     n_new: usize,
 }
@@ -128,11 +128,11 @@ struct ValidationResult {
 pub(super) enum Side<'a> {
     /// The version does not exist.
     Absent,
-    /// The API server rejects it, for this reason.
+    /// The API server rejects the version, for this reason.
     Refused(&'a str),
-    /// It does not match the request.
+    /// The version does not match the request.
     NotAsked,
-    /// The result of its evaluation.
+    /// The result of evaluating the version.
     Asked(&'a PolicyResult),
 }
 
@@ -168,7 +168,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Returns the result of the validation at `n`.
+    /// Returns the result of the validation with the index `n`. `None` if the version was not evaluated.
     fn validation_result(self, n: usize) -> Option<ValidationResult> {
         let result = self.result()?;
         let field = field(n);
@@ -194,7 +194,7 @@ impl<'a> Side<'a> {
         })
     }
 
-    /// Returns the errors that do not belong to a validation.
+    /// Returns the messages of the errors that do not belong to a validation, by field.
     fn other_errors(self) -> BTreeMap<&'a str, &'a str> {
         let errors = self.result().map_or(&[][..], |result| &result.errors);
         let errors = errors
@@ -250,7 +250,7 @@ pub(super) fn compare(
     })
 }
 
-/// Returns the difference between the mutations of two versions.
+/// Returns the difference between the mutations of two versions. `None` if they change the object equally.
 fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
     let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
     let (old, new) = (change(old), change(new));

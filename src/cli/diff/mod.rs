@@ -28,15 +28,15 @@ use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
 use report::{DiffReport, Groups, OneSided, Summary};
 
-/// The number of objects that are evaluated at once.
+/// The number of objects that are evaluated in parallel.
 const BATCH: usize = 512;
 
 /// The two versions of a policy.
 struct PolicyPair {
     name: String,
-    /// The indices in the two policy sets.
+    /// The index of each version in its policy set. `None` if the version does not exist.
     sides: [Option<usize>; 2],
-    /// The reasons why the API server rejects the versions, if it does.
+    /// The reason why the API server rejects each version. `None` if it accepts the version.
     refusals: [Option<String>; 2],
     pairs: ValidationPairs,
 }
@@ -57,13 +57,12 @@ impl PolicyPair {
 /// Compares the decisions of the two versions.
 ///
 /// # Errors
-/// Returns an error if the arguments conflict, or if the cluster cannot be reached.
+/// Returns an error if standard input is used for anything but objects, or if the cluster cannot be reached.
 pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, CliError> {
     let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
     let all = [&args.old, &args.new].into_iter().chain(&args.with);
     if all.filter(is_stdin).count() > 0 {
-        let message =
-            "standard input can only be used for objects, with `-f -`; use files for the others";
+        let message = "standard input can only be used for objects, with `-f -`; pass policies and other inputs as files";
         return Err(CliError::Usage(message.to_owned()));
     }
     let mut old = version(args, &args.old, stdin)?;
@@ -106,7 +105,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
         written.retain(|probe| {
-            // Probes of other targets do not evaluate policies.
+            // A probe with another target does not evaluate a policy.
             let target = probe.value.pointer("/spec/target/kind");
             target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
                 && seen.insert((probe.source.name.clone(), probe.document.index))
@@ -171,7 +170,7 @@ fn add_findings(findings: &mut Vec<Finding>, more: Vec<Finding>) {
     }
 }
 
-/// Reads one version, with the objects that both versions use.
+/// Reads one version of the policies, together with the objects that both versions use.
 fn version(
     args: &DiffArgs,
     version_path: &PathBuf,
@@ -224,7 +223,8 @@ fn policies_of_both<'a>(
     found
 }
 
-/// Returns true if the object is part of the policies' definition, so that policies are not evaluated for it.
+/// Returns true if the object belongs to the API groups of policies, probes or CRDs. Such objects are inputs, for which
+/// policies are not evaluated.
 fn is_policy_input(item: &Item) -> bool {
     let group = item
         .value
@@ -238,7 +238,7 @@ fn is_policy_input(item: &Item) -> bool {
     )
 }
 
-/// Returns the policy with this index.
+/// Returns the policy with the index `n` in a policy set.
 fn policy_object<'a>(
     policy_set: &PolicySet<'a>,
     n: Option<usize>,
@@ -247,7 +247,7 @@ fn policy_object<'a>(
     policy.map(|policy| &policy.object.value)
 }
 
-/// Returns the policies of both sets by name.
+/// Pairs the policies of both sets by name.
 fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
     let mut by_name: BTreeMap<String, [Option<usize>; 2]> = BTreeMap::new();
     for (n, policy) in before.policies.iter().enumerate() {
@@ -345,7 +345,7 @@ fn side<'a>(
     }
 }
 
-/// Compares decisions for objects.
+/// Compares the decisions of both versions for objects.
 struct Differ<'a> {
     auditors: [Auditor<'a>; 2],
     pairs: &'a [PolicyPair],
@@ -426,7 +426,7 @@ impl Differ<'_> {
     }
 }
 
-/// Returns the description of an object, and its location.
+/// Returns the kind and name of an object, and its location if it is from a file.
 fn describe(id: &ObjectId) -> (String, Option<String>) {
     let name = match id.namespace.as_str() {
         "" => id.name.clone(),

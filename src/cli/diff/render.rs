@@ -1,4 +1,4 @@
-//! Renders the differences of decisions as text.
+//! Renders the differences between decisions as text.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
 use crate::cli::text::clean;
 
-/// The maximum number of listed subjects of a group.
+/// The maximum number of subjects that are listed per group.
 const MAX_SUBJECTS: usize = 5;
 
 /// Renders the problems, the differences by policy and cause, and the counts.
@@ -130,7 +130,7 @@ fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
     }
 }
 
-/// Renders the last line.
+/// Renders the summary line.
 fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let parts = [
@@ -142,12 +142,12 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let parts = counts(parts, terminal);
     let result = match (parts.as_slice(), summary.objects + summary.cases) {
         ([], _) if summary.policies == 0 => painted(
-            "nothing to compare: name two versions of a policy",
+            "nothing to compare: pass two versions of a policy",
             YELLOW,
             terminal,
         ),
         ([], 0) => painted(
-            "nothing to evaluate the policies for: name probes or objects",
+            "nothing to evaluate the policies for: pass probes or objects",
             YELLOW,
             terminal,
         ),

@@ -8,10 +8,10 @@ use super::compare::{Cause, CauseKind, Effect};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 
-/// The maximum number of listed subjects of a group.
+/// The maximum number of subjects that a group lists.
 const MAX_SUBJECTS: usize = 100;
 
-/// The maximum number of listed subjects that could not be evaluated.
+/// The maximum number of subjects that are listed as not read or not evaluated.
 const MAX_UNREAD: usize = 100;
 
 /// Output of `kubectl vap diff -o json`.
@@ -30,7 +30,7 @@ pub struct DiffReport {
     /// The address of the cluster, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The counts.
+    /// The counts of policies, subjects and differences.
     pub summary: Summary,
     /// Problems with the input, and data of the cluster that could not be read.
     pub findings: Vec<Finding>,
@@ -38,15 +38,15 @@ pub struct DiffReport {
     pub one_sided: Vec<OneSided>,
     /// The differences, by policy and cause.
     pub groups: Vec<Group>,
-    /// The first subjects that could not be read or evaluated.
+    /// The first 100 subjects that could not be read or evaluated.
     pub unread: Vec<Unread>,
 }
 
-/// The counts.
+/// The counts of policies, subjects and differences. A subject is an object or a case of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Policies, by name.
+    /// Policies that were compared; the two versions of a policy count once.
     pub policies: usize,
     /// Objects that both versions were evaluated for.
     pub objects: u64,
@@ -56,7 +56,7 @@ pub struct Summary {
     pub denied: u64,
     /// Subjects that a policy allows now and denied before.
     pub allowed: u64,
-    /// Subjects with the same decision, but other reasons or messages.
+    /// Subjects with the same decision of a policy, but other reasons or messages.
     pub same: u64,
     /// Subjects that could not be read or evaluated.
     pub unread: u64,
@@ -68,17 +68,17 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OneSided {
-    /// The name.
+    /// The name of the policy.
     pub policy: String,
     /// `old` or `new`.
     pub version: &'static str,
 }
 
-/// Differences of one cause.
+/// The differences of a policy's decisions that have the same cause.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Group {
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
     /// The cause. Messages are those for the first subject.
     pub cause: Cause,
@@ -88,11 +88,11 @@ pub struct Group {
     pub allowed: u64,
     /// The number of subjects with the same decision.
     pub same: u64,
-    /// The first subjects.
+    /// The first 100 subjects.
     pub subjects: Vec<Subject>,
 }
 
-/// The subject of a decision.
+/// A subject for which the decision or a message differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
@@ -101,7 +101,7 @@ pub struct Subject {
     /// The file and line, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The effect.
+    /// The effect of the difference on the decision.
     pub effect: Effect,
 }
 
@@ -114,12 +114,12 @@ pub struct Unread {
     pub reason: String,
 }
 
-/// A builder for groups by policy and cause.
+/// Collects groups by policy and cause.
 #[derive(Debug, Default)]
 pub(super) struct Groups(BTreeMap<(String, CauseKind, [String; 4]), Group>);
 
 impl Groups {
-    /// Adds a difference.
+    /// Adds a difference for a subject to the group of each of its causes.
     pub(super) fn add(
         &mut self,
         summary: &mut Summary,

@@ -11,10 +11,10 @@ use crate::cli::text::{clean, cut, width};
 
 /// Width of the gap between two cells.
 pub(super) const GAP: usize = 2;
-/// Maximum width of a reason or a foreign condition type, in columns.
+/// Maximum width of a reason or of another controller's condition type, in columns.
 const MAX_WORD: usize = 40;
 
-/// A column of the table, except for the name.
+/// A column of a table, except for the column with the names.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) heading: String,
@@ -100,7 +100,7 @@ pub(super) fn line(
     out.push('\n');
 }
 
-/// Returns the cell of the column READY.
+/// Returns the cell of the column READY, with the status of the condition `Ready`, `Stale` or `-`.
 pub(super) fn state_cell(policy: &PolicyReport) -> Cell {
     match (policy.state, policy.ready()) {
         (State::Stale, _) => Cell {
@@ -129,7 +129,7 @@ pub(super) fn condition_cell(condition: &ConditionReport) -> Cell {
     }
 }
 
-/// Returns a column of reasons.
+/// Returns the cells of a column with the reasons of conditions.
 pub(super) fn reasons<'a>(
     conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
 ) -> Vec<Cell> {
@@ -140,7 +140,7 @@ pub(super) fn reasons<'a>(
         .collect()
 }
 
-/// Returns a column of the times since the last transition.
+/// Returns the cells of a column with the times since the last transitions of conditions.
 pub(super) fn ages<'a>(
     conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
     now: Timestamp,
@@ -150,7 +150,7 @@ pub(super) fn ages<'a>(
         .collect()
 }
 
-/// Formats a time as an age.
+/// Formats the time since `then`, or `-` if it is unknown.
 pub(super) fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     then.map_or_else(|| "-".to_owned(), |then| age::since(then, now))
 }

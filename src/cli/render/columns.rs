@@ -1,4 +1,4 @@
-//! Columns of the table of all policies, as far as they fit.
+//! Chooses the columns of the table of all policies that fit the width of the terminal.
 
 use jiff::Timestamp;
 
@@ -48,7 +48,7 @@ pub(super) fn columns(
         .map(|policy| width(&clean(&policy.shown_name())))
         .max()
         .unwrap_or(0);
-    // Omits the column if the controller has evaluated all policies.
+    // The column BY is omitted if the controller has evaluated all policies.
     let shows_judge = report.summary.checked_by_plugin > 0;
     let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
@@ -120,7 +120,7 @@ fn judge(policy: &PolicyReport) -> &'static str {
     }
 }
 
-/// Returns the cell of the column GENERATION: both generations if the status is of another one.
+/// Returns the cell of the column GENERATION, such as `3`, or `1/3` if the status is of generation 1.
 fn generation_cell(policy: &PolicyReport) -> Cell {
     Cell::plain(&match policy.observed_generation {
         Some(observed) if observed != policy.generation => {

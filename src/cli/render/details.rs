@@ -16,7 +16,7 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
     let mut out = String::new();
     let observed = match policy.observed_generation {
         Some(observed) if observed == policy.generation => String::new(),
-        Some(observed) => format!(" (status is of {observed})"),
+        Some(observed) => format!(" (the status is of generation {observed})"),
         None => " (no status)".to_owned(),
     };
     let mut state = state_cell(policy).painted(terminal);
@@ -98,7 +98,7 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
         });
         line(out, type_, types_width, cells, terminal);
         let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
-        // Summary conditions usually repeat the message of another condition, which is only shown once.
+        // `Ready` and `Stalled` usually repeat the message of another condition. The message is only shown once.
         let is_summary = |it: &ConditionReport| it.is_ready() || it.is_stalled();
         let is_repeated = is_summary(condition)
             && policy
@@ -143,7 +143,7 @@ fn expression_warning(out: &mut String, warning: &WarningReport, max: usize) {
     }
 }
 
-/// Returns the code point, from 0, at which a line of dots and a caret points.
+/// Returns the index of the code point to which a line of dots and a caret points. `None` for other lines.
 ///
 /// Source: cel-go `common/error.go`, `ToDisplayString`: full-width forms below wide characters.
 fn caret_column(line: &str) -> Option<usize> {

@@ -34,7 +34,7 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
     parts(report, now, terminal, is_wide, &Parts::All)
 }
 
-/// Formats the [`table`], or parts of it.
+/// Formats the [`table`], or only some parts of it.
 #[must_use]
 pub fn parts(
     report: &StatusReport,
@@ -102,16 +102,16 @@ pub fn parts(
     out
 }
 
-/// The parts of a table.
+/// The parts of a table that are printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parts<'a> {
     /// Headings, rows, notes, and the summary.
     All,
-    /// The rows of these policies with their notes: changes after a table, in its columns.
+    /// Only the rows of these policies, with their notes: changes that are printed below a table, in the same columns.
     Changes(&'a BTreeSet<String>),
     /// Only rows, for scripts.
     Rows,
-    /// Only the rows of these policies.
+    /// Only the rows of these policies, without notes, for scripts.
     ChangedRows(&'a BTreeSet<String>),
 }
 
@@ -125,7 +125,7 @@ impl Parts<'_> {
     }
 }
 
-/// Returns a note if the plugin has evaluated policies.
+/// Returns a note if the plugin has evaluated policies itself, because their statuses were missing or outdated.
 fn plugin_note(summary: &Summary) -> Option<String> {
     let n = summary.checked_by_plugin;
     (n > 0).then(|| {
@@ -156,7 +156,7 @@ pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> S
     wrap(&clean(note), max, usize::MAX, "  ").join("\n") + "\n\n"
 }
 
-/// Formats a line for each deleted policy, after a table whose changes are watched.
+/// Formats a line for each deleted policy. The lines are printed below a table whose changes are watched.
 #[must_use]
 pub fn deleted(names: &[String]) -> String {
     let lines = names

@@ -4,7 +4,7 @@ use super::cells::word;
 use crate::cli::report::{ConditionReport, PolicyReport, State, StatusSource};
 use crate::cli::text::clean;
 
-/// Common reasons whose messages add nothing to the column: policies without bindings or probes.
+/// Common reasons whose messages add no information: the policy has no bindings or no probes.
 const SELF_EXPLANATORY: [&str; 2] = ["NoBindings", "NoProbes"];
 
 /// Returns the notes on a policy, one per paragraph: its state, then the conditions that are not True, False first.
@@ -35,7 +35,7 @@ fn condition_note(condition: &ConditionReport) -> String {
     )
 }
 
-/// Returns the reason for which the conditions are absent or outdated.
+/// Explains why the conditions of a policy are absent or outdated. `None` if they are current.
 pub(super) fn state_note(policy: &PolicyReport) -> Option<String> {
     if policy.checked_by == Some(StatusSource::Plugin) {
         return None;
