@@ -44,7 +44,7 @@ pub(super) fn advice(
     }
 }
 
-/// Suggests a CEL operator for another language's operator at a syntax error.
+/// Suggests a CEL operator instead of another language's operator at the location of a syntax error.
 fn operator_word_advice(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let (before, after) = (text.get(..byte)?, text.get(byte..)?);
@@ -134,7 +134,8 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
     }
 }
 
-/// Returns the argument of the innermost call of `has()` that contains byte `at`. `None` if it is too long.
+/// Returns the argument of the innermost call of `has()` that contains byte `at`. `None` if there is no such call, or
+/// if the argument is too long.
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
@@ -153,7 +154,7 @@ fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     None
 }
 
-/// Returns the byte offset of the parenthesis that closes the one before `open`.
+/// Returns the byte offset of the closing parenthesis for the opening one before `open`. `None` if it is too far away.
 fn end_of_argument(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -126,7 +126,7 @@ fn full_message(finding: &Finding) -> String {
 }
 
 fn data(text: &str) -> String {
-    // The log viewer interprets control sequences, as a terminal does.
+    // GitHub's log viewer interprets control sequences, as a terminal does, so they are replaced.
     let text: String = text.lines().map(clean).collect::<Vec<_>>().join("\n");
     text.replace('%', "%25")
         .replace('\r', "%0D")
@@ -179,7 +179,7 @@ pub fn sarif(report: &CheckReport) -> Value {
     })
 }
 
-/// Formats a rule with its description and its remedy.
+/// Formats a rule for SARIF, with its description and its remedy.
 fn sarif_rule(rule: Rule) -> Value {
     let terminal = Terminal {
         width: None,
@@ -223,7 +223,7 @@ fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     )
 }
 
-/// Formats a suppressed finding as a result with its suppression.
+/// Formats a suppressed finding as a SARIF result with its suppression.
 fn sarif_suppressed(suppressed: &Suppressed) -> Value {
     let kind = match suppressed.by {
         SuppressedBy::Comment => "inSource",

@@ -1,4 +1,4 @@
-//! Baselines: recorded findings that later checks do not report.
+//! Reads, applies and writes baselines: files of recorded findings that later checks do not report.
 //!
 //! File names are relative to the directory of the baseline, so that they do not depend on the working directory.
 

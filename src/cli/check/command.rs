@@ -1,4 +1,4 @@
-//! Combines the flags and the configuration file of `check`, and runs it.
+//! Combines the flags of `check` with the configuration file, and runs the check.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -27,14 +27,14 @@ const ABOUT_SUPPRESSIONS: [Rule; 3] = [
     Rule::UnusedSuppression,
 ];
 
-/// The meaning of a comment.
+/// The meaning of a comment that begins with `# vap:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Directive {
-    /// Allows findings of the rule, with a reason.
+    /// Suppresses findings of the rule, for a reason.
     Allow(Rule, String),
     /// Invalid, with a message and a hint.
     Invalid(String, String),
-    /// Not a directive.
+    /// Neither a directive nor a misspelled one.
     Other,
 }
 

@@ -300,7 +300,7 @@ impl Reader<'_> {
                     let version = versions::parse(text).map_err(|why| {
                         self.error_at(
                             at.in_file(&value.span),
-                            &format!("`{key}` is not a supported version: {why}"),
+                            &format!("`{key}` is invalid: {why}"),
                         )
                     })?;
                     config.kubernetes_version = Some(version);
@@ -489,11 +489,11 @@ mod tests {
             ),
             (
                 "kubernetesVersion: 1.29",
-                "1:20: `kubernetesVersion` is not a supported version: supported are 1.30 to 1.36",
+                "1:20: `kubernetesVersion` is invalid: supported versions are 1.30 to 1.36",
             ),
             (
                 "kubernetesVersion: [1]",
-                "1:20: `kubernetesVersion` is not a supported version: supported are 1.30 to 1.36",
+                "1:20: `kubernetesVersion` is invalid: supported versions are 1.30 to 1.36",
             ),
             ("strict: 'yes'", "1:9: `strict` must be true or false"),
             (

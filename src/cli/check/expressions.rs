@@ -349,7 +349,7 @@ impl<'a> Text<'a> {
         is_field.then_some(start..before.len())
     }
 
-    /// Returns the start and the length of the code points of the expression to mark for `location`.
+    /// Returns the start and the length, in code points, of the part of the expression to mark for `location`.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
             // The location denotes the whole expression.

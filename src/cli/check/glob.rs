@@ -1,4 +1,4 @@
-//! Patterns of paths, as in `.gitignore`: `*` and `?` within a name, `**` for any number of directories.
+//! Matches paths with patterns as in `.gitignore`: `*` and `?` within a name, `**` for any number of directories.
 
 /// A pattern of paths below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

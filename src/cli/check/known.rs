@@ -1,6 +1,6 @@
-//! Served APIs and their schemas: those of Kubernetes or of a cluster, and the CRDs of the input.
+//! Provides the served APIs and their schemas: those of Kubernetes or of a cluster, and the CRDs of the input.
 //!
-//! The data of the cluster was read before; this module makes no requests.
+//! Other modules read the data of the cluster; this module makes no requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_fixed_finding_keeps_severity() {
+    fn apply_rejected_or_unreadable_finding_keeps_severity() {
         for mut finding in [
             sample(Rule::InvalidValue, true),
             sample(Rule::Unreadable, false),

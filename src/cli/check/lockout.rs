@@ -59,7 +59,7 @@ pub(super) fn check(
         "denies {} (user {}{under}) with the message `{denial}`{others}",
         first.request, first.user
     );
-    // The kind of a CRD is not served immediately after the start of the API server.
+    // An API server serves a CRD's kind only some time after its start. Denials that last until then are temporary.
     let is_permanent = params != Some(ParamKind::Late);
     let severity = if lock_out.is_vital && is_permanent && !first.is_for_params {
         Severity::Warning

@@ -35,7 +35,7 @@ pub struct CheckReport {
     pub api_version: &'static str,
     /// Always `CheckReport`.
     pub kind: &'static str,
-    /// The version of Kubernetes whose APIs the policies were checked against, `1.36`.
+    /// The version of Kubernetes whose APIs the policies were checked against, such as `1.36`.
     pub kubernetes: String,
     /// The address of the API server whose APIs are used; absent for the built-in APIs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ pub struct PolicyReport {
     pub conditions: Vec<ConditionReport>,
     /// `status.typeChecking.expressionWarnings`, in upstream's format.
     pub expression_warnings: Vec<WarningReport>,
-    /// The kinds that were checked, `apps/v1 Deployment`.
+    /// The kinds that were checked, such as `apps/v1 Deployment`.
     pub checked_kinds: Vec<String>,
     /// The kinds that were not checked, each with the reason.
     pub unchecked_kinds: Vec<UncheckedReport>,
@@ -169,7 +169,7 @@ pub struct ConditionReport {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningReport {
-    /// `spec.validations[0].expression` and the like.
+    /// The field of the expression, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The problem, with the marked source lines.
     pub warning: String,
@@ -178,9 +178,9 @@ pub struct WarningReport {
 /// A kind that was not checked.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct UncheckedReport {
-    /// The kind, `apps/v1 Deployment`.
+    /// The kind, such as `apps/v1 Deployment`.
     pub kind: String,
-    /// The reason.
+    /// The reason why the kind was not checked.
     pub reason: String,
 }
 

@@ -219,8 +219,8 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Checks a value that is a scalar, or whose type is not that of an object or a list. [`Self::node`] checks the
-    /// others.
+    /// Checks a scalar, and reports any value whose type does not match. [`Self::node`] descends into objects and
+    /// lists.
     fn value(&mut self, node: &Node, type_: Type, path: &str) {
         let actual = match &node.data {
             Data::Scalar(Value::Bool(_), _) => "a boolean",
@@ -331,8 +331,8 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns the values of the enumeration at `path`, for which the hint to quote an invalid value would not help. `None`
-/// if the field is not an enumeration.
+/// Returns the valid values of the enumeration at `path` for a hint, because quoting an invalid value would not make it
+/// valid. `None` if the field is not an enumeration.
 fn choices(path: &str) -> Option<&'static str> {
     let field = path.rsplit('.').next().unwrap_or(path);
     Some(match field.split('[').next().unwrap_or(field) {

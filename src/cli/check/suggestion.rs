@@ -14,7 +14,7 @@ use crate::schema::escape::unescape;
 /// Maximum number of undeclared fields of a policy for which similar names are searched.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches names that are similar to undeclared fields. The value is the number of fields that may still be searched.
+/// Searches names that are similar to undeclared fields. Holds the number of fields that may still be searched.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 

@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Result<Version, String> {
     parts
         .and_then(|(major, minor)| Some(Version::new(number(major)?, number(minor)?)))
         .filter(|version| (OLDEST..=LATEST).contains(version))
-        .ok_or_else(|| format!("supported are {OLDEST} to {LATEST}"))
+        .ok_or_else(|| format!("supported versions are {OLDEST} to {LATEST}"))
 }
 
 /// Returns findings about calls in a policy that an API server of `version` does not support, but a newer API server
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn check_macro_reports_the_macro_only() {
+    fn check_newer_macro_is_reported_without_calls_in_its_expansion() {
         let help = "the API server rejects the policy; Kubernetes 1.33 accepts it";
         check_expression(
             "1.32",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn check_old_overload_is_accepted() {
+    fn check_overload_that_old_version_has_is_accepted() {
         check_expression(
             "1.30",
             "dyn(quantity('1')).compareTo(quantity('2')) < 0",

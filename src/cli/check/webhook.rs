@@ -42,7 +42,7 @@ pub(in crate::cli) fn check(
     let mut findings = shape::check(configuration);
     let has_shape = !findings.iter().any(|finding| finding.rejected);
     if !is_of_file {
-        // The API server has accepted a configuration that is from a cluster.
+        // The API server has accepted a configuration from a cluster, so its decoding errors are not reported.
         findings.clear();
     }
     let kind = configuration.value.get("kind").and_then(Value::as_str);

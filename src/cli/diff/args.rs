@@ -25,7 +25,7 @@ Exit status, as in diff(1):
   1  a decision or message changed
   2  usage error, or part of the input or of the cluster could not be read";
 
-/// `diff`.
+/// The arguments of `kubectl vap diff`.
 #[derive(Debug, clap::Args)]
 pub struct DiffArgs {
     /// A file or directory with the old policies, or vap/NAME for a policy in a cluster
@@ -67,7 +67,7 @@ pub struct DiffArgs {
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
-    /// The cluster.
+    /// The connection to the cluster.
     #[command(flatten)]
     pub connection: Connection,
 }

@@ -54,7 +54,7 @@ pub enum CauseKind {
     Failure,
     /// The actions of the bindings, or failurePolicy.
     Actions,
-    /// The change of the object by a mutating policy.
+    /// The change that a mutating policy makes to the object.
     Mutation,
 }
 

@@ -27,7 +27,7 @@ pub struct DiffReport {
     pub kind: &'static str,
     /// The Kubernetes version whose APIs are served, such as `1.36`.
     pub kubernetes: String,
-    /// The address of the cluster, if it was read.
+    /// The address of the API server, if a cluster was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// The counts of policies, subjects and differences.

@@ -7,7 +7,7 @@ use crate::cli::report::{PolicyReport, State, StatusReport, StatusSource, condit
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width};
 
-/// Returns the columns after the name.
+/// Returns the columns after the column with the names.
 pub(super) fn columns(
     report: &StatusReport,
     now: Timestamp,

@@ -77,7 +77,7 @@ struct Violation {
     /// The byte range of the invalid key of a map. `None` for an invalid value.
     key: Option<std::ops::Range<usize>>,
     message: String,
-    /// A hint how to correct the value.
+    /// A hint about how to correct the value.
     advice: Option<String>,
     /// The replacement for the value, if there is exactly one fix.
     meant: Option<String>,

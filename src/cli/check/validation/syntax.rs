@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn violated_follows_upstream() {
+    fn violated_agrees_with_upstream() {
         let (n63, n64) = ("a".repeat(63), "a".repeat(64));
         let (n253, n254) = ("a".repeat(253), "a".repeat(254));
         check(

@@ -26,7 +26,8 @@ pub(super) struct Row {
     pub(super) source: &'static str,
 }
 
-/// A constraint on a field. An absent field violates only [`Constraint::Required`]. A null value counts as absent.
+/// A constraint on a field. An absent or null field can only violate [`Constraint::Required`] and
+/// [`Constraint::Special`]. A null item of a list counts as an empty string.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Constraint {
     /// The field must be present and not empty. The string is a hint.

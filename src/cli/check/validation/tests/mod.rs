@@ -106,7 +106,7 @@ fn each_constraint_is_violated_by_a_case() {
     ] {
         let mut leaves = leaves(kind.rows(), "");
         if kind == Subject::Webhooks {
-            // The rules and selectors of webhooks and policies share rows, which the cases of policies violate.
+            // Webhooks and policies share the rows of rules and selectors, which the cases of policies violate.
             let is_shared = |field: &str| field.contains("rules[].") || field.contains("Selector.");
             leaves.retain(|leaf| !is_shared(leaf.field));
         }
