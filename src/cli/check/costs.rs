@@ -143,7 +143,7 @@ fn note(
         cost => format!("up to {cost} cost units"),
     };
     let message = format!(
-        "{what} may cost {cost} for an object of {n_bytes}; the API server stops at {}",
+        "{what} may cost {cost} for an object of {n_bytes}; the API server stops evaluating at {}",
         digits(limit)
     );
     let place = policy.place_of_field(field_ref);
@@ -152,7 +152,7 @@ fn note(
     finding.kinds = vec![message::kind(&worst.gvk)];
     let is_always_below = worst.max().is_some_and(|max| max < limit);
     finding.help = Some(match worst.bytes_within(limit) {
-        _ if is_always_below => "the largest requests stay below the limit".to_owned(),
+        _ if is_always_below => "even the largest requests stay below the limit".to_owned(),
         Some(n) => format!("objects of up to {} stay below the limit", kib(n)),
         None => "objects of 1 KiB may reach the limit".to_owned(),
     });

@@ -138,8 +138,10 @@ fn partial(
         let sort = (Severity::Note, Rule::WildcardKinds);
         let mut finding = finding_at(policy, analysis, place, sort, &message);
         finding.kinds = partial.kinds.iter().map(message::kind).collect();
-        finding.help =
-            Some("list the resources, or test `object.kind` or the field first".to_owned());
+        finding.help = Some(
+            "list resources instead of a wildcard, or test `object.kind` or the field first"
+                .to_owned(),
+        );
         finding.witness = Some(Box::new(proof.witness));
         if let Some(consequence) = analysis.consequence(&partial.field_ref) {
             finding = finding.with_consequence(consequence);

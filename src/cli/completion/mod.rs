@@ -26,7 +26,7 @@ const PROGRAM: &str = "kubectl-vap";
 /// The script that kubectl runs for completions.
 const KUBECTL: &str = "\
 #!/usr/bin/env sh
-# Completions of `kubectl vap`: save this as kubectl_complete-vap in a directory of PATH, executable.
+# Completions of `kubectl vap`: save this as kubectl_complete-vap in a directory of PATH, and make it executable.
 exec kubectl-vap __complete \"$@\"
 ";
 

@@ -43,7 +43,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     for one in &report.one_sided {
         write_wrapped(
             &mut out,
-            &format!("only in {}: {}", one.version, one.policy),
+            &format!("only in the {} version: {}", one.version, one.policy),
             "",
             terminal,
         );
@@ -107,8 +107,8 @@ fn cause(cause: &Cause) -> String {
         CauseKind::Constraints => format!("match constraints or bindings: {change}"),
         CauseKind::MatchCondition => format!("match conditions: {change}"),
         CauseKind::Validation => format!("{field}: {change}"),
-        CauseKind::ValidationAdded => format!("{new} is new: {}", cause.new),
-        CauseKind::ValidationRemoved => format!("{old} is removed: it was {}", cause.old),
+        CauseKind::ValidationAdded => format!("{new} was added: its result is {}", cause.new),
+        CauseKind::ValidationRemoved => format!("{old} was removed: its result was {}", cause.old),
         CauseKind::Message => format!("{field}, message: {change}"),
         CauseKind::Failure => {
             let field = if new.is_empty() { old } else { new };
