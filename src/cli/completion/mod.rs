@@ -230,7 +230,7 @@ impl Completions {
         }
     }
 
-    /// Adds the policies of the cluster that are not among `known`, with the prefix `vap/` if `last` has it.
+    /// Adds the policies of the cluster that are not among `known`, with the resource prefix of `last`, such as `vap/`.
     fn policies(&mut self, last: &str, known: &[&str], ask: &dyn Fn(Names) -> Vec<String>) {
         let before = match last.split_once('/') {
             Some((resource, _)) if names::is_resource(resource) => format!("{resource}/"),
