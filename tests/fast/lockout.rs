@@ -64,7 +64,7 @@ fn wildcard_policy_is_reported() {
         };
         assert_eq!(severity, "warning", "{message}");
         assert!(message.contains(named), "{message}");
-        assert!(message.contains("under the binding `b`"), "{message}");
+        assert!(message.contains(", binding `b`)"), "{message}");
     }
     // Failures are denied too.
     let fails = "  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n";
