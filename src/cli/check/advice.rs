@@ -139,7 +139,7 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
-    // The nearest call to the left of `at` may be closed before `at`.
+    // The nearest call to the left of `at` may end before `at`, and then does not contain it.
     for _ in 0..MAX_CALLS {
         let open = before.rfind(CALL)? + CALL.len();
         if at - open > MAX_SHOWN {

@@ -50,11 +50,11 @@ struct Entry {
     file: String,
     rule: String,
     fingerprint: String,
-    /// For human readers; it does not identify the finding.
+    /// The message, for human readers. It is not part of the identity.
     message: String,
 }
 
-/// The identity of a finding.
+/// The identity of a finding: its file, rule and fingerprint.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
 impl Entry {

@@ -31,8 +31,8 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     for finding in findings.iter().filter(|finding| is_cause(finding)) {
         causes.insert(field(finding));
     }
-    // Resource rules with a missing or invalid field select the wrong resources, so findings about these are
-    // misleading.
+    // Resource rules with a missing or invalid field select the wrong resources, so findings about the selected
+    // resources are misleading.
     let rules: Vec<String> = findings
         .iter()
         .filter(|finding| finding.rejected)

@@ -74,8 +74,8 @@ impl Glob {
         false
     }
 
-    /// Also opens the component after each open `**`, because `**` may match no directory. A final `**` is not skipped:
-    /// it matches at least one component.
+    /// Adds the component after each `**` in `open` to `open`, because `**` may match no directory. A final `**` is not
+    /// skipped: it matches at least one component.
     fn skip_any(&self, open: &mut [bool]) {
         for (n, pattern) in self.names.iter().enumerate() {
             let is_open = open.get(n).copied().unwrap_or(false);

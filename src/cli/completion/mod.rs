@@ -67,7 +67,7 @@ pub enum Names {
 /// Returns names, read with the connection flags of the command line; empty if they cannot be read.
 pub type Lookup<'a> = &'a dyn Fn(Names, &Connection) -> Vec<String>;
 
-/// Returns the completions of the last of `words`, which may be empty.
+/// Returns the completions of the last of `words`. The last word may be empty.
 #[must_use]
 pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
     let mut root = Args::command();
