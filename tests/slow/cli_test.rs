@@ -586,7 +586,7 @@ fn exit_statuses_have_their_meaning() {
     assert_eq!(code(&unknown), 1);
     let text = String::from_utf8(unknown.stdout).unwrap();
     assert!(
-        text.contains("name its CustomResourceDefinition with --crds"),
+        text.contains("pass its CustomResourceDefinition with --crds"),
         "{text}"
     );
     let complete = run(&["-", policy, crds[0], crds[1]], &without);

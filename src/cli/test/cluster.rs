@@ -29,7 +29,7 @@ use crate::schema::{Crd, Gvk};
 /// The namespace that `kubectl apply` uses for objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// The cluster state of the files.
+/// The cluster state that the files define.
 pub(super) struct FileCluster<'a> {
     known: &'a Known,
     kinds: KindsOf<'a, Known>,
@@ -56,7 +56,7 @@ impl Run {
     }
 }
 
-/// A policy with its bindings and params.
+/// The subject of probes: a policy or webhook, with its bindings and params.
 struct Policy<'a> {
     object: &'a Object<RequestPolicy>,
     param_kind: Option<Gvk>,
@@ -65,7 +65,7 @@ struct Policy<'a> {
     /// The reason why the API server rejects the policy, if it does.
     rejection: Option<String>,
     kind: SubjectKind,
-    /// The policy, if it is a mutating one.
+    /// The mutating policy, if `object` is a part of one.
     mutating: Option<&'a MutatingPolicy>,
     /// The compiled policy, initialized by the first probe.
     compiled: OnceLock<(CompiledPolicy, PreparedAdmission)>,
@@ -179,18 +179,18 @@ impl<'a> FileCluster<'a> {
         })
     }
 
-    /// Returns the policy `name` and its compiled form, if one of its probes was run.
+    /// Returns the policy `name` and its compiled form, if a probe of the policy was run.
     pub(super) fn policy(&self, name: &str) -> Option<(&Object<RequestPolicy>, &CompiledPolicy)> {
         let policy = self.policies.get(name)?;
         Some((policy.object, &policy.compiled.get()?.0))
     }
 
-    /// Returns the definition that a probe targets.
+    /// Returns the CustomResourceDefinition with this key, if a probe targets it.
     pub(super) fn definition(&self, name: &str) -> Option<&Object<Crd>> {
         Some(&self.definitions.get(name)?.object)
     }
 
-    /// Returns the reason why the API server rejects the target of a probe, if it does.
+    /// Returns the reason why the API server rejects the target with this key, if it does.
     pub(super) fn rejection(&self, name: &str) -> Option<&str> {
         match self.definitions.get(name) {
             Some(definition) => definition.definition.rejection.as_deref(),
@@ -310,7 +310,7 @@ pub(in crate::cli) fn prepare_mutating(
     (compiled, admission)
 }
 
-/// Returns the key of the mutating policy `name` in probes.
+/// Returns the key by which probes refer to the mutating policy `name`.
 pub(in crate::cli) fn mutating_key(name: &str) -> String {
     format!("MutatingAdmissionPolicy/{name}")
 }
@@ -348,7 +348,7 @@ pub(in crate::cli) fn params(
     };
     let Some(served) = known.mapper.resources_of_kind(kind).next() else {
         return Err(format!(
-            "paramKind {} {} is unknown; name its CustomResourceDefinition with --crds",
+            "paramKind {} {} is unknown; pass its CustomResourceDefinition with --crds",
             kind.api_version(),
             kind.kind
         ));

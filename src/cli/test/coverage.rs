@@ -1,5 +1,5 @@
 //! Coverage of policies by test cases: both results of expressions, operands of `&&` and `||`, conditions of `?:`,
-//! tests of macros, actions of bindings, operations and resources of rules.
+//! predicates of macros, actions of bindings, operations and resources of rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -41,13 +41,13 @@ pub struct Item {
     pub field_ref: String,
     /// The line.
     pub line: usize,
-    /// The condition in words.
+    /// The condition that a case must meet, in words.
     pub description: String,
     /// The number of hits.
     pub hits: u64,
 }
 
-/// The hits of all cases of a policy.
+/// The items of a policy that its cases have covered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CoverageHits {
     recording: Recording,
@@ -57,7 +57,7 @@ pub(super) struct CoverageHits {
 }
 
 impl CoverageHits {
-    /// Adds a request that the policy matches, and the recorded evaluation.
+    /// Adds a request that the policy matches, and the recorded values of its evaluation.
     pub(super) fn add(&mut self, request: &AdmissionRequest, recording: &Recording) {
         for (part, seen) in recording {
             self.recording.entry(*part).or_default().add(seen);

@@ -1,7 +1,7 @@
-//! Detects changes of a policy that cannot change a decision, so that no test case could detect them.
+//! Detects changes of a policy that cannot affect a decision, so that no test case can detect them.
 //!
-//! Compares the original and the changed expression after constant folding. Folding is exact, including errors. A
-//! change that is not proved equivalent counts as a mutant.
+//! Compares the original and the changed expression after constant folding, which preserves results and errors exactly.
+//! A change that is not proved equivalent counts as a mutant.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::policy::{RequestPolicy, matching};
 
 /// The built-in API groups in which only subresources accept CONNECT.
 ///
-/// Source: `k8s.io/kubernetes` `pkg/registry/core/{pod,service,node}`: what implements `rest.Connecter`.
+/// Source: `k8s.io/kubernetes` `pkg/registry/core/{pod,service,node}`: the types that implement `rest.Connecter`.
 const OWN_GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
 
 /// The maximum number of nodes of an expression that is folded.
@@ -89,7 +89,7 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
         });
         match (variable_name(expression), names) {
             (Some(name), Some(names)) => reads.push((name, names)),
-            // The reads of an expression without a syntax tree are unknown.
+            // A variable whose expression has no syntax tree counts as live, because its reads are unknown.
             (Some(name), None) => {
                 live.insert(name);
             }
@@ -110,7 +110,8 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
     }
 }
 
-/// Returns the folded expression as a string that is equal for equal trees, or `None` if it is too large.
+/// Folds constants, and returns the resulting tree as a string, which is equal for equal trees. Returns `None` if the
+/// expression is too large.
 fn fold_constants(ast: &Ast) -> Option<String> {
     if ast.iter().count() > MAX_NODES {
         return None;

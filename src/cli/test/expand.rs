@@ -1,7 +1,7 @@
-//! Expands the notations that only probes in files have to those of the CRD: objects of other files,
-//! `AdmissionReview`s, patches, tables, several policies, and the old object of an UPDATE.
+//! Converts probes in files to the form of the CRD: expands the fields that only probes in files have, such as objects
+//! of other files, `AdmissionReview`s, patches, tables and several policies, and sets the old object of an UPDATE.
 //!
-//! Returns probes in the form of the CRD, with the origin of each case. Violations of the CRD are not reported here.
+//! The result also has the origin of each case in the file. Violations of the CRD's schema are not reported here.
 
 use std::path::{Path, PathBuf};
 
@@ -53,10 +53,10 @@ impl Origin {
     }
 }
 
-/// Expands a probe of `file`.
+/// Expands a probe. `file` is the path of its file, from which the probe refers to other files.
 ///
 /// # Errors
-/// Returns the fields that cannot be expanded.
+/// Returns a violation for each field that cannot be expanded.
 pub(super) fn expand(probe: &Json, file: &str) -> Result<Vec<ExpandedProbe>, Vec<Violation>> {
     let mut expander = Expander {
         folder: Path::new(file).parent().map(Path::to_owned),
@@ -111,7 +111,7 @@ impl Expander {
         let names: Option<Vec<String>> = serde_json::from_value(names).ok();
         let names = names.filter(|names| !names.is_empty());
         let Some(names) = names.filter(|_| !spec.contains_key("policyName")) else {
-            let message = "must be a list of names, and replaces `policyName`";
+            let message = "must be a list of names, and must not be combined with `policyName`";
             self.add_violation("spec.policyNames", message);
             return Vec::new();
         };
@@ -177,7 +177,7 @@ impl Expander {
                 let request = row_case.entry("request").or_insert_with(|| json!({}));
                 if let Some(request) = request.as_object_mut() {
                     let whole = request.entry("patch").or_insert_with(|| json!({}));
-                    // A null in the patch must remain.
+                    // A null in the patch must be kept, because it removes a field of the object.
                     merge_patches(whole, patch, 0);
                 }
             }
@@ -227,7 +227,7 @@ impl Expander {
             };
             let path = format!("{path}.{name}");
             if !patch.is_object() {
-                self.add_violation(&path, "must be an object: a merge patch");
+                self.add_violation(&path, "must be an object (a JSON merge patch)");
                 continue;
             }
             match request.get_mut(of) {
@@ -322,6 +322,8 @@ pub(in crate::cli) fn fill_from_review(
     }
 }
 
+/// Applies a merge patch to `value`.
+///
 /// Source: RFC 7396, "JSON Merge Patch", section 2.
 fn merge(value: &mut Json, patch: &Json, depth: usize) {
     let Json::Object(changes) = patch else {
@@ -343,7 +345,8 @@ fn merge(value: &mut Json, patch: &Json, depth: usize) {
     }
 }
 
-/// Combines two patches into one.
+/// Merges `patch` into the merge patch `value`. Unlike [`merge`], it keeps nulls, which remove fields of the object
+/// later.
 fn merge_patches(value: &mut Json, patch: &Json, depth: usize) {
     match (value, patch) {
         (Json::Object(fields), Json::Object(changes)) if depth <= MAX_DEPTH => {

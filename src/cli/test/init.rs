@@ -41,7 +41,7 @@ pub struct InitReport {
     pub mutating: Vec<String>,
 }
 
-/// A probe in the order of fields in which it is written.
+/// A probe that is serialized with its fields in the usual order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ProbeDocument {
@@ -62,14 +62,14 @@ pub struct PolicyExamples {
     pub validations: Vec<ValidationExamples>,
 }
 
-/// The requests that were found for a validation.
+/// The result of the search for an allowed and a denied request of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationExamples {
     /// The input data that the validation depends on.
     pub dependence: Dependence,
-    /// True if there is a request for which it is true.
+    /// True if a request was found for which the validation is true.
     pub allowed: bool,
-    /// True if there is a request for which it is false.
+    /// True if a request was found for which the validation is false.
     pub denied: bool,
 }
 
@@ -77,7 +77,7 @@ impl InitReport {
     /// Returns the probes as YAML documents.
     ///
     /// # Errors
-    /// Returns an error if they cannot be written as YAML, which does not depend on the input.
+    /// Returns an error if serialization fails, which no input should cause.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
         probes_yaml(&self.probes)
     }
@@ -114,7 +114,8 @@ impl InitReport {
         lines
     }
 
-    /// Returns 0 if each validation has an allowed and a denied request, and 1 if one is missing.
+    /// Returns 0 if each validation has an allowed and a denied request, 1 if one is missing, and 2 if the input is
+    /// invalid or has no policy.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if !self.problems.is_empty() || self.policies.is_empty() {
@@ -210,7 +211,7 @@ pub(super) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
     free.unwrap_or_default()
 }
 
-/// Returns the probes of a policy, one for each set of params, and the results for its validations.
+/// Returns the probes of a policy, one for each value of its params, and the results for its validations.
 fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,
@@ -366,7 +367,7 @@ impl CaseRunner<'_> {
     }
 }
 
-/// Removes from a Job the selector and labels that the API server generates, and rejects in requests of clients.
+/// Removes from a Job the selector and labels that the API server generates. It rejects them in requests of clients.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go` (`generateSelector`).
 fn without_controller(object: &mut Json) {

@@ -21,7 +21,7 @@ pub(super) struct ProbeRun<'a> {
     pub(super) run: &'a Run,
 }
 
-/// Returns the probes by policy. Probes of other targets are not measured.
+/// Returns the probes by policy, without those of targets other than validating policies, which are not measured.
 fn by_policy<'a>(probe_runs: &[ProbeRun<'a>]) -> BTreeMap<&'a str, Vec<ProbeRun<'a>>> {
     let mut groups: BTreeMap<&str, Vec<ProbeRun<'_>>> = BTreeMap::new();
     for it in probe_runs.iter().filter(|it| it.probe.target.is_none()) {
@@ -86,8 +86,8 @@ pub(super) fn coverage(
     coverages
 }
 
-/// Runs mutation tests for the policies that have probes. A policy with a case that does not pass is skipped, because
-/// detection could not be determined.
+/// Runs mutation tests for the policies that have probes. A policy with a case that does not pass is skipped: for such
+/// a case, a failure does not show that it detects a mutant.
 pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) -> MutantReport {
     let mut report = MutantReport::default();
     for (name, probe_runs) in by_policy(probe_runs) {
@@ -104,7 +104,7 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) ->
         let results = parallel::map(&tried, |change| match compiler.compile(change) {
             MutantOutcome::Invalid => MutantOutcome::Invalid,
             MutantOutcome::Equivalent => MutantOutcome::Equivalent,
-            // A panic for a mutant counts as detection.
+            // If the evaluation of a mutant panics, the mutant counts as detected.
             MutantOutcome::Mutant(admission) => MutantOutcome::Mutant(
                 panic::catch_unwind(AssertUnwindSafe(|| {
                     evaluate_mutant(cluster, &probe_runs, &admission)

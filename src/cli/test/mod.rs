@@ -1,7 +1,7 @@
 //! `kubectl vap test`: runs the cases of `PolicyProbe`s in files, without a cluster.
 //!
-//! The evaluator is that of the controller. The cluster state consists of the objects in the files. The served APIs are
-//! those of Kubernetes and the CRDs of the input.
+//! The controller uses the same evaluator. Here, the cluster state consists of the objects in the files, and the served
+//! APIs are those of Kubernetes and of the CRDs in the input.
 
 pub(super) mod cluster;
 pub mod convert;
@@ -70,7 +70,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         let problems = shape::invalid(invalid).into_iter();
-        // Warnings are reported by `check`.
+        // Only `check` reports warnings.
         findings.extend(problems.filter(|problem| problem.severity == Severity::Error));
     }
     let names = input.policies.iter();
@@ -144,7 +144,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     Ok(report)
 }
 
-/// The data built into this program cannot be used.
+/// An error in the data that is built into this program.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(pub(super) String);

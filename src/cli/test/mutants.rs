@@ -43,9 +43,9 @@ pub(super) struct Change {
 /// An edit of a policy.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// Disables a validation. The indices of the others do not change.
+    /// Replaces the expression of a validation with `true`. The indices of the other validations do not change.
     RemoveValidation(usize),
-    /// Disables a match condition.
+    /// Replaces the expression of a match condition with `true`.
     RemoveCondition(usize),
     /// Removes an operation from a rule.
     RemoveOperation { rule: usize, operation: usize },
@@ -61,7 +61,7 @@ pub(super) struct Changes {
     pub(super) n_untried: usize,
 }
 
-/// The result of a change.
+/// The result of compiling a changed policy.
 pub(super) enum MutantOutcome<T> {
     /// The changed policy does not compile.
     Invalid,
@@ -129,7 +129,7 @@ impl Changes {
         }
         let max = (MAX_COMPILED_BYTES / n_bytes.max(1)).clamp(MIN_CHANGES, MAX_CHANGES);
         let n_all = all.len();
-        // True for all changes if there are at most `max`.
+        // This is true for all changes if there are at most `max`.
         let is_tried = |n: usize| n * max / n_all != (n + 1) * max / n_all;
         let all = all.into_iter().enumerate();
         let tried: Vec<Change> = all
@@ -142,7 +142,7 @@ impl Changes {
     }
 }
 
-/// Compiles the changes of one policy.
+/// Compiles the changed versions of one policy.
 pub(super) struct MutantCompiler<'a> {
     compiled: &'a CompiledPolicy,
     equivalence: EquivalenceChecker<'a>,
@@ -191,7 +191,7 @@ fn n_invalid(compiled: &CompiledPolicy) -> usize {
 }
 
 impl Change {
-    /// Returns the changed policy, or `None` if it has no such field.
+    /// Returns the changed policy, or `None` if the policy does not have the field to change.
     fn apply(&self, policy: &RequestPolicy) -> Option<RequestPolicy> {
         let mut policy = policy.clone();
         match &self.edit {
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn mutants_of_read_variable_are_kept() {
+    fn changes_of_read_variable_are_not_equivalent() {
         for read in [
             "variables.limit",
             ".variables.limit",

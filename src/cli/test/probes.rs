@@ -1,4 +1,4 @@
-//! Reads the probes of the input: validates them against the CRD and resolves their policies.
+//! Reads the probes of the input: validates them against the CRD, and checks that their policies are in the input.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(in crate::cli) struct Probe {
     pub(in crate::cli) object: Arc<Object<Value>>,
     /// The origin of each case.
     pub(in crate::cli) origins: Vec<Origin>,
-    /// The spec. Its policy name is the key of the target if the probe has one.
+    /// The spec. If the probe has a target, `policy_name` is the key of the target.
     pub(in crate::cli) spec: PolicyProbeSpec,
-    /// The target, if it is not a validating policy.
+    /// The target, if the probe tests something other than a validating policy.
     pub(in crate::cli) target: Option<Target>,
 }
 
@@ -43,7 +43,7 @@ impl Probe {
         target_kind.unwrap_or_default()
     }
 
-    /// Returns the location of the name of a case, or of its row.
+    /// Returns the location of the name of a case, or of the name of the table row that the case comes from.
     pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
         let field = case_origin(&self.origins, n).field();
         self.object.place_of_field(&format!("{field}.name"))
@@ -58,7 +58,7 @@ impl Probe {
     }
 }
 
-/// Returns the origin of a case of a probe with these `origins`.
+/// Returns the origin of the case at `n`. A case that is not in `origins` comes from itself.
 fn case_origin(origins: &[Origin], n: usize) -> Origin {
     let itself = Origin { case: n, row: None };
     origins.get(n).copied().unwrap_or(itself)
@@ -275,7 +275,7 @@ pub(in crate::cli) fn duplicate_policies<'a>(
     for policy in policies {
         let name = policy.name().unwrap_or_default();
         if !names.insert(name) && probed.contains(key(name).as_str()) {
-            let message = format!("the policy `{name}` is defined twice, and has a probe");
+            let message = format!("the policy `{name}`, which has a probe, is defined twice");
             let mut finding = error(policy, Rule::DuplicateName, &message, policy.place());
             finding.help = Some("remove one of the definitions from the input".to_owned());
             findings.push(finding);

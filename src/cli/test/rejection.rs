@@ -22,8 +22,8 @@ use super::target::Webhook;
 /// The reasons why the API server rejects policies, by name.
 pub(in crate::cli) type Rejections = BTreeMap<String, String>;
 
-/// Returns the probed policies that the API server rejects. Errors of these policies and their bindings are added to
-/// `findings`.
+/// Returns the probed policies that the API server rejects, or whose bindings it rejects, with the reason. The errors
+/// are added to `findings`.
 pub(in crate::cli) fn check_policies(
     input: &Input,
     known: &Known,
@@ -65,7 +65,8 @@ pub(in crate::cli) fn check_policies(
     rejections
 }
 
-/// Does the same as [`check_policies`] for mutating policies, by their keys in probes.
+/// Checks probed mutating policies and their bindings like [`check_policies`], and adds the rejected ones to
+/// `rejections`, by the keys by which probes refer to them.
 pub(in crate::cli) fn check_mutating_policies(
     input: &Input,
     known: &Known,
@@ -189,7 +190,7 @@ fn with_place(finding: &Finding) -> String {
     format!("{} ({file}{})", finding.message, line.unwrap_or_default())
 }
 
-/// Retains the rejections, one for each field and message.
+/// Retains the errors for which the API server rejects an object, one for each field and message.
 fn retain_rejections(errors: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
     errors.retain(|error| {
@@ -199,7 +200,7 @@ fn retain_rejections(errors: &mut Vec<Finding>) {
     });
 }
 
-/// Checks the namespaces, and the params of probed policies.
+/// Adds findings for namespaces, and for params of probed policies, that the API server would reject.
 pub(in crate::cli) fn check_objects(
     input: &Input,
     known: &Known,

@@ -67,7 +67,7 @@ pub struct Summary {
     pub cases: usize,
     /// Cases that passed.
     pub passed: usize,
-    /// Cases with another decision than the expected one.
+    /// Cases whose result differs from the expected one.
     pub failed: usize,
     /// Cases that could not be evaluated.
     pub pending: usize,
@@ -83,14 +83,14 @@ pub struct ProbeReport {
     /// The name of the policy; absent if the probe has a target.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// The target, if it is not a validating policy.
+    /// The target, if the probe tests something other than a validating policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// The name of the file.
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// The reason why the API server rejects the policy or target. All cases fail then.
+    /// The reason why the API server rejects the policy or target, so that all cases fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
     /// The cases, in the order of the spec.
@@ -110,8 +110,8 @@ pub struct CaseReport {
     pub line: usize,
     /// The column.
     pub column: usize,
-    /// `Allow` or `Deny`; absent if the case could not be evaluated. Then all following fields except `difference` are
-    /// absent too.
+    /// `Allow` or `Deny`; absent if the case could not be evaluated. In this case, the following fields except
+    /// `difference` are also absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
     /// The reason for the decision: the message of the policy, or a sentence.
@@ -130,7 +130,7 @@ pub struct CaseReport {
     /// The audit annotations, by their full keys.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
-    /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000.
+    /// The cost of the evaluation, in CEL cost units; the API server's limit is 10,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_used: Option<i64>,
     /// The errors of the policy, including those that failurePolicy `Ignore` ignores.

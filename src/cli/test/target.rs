@@ -1,4 +1,5 @@
-//! Probes of objects other than validating policies, which have a `target` in place of `policyName`.
+//! Handles probes that test something other than a validating policy. Such a probe has a `target` instead of
+//! `policyName`.
 //!
 //! Parses the target of a probe, and finds fields of the probe that are incompatible with it (see `probe::target`).
 
@@ -93,11 +94,11 @@ const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 /// The CustomResourceDefinitions of the input.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// Their keys in probes.
+    /// The keys by which probes refer to the definitions.
     pub(super) keys: Vec<String>,
     /// The definitions that a probe targets. If several have the same name, the last one wins, as with `kubectl apply`.
     pub(super) named: HashMap<String, Object<Crd>>,
-    /// All definitions.
+    /// All definitions, including those that no probe targets.
     pub(super) crds: Vec<Crd>,
 }
 

@@ -23,16 +23,16 @@ use crate::probe::run::{CaseResult, EvaluatedRule};
 use crate::schema::Crd;
 use crate::validation_rules::PathStep;
 
-/// The maximum number of expressions of a case.
+/// The maximum number of expressions that are listed for a case.
 const MAX_EXPRESSIONS: usize = 4;
 
 /// The path of the object itself.
 const ROOT: &str = "<nil>";
 
-/// The maximum number of listed fields of other expressions.
+/// The maximum number of further expressions of a case whose fields are listed.
 const MAX_FIELDS: usize = 8;
 
-/// The maximum number of subexpressions of an expression.
+/// The maximum number of subexpressions that are listed for an expression.
 const MAX_PARTS: usize = 24;
 
 /// An evaluated expression, with its subexpressions.
@@ -53,8 +53,8 @@ pub struct Trace {
     pub value_at: Option<String>,
     /// True if the expression determined the decision.
     pub decides: bool,
-    /// The evaluated subexpressions, beginning with the whole expression. If there are many, those closest to the cause
-    /// of the decision.
+    /// The evaluated subexpressions, beginning with the whole expression. If there are more than can be listed, those
+    /// closest to the cause of the decision.
     pub subexpressions: Vec<TracePart>,
     /// The number of evaluated subexpressions that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
@@ -77,7 +77,8 @@ pub(super) const fn is_zero(n: &usize) -> bool {
 pub(in crate::cli) struct Traces {
     /// The listed expressions, with their subexpressions.
     pub(in crate::cli) shown: Vec<Trace>,
-    /// The fields of the other expressions that determined the decision.
+    /// The fields of the other expressions that determined the decision. The field of a rule of a
+    /// CustomResourceDefinition is empty.
     pub(in crate::cli) left_out: Vec<String>,
 }
 
@@ -102,7 +103,7 @@ pub struct TracePart {
     pub text: String,
     /// The depth in the expression.
     pub depth: usize,
-    /// The first values. Within a macro, there is one for each element.
+    /// The first values. Inside a macro, a subexpression has a value for each element.
     pub values: Vec<String>,
     /// The number of evaluations.
     pub evaluations: u64,
@@ -189,7 +190,7 @@ pub(in crate::cli) fn rule_traces(result: &CaseResult, definition: &Object<Crd>)
     }
 }
 
-/// Returns the field of a rule of a definition, and its path.
+/// Returns the field of a rule in its definition, as a string and as a path.
 fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec<PathStep>) {
     let field = |name: &str| PathStep::Field(name.to_owned());
     let root = &definition.document.node;
@@ -278,7 +279,7 @@ fn deciding(
         let costs = &evaluation.costs;
         let exceeds_budget =
             |cost: &Option<StageCost>| cost.as_ref().is_some_and(|it| it.used.is_err());
-        // If a stage failed as a whole, there is one decision for all its expressions.
+        // If a stage failed as a whole, `decisions` has one entry for all expressions of the stage.
         if let Some(conditions) = evaluation.match_conditions.as_ref()
             && !conditions.matches
         {
@@ -326,7 +327,7 @@ fn deciding(
     actual
 }
 
-/// Returns the last evaluated expression of a stage, which exceeded the budget.
+/// Returns the last evaluated expression of a stage that exceeded the cost budget: the one that exceeded it.
 fn last_evaluated(
     stage: &[usize],
     compiled: &CompiledPolicy,
@@ -336,7 +337,7 @@ fn last_evaluated(
     all.find(|index| whole(*index, compiled, recording).is_some())
 }
 
-/// Returns the recorded values of an expression as a whole.
+/// Returns the recorded value of the whole expression at `index`.
 fn whole<'a>(
     index: usize,
     compiled: &CompiledPolicy,

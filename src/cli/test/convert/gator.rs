@@ -1,4 +1,4 @@
-//! Suites of gator whose templates have the engine `K8sNativeValidation`. The template becomes the policy that
+//! Converts suites of gator whose templates have the engine `K8sNativeValidation`. The template becomes the policy that
 //! Gatekeeper generates from it, the constraint becomes the binding and its params.
 //!
 //! Source: gatekeeper `pkg/gator/verify/suite.go`, `pkg/gator/verify/assertion.go`,
@@ -201,7 +201,7 @@ fn binding(constraint: &Source, suite: &mut Suite) -> Json {
     binding
 }
 
-/// Returns the cases for a case of gator, one for each assertion.
+/// Converts a case of gator to cases of a probe, one for each assertion.
 fn cases(
     case: &Json,
     test: &Json,
@@ -281,13 +281,13 @@ fn request(
     Ok(request)
 }
 
-/// Returns the expectation of an assertion, and true if a policy that does not apply meets it.
+/// Returns the expectation of an assertion, and true if the assertion also holds if the policy does not apply.
 fn expectation(assertion: &Json, place: &str, suite: &mut Suite) -> Result<(Json, bool), String> {
     let message = assertion.get("message").and_then(Json::as_str);
     let violations = assertion.get("violations").cloned().unwrap_or_default();
     let count = violations.as_u64();
     let is_denied = match (&violations, count) {
-        // In YAML 1.1, these words are booleans.
+        // `yes` and `no` are booleans in YAML 1.1.
         (Json::Null | Json::Bool(true), _) => true,
         (Json::Bool(false), _) => false,
         (Json::String(word), _) if word == "yes" || word == "no" => word == "yes",

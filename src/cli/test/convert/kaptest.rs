@@ -1,7 +1,7 @@
-//! Suites of kaptest: objects by name, and the expected results of a policy's expressions.
+//! Converts suites of kaptest. A suite refers to objects by name, and has the expected result of a policy for each.
 //!
 //! kaptest evaluates expressions without match constraints and bindings, whereas a probe evaluates them like the API
-//! server. A test whose policy does not match its object fails as a probe, with the reason.
+//! server. If the policy of a test does not match the object, the converted case fails, with the reason.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -109,7 +109,8 @@ fn case(
             let mut param = found.value.clone();
             let mut param_namespace = found.namespace().to_owned();
             if param_namespace.is_empty() {
-                // The namespace that `kubectl apply` uses, and where the API server looks for the param.
+                // The API server looks for the param in the namespace of the object. Without one, the param is in the
+                // namespace that `kubectl apply` uses.
                 param_namespace.clone_from(&namespace);
                 if param_namespace.is_empty() {
                     "default".clone_into(&mut param_namespace);

@@ -1,5 +1,5 @@
-//! Suites of kat: a directory with a policy, and a directory `tests` with a file for each part of a test, named
-//! `POLICY.TEST.EXPECTATION.PART`.
+//! Converts suites of kat. A suite is a directory with a policy, and with a directory `tests` that has a file for each
+//! part of a test, named `POLICY.TEST.EXPECTATION.PART`.
 //!
 //! Source: kat `internal/loader/suite.go`, `internal/loader/request.go`.
 
@@ -27,7 +27,7 @@ const PARTS: [&str; 9] = [
     ".gold.yaml",
 ];
 
-/// The names of files with policies and bindings, which may have a prefix.
+/// The names, without extension, of files with policies and bindings. A prefix that ends with a dot may precede them.
 const KINDS: [&str; 4] = ["policy", "policies", "binding", "bindings"];
 
 /// Reads the suite of a directory, or of its directory `tests`.
@@ -62,7 +62,7 @@ pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
                 let base = name.strip_suffix(part).unwrap_or_default().to_owned();
                 by_name.entry(base).or_default().insert(part, file.clone());
             }
-            None => suite.note(file.display().to_string(), "is not part of a test"),
+            None => suite.note(file.display().to_string(), "the file is not part of a test"),
         }
     }
     let policies: Vec<&str> = input.policies.iter().filter_map(|it| it.name()).collect();
@@ -216,7 +216,7 @@ impl Test<'_> {
         })
     }
 
-    /// Returns true if the objects of the test are those in its request.
+    /// Returns true if the test has no files with objects, so that its objects are those in the request.
     fn is_from_request(&self) -> bool {
         !self.parts.contains_key(".object.yaml") && !self.parts.contains_key(".oldObject.yaml")
     }
@@ -305,7 +305,7 @@ fn to_strings(values: &Json) -> Json {
     Json::Object(texts.collect())
 }
 
-/// Converts the responses of an authorizer to the form of a case.
+/// Converts the responses of an authorizer to the field `authorizer` of a case.
 fn authorizer(answers: &Json) -> Result<Json, String> {
     let answers = answers.as_array().ok_or("the authorizer is not a list")?;
     let answer = |answer: &Json| {

@@ -1,4 +1,4 @@
-//! Tests of the Kyverno CLI for ValidatingAdmissionPolicies.
+//! Converts tests of the Kyverno CLI for ValidatingAdmissionPolicies.
 
 use std::path::PathBuf;
 

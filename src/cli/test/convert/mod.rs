@@ -1,8 +1,8 @@
 //! `kubectl vap test convert`: converts suites of kaptest, kat, the Kyverno CLI and gator to probes (ADR 26).
 //!
-//! A conversion has probes in the form of the CRD, the policies that a suite describes in another form, and a list of
-//! the parts that probes cannot express, with their locations. Each format has a module. Properties that a suite leaves
-//! open and a probe must have (`applies`, `samples`) are determined by running the cases.
+//! A conversion consists of probes, the policies that a suite defines in another format (Gatekeeper's templates), and
+//! notes on the parts that probes cannot express, with their locations. Each format has a module. Suites do not define
+//! `applies` and `samples`, which probes need: both are determined by running the cases.
 
 mod gator;
 mod kaptest;
@@ -45,26 +45,26 @@ pub struct ConvertOptions {
 pub struct Conversion {
     /// The probes.
     pub probes: Vec<Json>,
-    /// The policies that the suite describes in another form.
+    /// The policies that the suite defines in another format, such as Gatekeeper's templates.
     pub policies: Vec<Json>,
     /// The contents of the files with the policies and bindings of the suite, if requested.
     pub texts: Vec<String>,
     /// The files with the policies and bindings of the suite.
     pub files: Vec<PathBuf>,
-    /// The parts that probes cannot express, with their locations.
+    /// Notes on the parts that probes cannot express, with their locations.
     pub left_out: Vec<Note>,
     /// The reason why the suite cannot be read.
     pub problem: Option<String>,
 }
 
-/// A part of a suite that its probes do not express.
+/// A note on a part of a suite that the probes do not express.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
     /// The file, with the line if known.
     pub place: String,
     /// The description.
     pub text: String,
-    /// True if a case is missing, false if the case is less or more strict than in the suite.
+    /// True if a case of the suite was not converted, false if the converted case is less or more strict.
     pub is_missing: bool,
 }
 
@@ -72,7 +72,7 @@ impl Conversion {
     /// Returns the policies and probes as YAML documents.
     ///
     /// # Errors
-    /// Returns an error if they cannot be written as YAML, which does not depend on the input.
+    /// Returns an error if serialization fails, which no input should cause.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
         let mut documents = Vec::new();
         for text in &self.texts {
@@ -87,7 +87,7 @@ impl Conversion {
         Ok(documents.join("---\n"))
     }
 
-    /// Returns the omissions, one per line.
+    /// Returns the error, if the suite cannot be read, and the notes, one per line.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<String> {
         let notes = self.left_out.iter().map(|note| {
@@ -99,7 +99,7 @@ impl Conversion {
         problem.chain(notes).collect()
     }
 
-    /// Returns 0 if all cases of the suite have been converted, and 1 if one is missing.
+    /// Returns 0 if all cases of the suite were converted, 1 if one is missing, and 2 if the suite cannot be read.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.problem.is_some() {
@@ -150,7 +150,7 @@ struct Case {
     name: String,
     request: Map<String, Json>,
     expect: Json,
-    /// True if the suite accepts a policy that does not apply.
+    /// True if the suite also accepts that the policy does not apply to the request.
     may_not_apply: bool,
     place: String,
 }
@@ -172,7 +172,8 @@ impl Suite {
         });
     }
 
-    /// Adds a case to the probe with the same policy, bindings and params.
+    /// Adds a case to the draft of a probe with this policy and these bindings and params, which is created if
+    /// necessary.
     fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
         let fits = |draft: &&mut Draft| {
             draft.policy == policy && draft.bindings == bindings && draft.params == params
@@ -315,7 +316,7 @@ fn read(path: &Path) -> Result<Suite, String> {
         }
         _ => {
             return Err(format!(
-                "{} is not a suite of kaptest, kat (name its directory), the Kyverno CLI or gator",
+                "{} is not a suite of kaptest, kat (pass its directory), the Kyverno CLI or gator",
                 path.display()
             ));
         }
@@ -323,7 +324,7 @@ fn read(path: &Path) -> Result<Suite, String> {
     Ok(suite)
 }
 
-/// Sets the resource of objects with an unknown kind, which is guessed as by upstream.
+/// Sets the resource in requests whose object has an unknown kind. It is guessed from the kind as upstream does.
 fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());
     let given = Input::load(crds, KindFilter::Crds, &mut std::io::empty());
@@ -351,7 +352,7 @@ fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
             place: case.place.clone(),
             text: format!(
                 "{} {kind} is unknown, and its resource is assumed to be {resource}; \
-                 name its CustomResourceDefinition with --crds",
+                 pass its CustomResourceDefinition with --crds",
                 text("apiVersion")
             ),
             is_missing: false,
@@ -363,6 +364,8 @@ fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     Ok(())
 }
 
+/// Returns the resource that upstream guesses for a kind.
+///
 /// Source: `k8s.io/apimachinery` `pkg/api/meta/restmapper.go`, `UnsafeGuessKindToResource`.
 fn plural(kind: &str) -> String {
     let singular = kind.to_lowercase();
@@ -375,8 +378,8 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Sets the properties that suites leave open: whether samples are complete, and whether the policy applies to allowed
-/// requests.
+/// Sets the properties of probes that suites do not define: `samples: Partial` if sample objects lack required fields,
+/// and `applies: false` if the policy does not apply to an allowed request.
 fn complete(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     let report = run_probes(suite, crds, |case| case.expect.clone())?;
     let results_by_probe = by_probe(&report);

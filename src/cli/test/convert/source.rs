@@ -1,4 +1,4 @@
-//! The files of a suite: the suite itself, with the locations of its fields, and the objects of the files that it
+//! Reads the files of a suite: the suite itself, with the locations of its fields, and the objects in the files that it
 //! refers to.
 
 use std::path::{Path, PathBuf};
