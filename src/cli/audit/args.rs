@@ -28,7 +28,7 @@ Exit status:
   1  a policy denies an object, or would change it, or its evaluation fails
   2  usage error, or part of the input or of the cluster could not be read";
 
-/// `audit`.
+/// The arguments of `audit`.
 #[derive(Debug, clap::Args)]
 pub struct AuditArgs {
     /// Files and directories with policies, and with the bindings, params, namespaces and CustomResourceDefinitions
@@ -75,7 +75,7 @@ pub struct AuditArgs {
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
-    /// The cluster.
+    /// The flags for the connection to a cluster.
     #[command(flatten)]
     pub connection: Connection,
 }

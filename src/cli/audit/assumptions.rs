@@ -1,4 +1,5 @@
-//! Request data that a stored object lacks, for each policy that depends on it.
+//! Lists the assumptions of an audit for each policy: the values of request data that the policy depends on and that a
+//! stored object lacks.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
@@ -20,9 +21,9 @@ pub struct Assumption {
 /// The settings of an audit that determine the assumptions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct AuditContext<'a> {
-    /// The name of the user.
+    /// The name of the user of all requests.
     pub(in crate::cli) user: &'a str,
-    /// The operation of all requests, if it is set.
+    /// The operation of all requests, if the flag `--operation` is set.
     pub(in crate::cli) operation: Option<Operation>,
     /// True if all namespaces of a cluster were read.
     pub(in crate::cli) has_namespaces: bool,
@@ -59,7 +60,7 @@ pub(in crate::cli) fn for_policy(
                 let assumed = if policy_set.namespaces.is_empty() {
                     "the input has no namespaces: each namespace is assumed to have only the label with its name"
                 } else {
-                    "a namespace that is not in the input has its name, but no other labels"
+                    "a namespace that is not in the input has only the label with its name"
                 };
                 add(read.as_str(), assumed.to_owned());
             }
@@ -74,7 +75,7 @@ pub(in crate::cli) fn for_policy(
     }
     let selects = has_namespace_selector(policy);
     if selects && !context.has_namespaces && !policy.reads.contains(&RequestFact::NamespaceObject) {
-        let assumed = "a namespace that is not in the input has its name, but no other labels";
+        let assumed = "a namespace that is not in the input has only the label with its name";
         add("namespaceSelector", assumed.to_owned());
     }
     let rules = matching::rules(&policy.object.value);
@@ -92,7 +93,7 @@ pub(in crate::cli) fn for_policy(
     if !not_audited.is_empty() {
         add(
             "operations",
-            format!("{} is not audited", not_audited.join(" and ")),
+            format!("not audited: {}", not_audited.join(" and ")),
         );
     }
     let has_subresource = |rule: &NamedRuleWithOperations| {

@@ -66,7 +66,7 @@ pub struct ObjectId {
 pub struct PolicyResult {
     /// The name of the policy. The name of a mutating policy has the prefix `MutatingAdmissionPolicy/`.
     pub policy: String,
-    /// The index of the policy.
+    /// The index of the policy in the policy set.
     #[serde(skip)]
     pub index: usize,
     /// The operation of the request.
@@ -76,7 +76,7 @@ pub struct PolicyResult {
     /// The match condition that excludes the object.
     #[serde(skip)]
     pub excluded_by: Option<String>,
-    /// The validations that are not true, one for each binding and param.
+    /// The validations that are not true. A validation has one entry for each binding and param.
     pub violations: Vec<Violation>,
     /// The evaluations that failed.
     pub errors: Vec<Failure>,
@@ -89,7 +89,7 @@ pub struct PolicyResult {
     /// The change as a unified diff of YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// Cost, in units of CEL.
+    /// The evaluation cost, in CEL cost units.
     pub cost_used: u64,
 }
 
@@ -103,13 +103,13 @@ pub struct Violation {
     pub message: String,
     /// The reason, such as `Invalid`.
     pub reason: String,
-    /// The binding; absent if it is implied.
+    /// The name of the binding; absent if the binding is implied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
-    /// The params.
+    /// The params, `namespace/name`; absent if the policy has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// `Deny`, `Warn`, `Audit`.
+    /// The validationActions of the binding: `Deny`, `Warn`, `Audit`.
     pub validation_actions: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub(in crate::cli) struct ObjectResult {
 /// An object as the API server passes it to policies.
 struct Complete<'a> {
     value: Cow<'a, Value>,
-    /// Set if the defaults of the object are unknown. It determines the policies that can be evaluated nevertheless.
+    /// Set if the defaults of the object are unknown. It determines which policies can still be evaluated.
     undefaulted: Option<UnknownDefaults>,
 }
 
@@ -151,7 +151,7 @@ struct Served {
 /// Evaluates policies for objects.
 pub(in crate::cli) struct Auditor<'a> {
     policy_set: &'a PolicySet<'a>,
-    /// The operation of all requests, if it is set.
+    /// The operation of all requests, if the user has set one.
     operation: Option<Operation>,
     user: UserInfo,
     kinds: RwLock<HashMap<Gvk, Option<Arc<Served>>>>,
@@ -160,8 +160,8 @@ pub(in crate::cli) struct Auditor<'a> {
 }
 
 impl<'a> Auditor<'a> {
-    /// Creates an auditor for the policies of `policy_set`. Defaults are applied to objects of files, unless they come
-    /// from a cluster.
+    /// Creates an auditor for the policies of `policy_set`. Defaults are set in objects from files, unless an object
+    /// was read from a cluster before (it has a `metadata.uid`).
     pub(in crate::cli) fn new(
         policy_set: &'a PolicySet<'a>,
         operation: Option<Operation>,
@@ -347,7 +347,7 @@ impl<'a> Auditor<'a> {
         if let Some(undefaulted) = complete.undefaulted.as_ref().filter(|_| to.is_some()) {
             let case = self::case(request, value);
             let decides = undefaulted.decides(admission, &case);
-            // The result of mutations depends on the defaults.
+            // A mutating policy always needs the defaults; `mutated` returns an error if they are unknown.
             if let Err(why) = decides
                 && !is_mutating
             {
@@ -421,7 +421,7 @@ impl<'a> Auditor<'a> {
         context: &ReviewContext<'_>,
     ) -> Result<(ReviewOutcome, Option<ObjectMutation>), String> {
         let Some(mutating) = policy.mutating(self.policy_set) else {
-            return Err("it is no mutating policy".to_owned());
+            return Err("it is not a mutating policy".to_owned());
         };
         let object = if request.object.is_some() {
             // An older API server may have stored the object without the current defaults.
@@ -492,7 +492,7 @@ impl<'a> Auditor<'a> {
 }
 
 impl PolicyResult {
-    /// Adds the change of the object.
+    /// Adds the change of the object as a patch and a diff. Does nothing if the object is unchanged.
     pub(in crate::cli) fn mutate(&mut self, mutated: &ObjectMutation) {
         let Some(after) = mutated.after.as_ref().filter(|_| mutated.is_changed()) else {
             return;
@@ -517,7 +517,7 @@ fn undecided(
     }
 }
 
-/// Converts a request to one of a probe's case, with `value` as its objects.
+/// Converts a request to the request of a probe's case. `value` becomes its object, its oldObject, or both.
 fn case(request: &AdmissionRequest, value: &Value) -> Request {
     let object = |is_there: bool| is_there.then(|| value.clone());
     Request {

@@ -27,8 +27,8 @@ struct Head<'a> {
     items: Option<&'a RawValue>,
 }
 
-/// Calls `each` for all objects of `paths`, and for files and documents that cannot be read. Returns the number of
-/// documents in directories that are not objects, which are skipped.
+/// Calls `each` for all objects in `paths`, and for files and documents that cannot be read. Skips documents in
+/// directories that are not Kubernetes objects, and returns their number.
 pub(in crate::cli) fn read(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -48,7 +48,7 @@ fn read_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) ->
         Ok(text) => text,
         Err(why) => {
             each(Item {
-                value: Err(format!("cannot read it: {why}")),
+                value: Err(format!("cannot read the file: {why}")),
                 place: Some((name, 1)),
                 is_file: true,
             });
@@ -143,8 +143,8 @@ impl Documents<'_> {
         self.emit(value, line);
     }
 
-    /// Returns the line of `part`, which is a slice of `text`. Parts must be passed in order, so that each byte is read
-    /// once.
+    /// Returns the line of `part`, which is a slice of `text`. Must be called for the parts in the order of the text,
+    /// so that each byte is read once.
     fn line_of(&mut self, text: &str, part: &str) -> usize {
         let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
         let offset = offset.unwrap_or_default();

@@ -126,7 +126,7 @@ pub(super) fn run(
     sink.finish()
 }
 
-/// Returns the policies with empty counts.
+/// Returns the report on each policy, with all counts at zero.
 fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<PolicyAudit> {
     let policy_audit = |policy: &PreparedPolicy<'_>| PolicyAudit {
         name: policy.name.to_owned(),
@@ -193,7 +193,8 @@ fn accepted<'a>(
     policies.map(|(n, policy)| (n, &policy.object.value))
 }
 
-/// Adds the namespaces of files if a policy depends on their data.
+/// Adds the Namespace objects in `paths` to the policy set, if a policy depends on the labels or other data of
+/// namespaces.
 pub(super) fn add_namespaces(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
     let is_needed = policy_set.policies.iter().any(|policy| {
         assumptions::has_namespace_selector(policy)
@@ -319,7 +320,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn format_error(error: serde_json::Error) -> CliError {
     CliError::Format {
         format: "json",

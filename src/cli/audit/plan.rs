@@ -34,7 +34,7 @@ pub(in crate::cli) struct Walk<'a> {
     pub(in crate::cli) chunk_size: u32,
 }
 
-/// A callback for objects and the policies that match them.
+/// A callback that receives objects, and the indices of the policies that match them.
 type Each<'a> = &'a mut dyn FnMut(Vec<Item>, &[usize]) -> Result<(), CliError>;
 
 impl Walk<'_> {
@@ -60,7 +60,7 @@ impl Walk<'_> {
                 let mut objects = 0;
                 match self.list(&connected, &listed, &mut objects, each).await? {
                     Ok(()) => {}
-                    // The resource has requests, but no stored objects.
+                    // The API server admits requests for the resource, but stores no objects.
                     Err(Error::Status {
                         code: 404 | 405, ..
                     }) if objects == 0 => {
@@ -134,9 +134,11 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
         }
     );
     let help = match (is_forbidden, n) {
-        (true, _) => format!("ask for `list` on {name}; none of them is audited"),
-        (false, 0) => "none of them is audited".to_owned(),
-        (false, n) => format!("{n} of them were audited, the others were not"),
+        (true, _) => {
+            format!("this requires the permission `list` on {name}; these objects are not audited")
+        }
+        (false, 0) => "these objects are not audited".to_owned(),
+        (false, n) => format!("{n} of these objects were audited, the others were not"),
     };
     Gap {
         message: format!("{name} cannot be listed: {}", live::one_line(error)),
@@ -162,7 +164,7 @@ fn plan(
             if resource.gvr.is_subresource() {
                 continue;
             }
-            // Both groups of events have the same objects.
+            // The core group and `events.k8s.io` serve the same events.
             let group = match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
                 ("events.k8s.io", "events") => "",
                 (group, _) => group,

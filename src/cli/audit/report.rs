@@ -59,7 +59,7 @@ pub struct Summary {
     pub audited: u64,
     /// Objects that a policy matches.
     pub matched: u64,
-    /// Evaluations: a policy and an object that it matches.
+    /// Evaluations: pairs of a policy and an object that it matches.
     pub evaluations: u64,
     /// Objects for which a validation is not true.
     pub violating: u64,
@@ -88,7 +88,7 @@ pub struct ResourceReport {
     pub objects: u64,
 }
 
-/// Counts of a policy.
+/// The results of a policy: counts, and the first objects with violations.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyAudit {
@@ -101,7 +101,7 @@ pub struct PolicyAudit {
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// True if no binding is known, and an implied one that matches everything was used.
+    /// True if no binding of the policy is known, so that an implied binding was used, which matches everything.
     pub is_binding_implied: bool,
     /// The reason why the API server rejects the policy, which is then not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ pub struct PolicyAudit {
     pub denied: u64,
     /// Objects for which the evaluation fails.
     pub failing: u64,
-    /// Objects that the policy matches, but for which its decision is unknown. They are in no other count.
+    /// Objects that the policy matches, but for which its decision is unknown. The other counts do not include them.
     #[serde(skip_serializing_if = "is_zero")]
     pub undecided: u64,
     /// Objects that a mutating policy would change.
@@ -332,7 +332,7 @@ impl AuditReport {
         }
     }
 
-    /// Returns the exit status. An incomplete audit is a failure, even if there are violations.
+    /// Returns the exit status, which is 2 for an incomplete audit, even if there are violations.
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
         let is_refused = self.policies.iter().any(|policy| policy.rejected.is_some());
@@ -355,7 +355,7 @@ fn first_index(field: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// Counts an object for a field.
+/// Adds an object to the tally of a field, and returns the tally.
 fn tally<'a>(
     tallies: &'a mut Vec<Tally>,
     field: &str,

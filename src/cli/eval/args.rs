@@ -25,9 +25,9 @@ are not called.
 Exit status:
   0  no policy denies the request
   1  a policy denies it
-  2  usage error, or a part could not be read or evaluated";
+  2  usage error, part of the input could not be read, or a policy could not be evaluated";
 
-/// `eval`.
+/// The arguments of `eval`.
 #[derive(Debug, clap::Args)]
 pub struct EvalArgs {
     /// Files and directories with policies, and with the bindings, params, namespaces and CustomResourceDefinitions
@@ -81,7 +81,7 @@ pub struct EvalArgs {
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
-    /// The cluster.
+    /// The flags for the connection to a cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
@@ -107,7 +107,7 @@ pub struct UserArgs {
 }
 
 impl UserArgs {
-    /// Returns the user, or `None` if the flag is not set.
+    /// Returns the user, or `None` if `--request-user` is not set.
     pub(in crate::cli) fn user_info(&self) -> Option<UserInfo> {
         Some(UserInfo {
             username: self.request_user.clone()?,

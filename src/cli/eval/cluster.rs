@@ -1,4 +1,4 @@
-//! Reads data of a cluster that an evaluation needs in addition to those of a check: params, namespaces,
+//! Reads data of a cluster that `eval`, `audit` and `diff` need and `check` does not: params, namespaces,
 //! CustomResourceDefinitions, and lists of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,7 @@ impl<'a> Pages<'a> {
             let path = format!("{}?limit={}{more}", self.path, self.limit);
             let get = http::get(&self.connected.client, &path, "application/json", None);
             match self.connected.within(get).await {
-                // The response may be too large: the next attempt asks for fewer objects.
+                // The response may be too large: the next attempt requests fewer objects.
                 Err(Error::Decode(_) | Error::Timeout(_)) if self.limit > 1 => self.limit /= 4,
                 Err(error) => return Err(error),
                 Ok(document) => break document,
@@ -158,8 +158,8 @@ async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>
 /// The API versions of mutating policies, in order of preference.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-/// Reads the mutating policies if all policies are selected, and their bindings. Does nothing if the API server does
-/// not serve them.
+/// Reads the mutating policies of the cluster if all policies are selected, and the bindings of the input's mutating
+/// policies. Does nothing if the API server does not serve these kinds.
 async fn mutating(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -196,8 +196,8 @@ async fn mutating(
                 asked.gaps.push(Gap {
                     message: format!("the {plural} cannot be read: {}", live::one_line(&error)),
                     help: format!(
-                        "ask for `list` on {plural}.admissionregistration.k8s.io; without them, objects are evaluated \
-                         before mutations"
+                        "this requires the permission `list` on {plural}.admissionregistration.k8s.io; validating policies \
+                         are evaluated for objects before mutations"
                     ),
                     is_fatal: false,
                 });
@@ -222,7 +222,7 @@ async fn mutating(
         for object in listed {
             let policy = object.pointer("/spec/policyName").and_then(Value::as_str);
             let matters = is_policies || policy.is_some_and(|name| policies.contains(name));
-            // An object in a file replaces that of the cluster.
+            // An object in a file replaces the object of the cluster with the same name.
             if matters && !own.contains(objects::name(&object)) {
                 live::add_named(input, singular, object);
             }
@@ -269,7 +269,7 @@ pub(in crate::cli) async fn read(
         };
         if let Err(why) = &listed {
             asked.gaps.push(Gap {
-                message: format!("the params {} cannot be read: {why}", kind.kind),
+                message: format!("the params of kind {} cannot be read: {why}", kind.kind),
                 help: "policies that read them are evaluated as by an API server that cannot read the params"
                     .to_owned(),
                 is_fatal: true,
@@ -283,7 +283,9 @@ pub(in crate::cli) async fn read(
             Ok(listed) => cluster_inputs.namespaces = listed,
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the namespaces cannot be read: {}", live::one_line(&error)),
-                help: "ask for `list` on namespaces; only their names are known".to_owned(),
+                help:
+                    "this requires the permission `list` on namespaces; only their names are known"
+                        .to_owned(),
                 is_fatal: true,
             }),
         }
@@ -315,7 +317,8 @@ pub(in crate::cli) async fn read(
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::one_line(&error)),
-                help: "ask for `get` on customresourcedefinitions.apiextensions.k8s.io; its defaults are not applied"
+                help: "this requires the permission `get` on customresourcedefinitions.apiextensions.k8s.io; defaults of its \
+                       schema are not set"
                     .to_owned(),
                 is_fatal: false,
             }),

@@ -1,4 +1,4 @@
-//! Request data other than the object that the expressions of a policy read.
+//! Determines which request data, other than the object, the expressions of a policy read.
 
 use std::collections::BTreeSet;
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn from_policy_table() {
+    fn from_policy_returns_request_data_that_is_read() {
         check("object.request.userInfo == oldObject", "oldObject");
         check("request.userInfo.username != ''", "request.userInfo");
         check(

@@ -1,7 +1,6 @@
 //! `kubectl vap eval`: evaluates policies for one request, and explains the decisions.
 //!
-//! The policies are from files or a cluster. Probes use the same evaluator. Other commands that evaluate policies use
-//! the submodules too.
+//! The policies are from files or a cluster. Probes use the same evaluator. `audit` and `diff` also use the submodules.
 
 pub mod args;
 pub(super) mod cluster;

@@ -13,8 +13,8 @@ use crate::probe::mutation::{patch, together};
 use crate::probe::prepare;
 use crate::probe::run::{self, case_namespaces};
 
-/// Returns the object after all of `policies`, or `None` if it does not change. `evals` are the results of the single
-/// policies.
+/// Returns the object after all of `policies`, or `None` if it does not change. `evals` has the result of each policy,
+/// evaluated alone.
 ///
 /// # Errors
 /// Returns the reason why the object is unknown.

@@ -42,11 +42,11 @@ pub(in crate::cli) struct ClusterInputs {
 
 /// The policies of an input, prepared for evaluation.
 pub(in crate::cli) struct PolicySet<'a> {
-    /// The APIs.
+    /// The served APIs and their schemas.
     pub(in crate::cli) known: &'a Known,
     /// The validating policies in the order of the input, and after them the mutating ones.
     pub(in crate::cli) policies: Vec<PreparedPolicy<'a>>,
-    /// The kinds of objects, for mutations.
+    /// The schemas and defaults of kinds, which mutations need.
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
     /// The namespaces.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
@@ -218,7 +218,7 @@ impl<'a> PreparedPolicy<'a> {
         }
     }
 
-    /// Returns the mutations of a mutating policy.
+    /// Returns the inputs for evaluating the mutations, or `None` for a validating policy.
     pub(in crate::cli) fn mutating<'b>(
         &'b self,
         policy_set: &'b PolicySet<'_>,

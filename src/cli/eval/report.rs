@@ -49,7 +49,8 @@ pub struct EvalReport {
     /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutated: Option<MutatedObject>,
-    /// The reason why that object is unknown. Validating policies are then evaluated for the object of the request.
+    /// The reason why the object after all mutating policies is unknown; absent if it is known. Validating policies are
+    /// then evaluated for the object of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_mutated: Option<String>,
 }
@@ -61,11 +62,11 @@ pub struct MutatedObject {
     pub patch: Vec<Value>,
     /// The change as a unified diff of YAML.
     pub change: String,
-    /// The object.
+    /// The object after the mutations.
     pub object: Value,
 }
 
-/// The request.
+/// The evaluated request.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestReport {
@@ -152,7 +153,7 @@ pub struct PolicyEval {
     /// The complete message to the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// True if no binding is known, and an implied one that matches everything was used.
+    /// True if no binding of the policy is known, so that an implied binding was used, which matches everything.
     pub is_binding_implied: bool,
     /// The bindings, if the constraints of the policy match.
     pub bindings: Vec<BindingEval>,
@@ -170,14 +171,14 @@ pub struct PolicyEval {
     pub audit_annotations: BTreeMap<String, String>,
     /// The errors, including those that failurePolicy `Ignore` ignores.
     pub errors: Vec<String>,
-    /// The cost, in units of CEL.
+    /// The cost, in CEL cost units.
     pub cost_used: u64,
     /// All evaluated expressions, with the values of their subexpressions. `decides` marks those that determined the
     /// decision.
     pub trace: Vec<Trace>,
 }
 
-/// A binding.
+/// A binding of the policy.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingEval {
@@ -192,20 +193,20 @@ pub struct BindingEval {
     pub validation_actions: Vec<String>,
 }
 
-/// An evaluation.
+/// The evaluation of a policy for one binding and one of its params.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvaluationReport {
-    /// The binding.
+    /// The name of the binding.
     pub binding: String,
-    /// The params, `namespace/name`; absent without.
+    /// The params, `namespace/name`; absent if the policy has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
     /// The match conditions, as far as they were evaluated.
     pub match_conditions: Vec<ExpressionReport>,
-    /// The validations; empty if a match condition ends the evaluation.
+    /// The validations; empty if a match condition is false or fails.
     pub validations: Vec<ExpressionReport>,
-    /// Cost, in units of CEL.
+    /// The cost, in CEL cost units.
     pub cost_used: u64,
 }
 
@@ -215,9 +216,9 @@ pub struct EvaluationReport {
 pub struct MutationReport {
     /// The field, `spec.mutations[0]`.
     pub field_ref: String,
-    /// The binding.
+    /// The name of the binding.
     pub binding: String,
-    /// The params, `namespace/name`; absent without.
+    /// The params, `namespace/name`; absent if the policy has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
     /// `changed`, `unchanged` or `error`.
@@ -228,7 +229,7 @@ pub struct MutationReport {
     /// True if the policy was reinvoked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_reinvocation: bool,
-    /// Cost, in units of CEL.
+    /// The cost, in CEL cost units.
     pub cost_used: u64,
 }
 
@@ -246,7 +247,7 @@ pub struct ExpressionReport {
     /// The message of a validation that is not true, or the error.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The reason of such a validation.
+    /// The reason of a validation that is not true.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -428,7 +429,7 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
     match conditions.as_deref() {
         Some([]) => (
             Verdict::Allowed,
-            "there are no params, which the binding allows".to_owned(),
+            "there are no params, and parameterNotFoundAction is Allow".to_owned(),
         ),
         Some([first, ..]) => (
             Verdict::Excluded,
@@ -486,7 +487,7 @@ fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> Evaluatio
     }
     let validations: Vec<_> = with_role(Role::Validation).collect();
     let is_whole = evaluation.decisions.len() == validations.len();
-    // If match conditions fail, the only decision is not that of a validation.
+    // If the match conditions exclude the object or fail, a decision is not that of a validation.
     let conditions = evaluation.match_conditions.as_ref();
     let is_over = conditions.is_some_and(|it| !it.matches);
     let decisions = if is_over {
@@ -551,7 +552,7 @@ impl EvalReport {
             || self.findings.iter().any(is_error)
     }
 
-    /// Returns the exit status. An incomplete evaluation is a failure, even if a policy denies the request.
+    /// Returns the exit status, which is 2 for an incomplete evaluation, even if a policy denies the request.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.is_incomplete() {

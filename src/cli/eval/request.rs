@@ -165,7 +165,7 @@ fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
 /// Returns the only document of a file.
 fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
     if path.is_dir() {
-        return Err(usage_error(path, "is a directory; name a file"));
+        return Err(usage_error(path, "is a directory; pass a file"));
     }
     let mut texts = Vec::new();
     let path_buf = path.to_path_buf();

@@ -36,7 +36,7 @@ pub(in crate::cli) struct Sources<'a> {
 pub(in crate::cli) struct Setup {
     /// The objects of files, and the policies and bindings of a cluster.
     pub(in crate::cli) input: Input,
-    /// The APIs.
+    /// The served APIs and their schemas.
     pub(in crate::cli) known: Known,
     /// Other data of the cluster, if it was read.
     pub(in crate::cli) cluster_inputs: Option<ClusterInputs>,
@@ -47,7 +47,8 @@ pub(in crate::cli) struct Setup {
 }
 
 impl Setup {
-    /// Reads the sources. `kinds` are the known kinds of the objects that the policies are evaluated for.
+    /// Reads the sources. `kinds` are the kinds of the request's objects, if they are known: their
+    /// CustomResourceDefinitions are read from the cluster.
     ///
     /// # Errors
     /// Returns an error if the sources conflict, or if the cluster cannot be reached.
