@@ -208,7 +208,7 @@ fn directories_are_read_recursively_without_link_loops() {
 fn binary_files_are_reported() {
     let root = directory("bytes");
     for (name, bytes, reason) in [
-        ("latin1.yaml", &b"a: \xe9"[..], "is not UTF-8 text (byte 3)"),
+        ("latin1.yaml", &b"a: \xe9"[..], "is not UTF-8 (byte 3)"),
         ("utf16.yaml", &b"\xff\xfea\0:\0"[..], "is UTF-16"),
     ] {
         let path = root.join(name);
@@ -227,7 +227,7 @@ fn binary_files_are_reported() {
     let output = run(&[text(&path)]);
     assert_eq!(code(&output), 2);
     assert!(
-        stdout(&output).contains("larger than 64 MiB"),
+        stdout(&output).contains("the size is over 64 MiB"),
         "{}",
         stdout(&output)
     );

@@ -37,7 +37,7 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
     if !source.text().contains(MARK) {
         return directives;
     }
-    // Comments before `---` apply to the next document, unless they follow one.
+    // A comment before `---` applies to the next document, unless another document precedes the comment.
     let mut open = 0;
     for bytes in yaml_documents(source) {
         let text = source.text().get(bytes.clone()).unwrap_or_default();

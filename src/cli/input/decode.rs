@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Map, Value};
 
-/// The version to which policies and bindings of all versions are converted; they have the same fields.
+/// The version to which policies and bindings are converted. All versions have the same fields.
 const V1: &str = "admissionregistration.k8s.io/v1";
 
 /// Decodes a policy of any version as v1, with the API server's defaults.
@@ -25,7 +25,8 @@ pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Err
     Ok(policy)
 }
 
-/// Returns the generation and the status of a policy, which a policy of a cluster has.
+/// Returns the generation and the status of a policy that was read from a cluster, or 0 and `None` if the policy lacks
+/// them.
 #[must_use]
 pub fn generation_and_status(policy: &Node) -> (i64, Option<ValidatingAdmissionPolicyStatus>) {
     let fields = ["metadata", "status"].into_iter();
@@ -36,7 +37,7 @@ pub fn generation_and_status(policy: &Node) -> (i64, Option<ValidatingAdmissionP
     (generation.unwrap_or_default(), policy.status)
 }
 
-/// A binding of any version as v1, with the API server's defaults.
+/// Decodes a binding of any version as v1, with the API server's defaults.
 ///
 /// # Errors
 /// Returns an error if the value cannot be decoded.
@@ -84,7 +85,8 @@ fn as_v1(mut value: Value) -> Value {
     value
 }
 
-/// Lists of objects, in which a null item is an empty object instead of an empty string.
+/// The fields that are lists of objects: a null item in them becomes an empty object. In other lists it becomes an
+/// empty string.
 const OBJECT_LISTS: [&str; 12] = [
     "auditAnnotations",
     "conditions",
@@ -122,7 +124,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Adds fields that our types require to the conditions of a status. Go does not require them.
+/// Adds missing fields to the conditions of a status, because the Rust types require fields that Go does not.
 fn date_conditions(value: &mut Value) {
     let conditions = value
         .pointer_mut("/status/conditions")
@@ -144,8 +146,9 @@ fn date_conditions(value: &mut Value) {
     }
 }
 
-/// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/v1/defaults.go`,
-/// `SetDefaults_MatchResources`.
+/// Sets the API server's defaults.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/v1/defaults.go`, `SetDefaults_MatchResources`.
 fn default_match_resources(resources: &mut MatchResources) {
     resources
         .match_policy

@@ -1,4 +1,5 @@
-//! Edits of a YAML or JSON file: replacements of a value, a key or a part of a string, in the style of the original.
+//! Edits of a YAML or JSON file that replace a value, a key or a part of a string, and keep the quoting style of the
+//! original.
 //!
 //! [`Edit::changes_one_value`] checks that an edit has only the intended effect.
 
@@ -36,7 +37,7 @@ enum IntendedChange {
     Key(String),
 }
 
-/// An edit in JSON.
+/// The JSON representation of an edit.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape<'a> {
@@ -78,7 +79,7 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Returns the text of the file after the edit.
+    /// Returns the text of the file after the edit, or `None` if the edit is outside the file.
     #[must_use]
     pub fn applied(&self) -> Option<String> {
         applied(self.source.text(), std::slice::from_ref(self))
@@ -91,7 +92,7 @@ impl Edit {
         let Some(new) = self.applied() else {
             return false;
         };
-        // Parses only the edited document of the file.
+        // If the edit is within one YAML document, only that document is parsed.
         let document = yaml_documents(&self.source)
             .into_iter()
             .find(|bytes| bytes.start <= self.bytes.start && self.bytes.end <= bytes.end);
@@ -121,7 +122,7 @@ impl Edit {
     }
 }
 
-/// Applies edits, which must be sorted and disjoint, to `text`.
+/// Applies edits, which must be sorted and disjoint, to `text`. Returns `None` if an edit is outside `text`.
 #[must_use]
 pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
     let mut out = String::with_capacity(text.len());
@@ -167,7 +168,8 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
 }
 
 impl Document {
-    /// Returns an edit that replaces the value `node` with `new`.
+    /// Returns an edit that replaces the value `node` with `new`, or `None` if the style of `node` cannot represent
+    /// `new`.
     #[must_use]
     pub fn edit_value(&self, source: &Arc<SourceText>, node: &Node, new: &str) -> Option<Edit> {
         let bytes = self.bytes(&node.span);
@@ -202,7 +204,8 @@ impl Document {
         })
     }
 
-    /// Returns an edit that renames the key at the bytes `key`.
+    /// Returns an edit that renames the key at the bytes `key`, or `None` if the style of the key cannot represent
+    /// `new`.
     #[must_use]
     pub fn edit_key(
         &self,
@@ -231,7 +234,8 @@ impl Document {
 }
 
 impl<T> Object<T> {
-    /// Returns an edit that replaces the code points `part` of the string in the field `field_ref`.
+    /// Returns an edit that replaces the code points `part` of the string in the field `field_ref`. Returns `None` if
+    /// the field is not a string, or if its source or style does not permit the edit.
     #[must_use]
     pub fn edit_text(&self, field_ref: &str, part: Range<usize>, new: &str) -> Option<Edit> {
         let node = self.document.node.nearest(field_ref);
@@ -281,7 +285,7 @@ fn is_surrogate(text: &str) -> bool {
     number.is_some_and(|number| (0xd800..0xdc00).contains(&number))
 }
 
-/// Escapes `new` for a scalar of a style. `None` if the style cannot represent it.
+/// Escapes `new` for a scalar of a style. Returns `None` if the style cannot represent it.
 fn within_style(style: Style, new: &str) -> Option<String> {
     if new.chars().any(char::is_control) {
         return None;
@@ -294,7 +298,7 @@ fn within_style(style: Style, new: &str) -> Option<String> {
     })
 }
 
-/// Formats `new` as a scalar, with quotes only if it needs them.
+/// Formats `new` as a scalar, with quotes only if YAML would not read it as the same string without them.
 fn plain(new: &str) -> String {
     let is_plain = [format!("[{new}]"), format!("- {new}\n")]
         .iter()

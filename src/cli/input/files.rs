@@ -26,11 +26,11 @@ pub struct ReadFile {
     pub name: String,
     /// True if the user named the file itself, instead of a directory that contains it.
     pub is_given: bool,
-    /// The contents, or the reason for which they cannot be read.
+    /// The contents, or the reason why they cannot be read.
     pub text: Result<String, String>,
 }
 
-/// Options of reading paths.
+/// Options for reading paths.
 #[derive(Clone, Copy)]
 pub struct ReadOptions<'a> {
     /// Returns true if a file or directory is excluded.
@@ -57,8 +57,8 @@ impl std::fmt::Debug for ReadOptions<'_> {
 /// Reads files and directories, and calls `each` for every file. Returns the number of excluded files and directories.
 ///
 /// Paths are read in their order, the files of a directory in the order of their names. `-` is standard input. In
-/// directories, files with the extensions `.yaml`, `.yml` and `.json` are read. `.git` is skipped, and so are the
-/// copies, named `..` and a date, in the directory of a mounted `ConfigMap`. Links to directories are only followed if
+/// directories, files with the extensions `.yaml`, `.yml` and `.json` are read. Skips `.git`, and names that begin with
+/// `..`: a mounted `ConfigMap` has copies of its files in such directories. Links to directories are only followed if
 /// they are in `paths`, to avoid cycles.
 pub fn read_all(
     paths: &[PathBuf],
@@ -165,7 +165,7 @@ fn open(path: &Path) -> Result<File, String> {
     File::open(path).map_err(|error| reason(&error))
 }
 
-/// Reads a text up to the maximum size: the reader may be endless.
+/// Reads a text of at most the maximum size. The limit is needed because the reader may be endless.
 fn read(reader: &mut dyn Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     reader
@@ -174,16 +174,16 @@ fn read(reader: &mut dyn Read) -> Result<String, String> {
         .map_err(|error| reason(&error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(format!(
-            "larger than {} MiB; split it",
+            "the size is over {} MiB; split the file",
             MAX_FILE_BYTES / 1024 / 1024
         ));
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err("is UTF-16; save it as UTF-8".to_owned());
+        return Err("the encoding is UTF-16; save the file as UTF-8".to_owned());
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        format!("is not UTF-8 text (byte {at}); save it as UTF-8")
+        format!("the encoding is not UTF-8 (byte {at}); save the file as UTF-8")
     })?;
     Ok(text)
 }

@@ -113,7 +113,7 @@ pub struct MutatingPolicy {
     pub reinvocation: Option<String>,
 }
 
-/// A problem of reading the input.
+/// A problem that was found while reading the input.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The kind of the problem.
@@ -122,7 +122,7 @@ pub struct Problem {
     pub file: String,
     /// The text of the file, if it was read.
     pub source: Option<Arc<SourceText>>,
-    /// The place in the file.
+    /// The location in the file.
     pub place: Option<Place>,
     /// The message.
     pub message: String,
@@ -192,7 +192,7 @@ impl Input {
 
     /// Returns the namespaces or other objects of a kind, such as params.
     ///
-    /// It requires that the input was loaded with [`KindFilter::All`].
+    /// The input must have been loaded with [`KindFilter::All`].
     pub fn objects_of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = &Object<Value>> {
         let is_of_kind = |object: &&Object<Value>| {
             object.api_version() == gvk.api_version() && object.kind() == gvk.kind

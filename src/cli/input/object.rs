@@ -36,7 +36,7 @@ impl Document {
         }
     }
 
-    /// Returns the start of `node`, a part of the document.
+    /// Returns the location of the start of `node`, which must be a part of the document.
     #[must_use]
     pub fn place(&self, source: &SourceText, node: &Node) -> Place {
         source.place(self.base + node.span.start)
@@ -95,7 +95,7 @@ impl<T> Object<T> {
         metadata.get("namespace")?.as_str()
     }
 
-    /// Returns the place of the name, or of the object if it has no name.
+    /// Returns the location of the name, or of the object if it has no name.
     #[must_use]
     pub fn place(&self) -> Place {
         let node = self.document.node.get("metadata");
@@ -103,20 +103,19 @@ impl<T> Object<T> {
         self.place_of(node.unwrap_or(&self.document.node))
     }
 
-    /// Returns the start of a part of the object.
+    /// Returns the location of the start of `node`, which must be a part of the object.
     #[must_use]
     pub fn place_of(&self, node: &Node) -> Place {
         self.document.place(&self.source, node)
     }
 
-    /// Returns the start of a byte range of the document, such as a key.
+    /// Returns the location of the start of a byte range of the document, such as that of a key.
     #[must_use]
     pub fn place_of_bytes(&self, bytes: &Range<usize>) -> Place {
         self.source.place(self.document.base + bytes.start)
     }
 
-    /// Returns the length of a part of the object on its first line, in code points; 1 for a collection of several
-    /// lines.
+    /// Returns the length of the first line of `node` in code points, or 1 for a map or list of several lines.
     #[must_use]
     pub fn length_of(&self, node: &Node) -> usize {
         let bytes = self.document.base + node.span.start..self.document.base + node.span.end;
@@ -130,7 +129,7 @@ impl<T> Object<T> {
         }
     }
 
-    /// Returns the place of the field `field_ref`, or of its nearest ancestor.
+    /// Returns the location of the field `field_ref`, or of its nearest ancestor that exists.
     #[must_use]
     pub fn place_of_field(&self, field_ref: &str) -> Place {
         self.place_of(self.document.node.nearest(field_ref))
@@ -169,13 +168,13 @@ impl<T> Object<T> {
         })
     }
 
-    /// Returns the places of the code points of the string in the field `field_ref`.
+    /// Returns the locations of the code points of the string in the field `field_ref`.
     #[must_use]
     pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {
         self.places_in_node(self.document.node.nearest(field_ref))
     }
 
-    /// Returns the places of the code points of a string node.
+    /// Returns the locations of the code points of a string node.
     #[must_use]
     pub fn places_in_node(&self, node: &Node) -> FieldPlaces<'_> {
         let start = self.document.base + node.span.start;
@@ -194,7 +193,7 @@ impl<T> Object<T> {
     }
 }
 
-/// The places in the source of the code points of a string field.
+/// The locations in the source of the code points of a string field.
 #[derive(Debug)]
 pub struct FieldPlaces<'a> {
     source: &'a SourceText,
@@ -204,7 +203,7 @@ pub struct FieldPlaces<'a> {
 }
 
 impl FieldPlaces<'_> {
-    /// Returns the place of the field.
+    /// Returns the location of the field.
     #[must_use]
     pub fn start(&self) -> Place {
         self.source.place(self.start)
@@ -216,7 +215,8 @@ impl FieldPlaces<'_> {
         self.source.text().get(self.start..).unwrap_or_default()
     }
 
-    /// Returns the place of the code point `offset`, or of the field if the source does not determine it.
+    /// Returns the location of the code point `offset` of the string, or of the field if the code point was not found
+    /// in the source.
     #[must_use]
     pub fn of(&self, offset: usize) -> Place {
         let byte = self.bytes.get(offset).copied().unwrap_or(0);
@@ -312,8 +312,8 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
         .collect()
 }
 
-/// Reads the document of a piece. Returns it with the byte offset to which its spans are relative. `None` for an empty
-/// or null document, which kubectl skips.
+/// Parses a piece. Returns its document, and the byte offset in the file to which the spans of the document are
+/// relative. The document is `None` if it is empty or null: kubectl skips it.
 fn read(
     source: &Arc<SourceText>,
     piece: Result<Piece, usize>,
@@ -386,11 +386,12 @@ fn help(text: &str) -> Option<String> {
 enum Piece {
     /// The byte range of a YAML document.
     Yaml(Range<usize>),
-    /// The start of a JSON document as a byte offset, or the error of an invalid document after several valid ones.
+    /// The start of a JSON document as a byte offset, or the error of an invalid document.
     Json(Result<usize, goyaml::YamlError>),
 }
 
-/// Splits a text into documents. `Err` is the byte offset of a separator line `---` with other text.
+/// Splits a text into documents. An `Err` in the result is the byte offset of a line that has other text after the
+/// separator `---`.
 ///
 /// A text that begins with `{` is a sequence of JSON documents, which YAML may follow.
 fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
@@ -426,9 +427,10 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     pieces
 }
 
-/// Returns the start of YAML after JSON documents or in their place, after white space and the first line break.
+/// Returns the byte offset of the YAML that follows the JSON documents or is there instead of them. White space before
+/// it is skipped, up to the first line break.
 ///
-/// Returns `None` if kubectl does not get there, since it peeks at four bytes at a time.
+/// Returns `None` if fewer than four bytes remain: kubectl peeks at four bytes, and stops if it cannot.
 ///
 /// Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.consumeWhitespace`).
 fn yaml_after_json(text: &str, start: usize) -> Option<usize> {
@@ -450,7 +452,7 @@ fn yaml_after_json(text: &str, start: usize) -> Option<usize> {
 
 /// Splits a text at the lines that begin with `---` into byte ranges of YAML documents.
 ///
-/// `Err` is the byte offset of such a line with other text.
+/// An `Err` in the result is the byte offset of such a line with other text after `---`.
 fn yaml_pieces(
     text: &str,
     start: usize,
@@ -482,7 +484,7 @@ fn yaml_pieces(
     pieces
 }
 
-/// Returns the items of a list and of nested lists, or else the document itself.
+/// Returns the items of a list, including those of nested lists. If `node` is not a list, returns `node` itself.
 fn items(mut node: Node, depth: usize) -> Vec<Node> {
     let text = |name| node.get(name).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").to_owned());

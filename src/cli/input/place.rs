@@ -1,10 +1,10 @@
-//! Places in files: lines and columns of bytes, and of the code points of YAML scalars.
+//! Locations in files: converts byte offsets, and the code points of YAML scalars, to lines and columns.
 
 use std::ops::Range;
 
 use goyaml::Style;
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The line, from 1.
@@ -18,7 +18,7 @@ impl Place {
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
-/// The text of a file, by lines.
+/// The text of a file, indexed for the conversion of byte offsets to lines and columns.
 #[derive(Debug)]
 pub struct SourceText {
     /// The path of the file; `<stdin>` for standard input.
@@ -28,7 +28,8 @@ pub struct SourceText {
     /// True if the text is ASCII, so that each code point is one byte.
     is_ascii: bool,
     line_starts: Vec<usize>,
-    /// The number of code points before each block of bytes, for files with a single long line and thousands of places.
+    /// The number of code points before each block of bytes. It makes thousands of conversions fast in a file with one
+    /// long line.
     before_block: Vec<usize>,
 }
 
@@ -41,7 +42,7 @@ fn is_start(byte: u8) -> bool {
 }
 
 impl SourceText {
-    /// Indexes `text`, without its byte order mark.
+    /// Indexes `text`, and removes its byte order mark.
     #[must_use]
     pub fn new(name: String, text: String) -> Self {
         let (text, has_byte_order_mark) = match text.strip_prefix('\u{feff}') {
@@ -85,7 +86,7 @@ impl SourceText {
         self.has_byte_order_mark
     }
 
-    /// Returns the place of a byte offset, or the end if the offset is larger.
+    /// Returns the location of a byte offset, or of the end of the text if the offset is larger.
     #[must_use]
     pub fn place(&self, byte: usize) -> Place {
         let line = self.line_starts.partition_point(|start| *start <= byte);
@@ -126,7 +127,7 @@ impl SourceText {
         start.map_or(self.text.len(), |(at, _)| block * BLOCK + at)
     }
 
-    /// Returns up to `max` code points of the line `line`, from 1, starting at the code point `skipped`.
+    /// Returns up to `max` code points of a line, after the first `skipped` ones. Lines count from 1.
     ///
     /// The result does not include the line break.
     #[must_use]
@@ -155,8 +156,8 @@ impl SourceText {
 /// Returns the byte offsets of the characters of `value` and of its end, relative to the start of the scalar at `span`
 /// of `source`.
 ///
-/// A space from a folded line break has the offset of the line break. The end is before trailing line breaks. The
-/// result is empty if the scalar at `span` is not `value`.
+/// A space from a folded line break has the offset of the line break. The end offset is before trailing line breaks.
+/// The result is empty if the scalar at `span` is not `value`.
 #[must_use]
 pub fn locate(source: &str, span: &Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let mut bytes = goyaml::written(source, span.clone(), style, value);

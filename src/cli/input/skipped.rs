@@ -1,4 +1,4 @@
-//! Objects that a check skips, by kind, and misspelled kinds.
+//! Classifies the kinds of objects that a check skips, and detects misspelled kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ const OTHERS: [&str; 2] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// A skipped kind: the number of objects and the place of the first.
+/// A skipped kind: the number of its objects, and the location of the first one.
 #[derive(Clone, Debug)]
 pub struct SkippedKind {
     /// The number of objects.
     pub n: usize,
     /// The file of the first object.
     pub source: Arc<SourceText>,
-    /// The place of the first object.
+    /// The location of the first object in its file.
     pub place: Place,
 }
 
@@ -43,9 +43,9 @@ pub type ByKind = BTreeMap<(String, String), SkippedKind>;
 /// A classification of kinds that are not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A kind of another API, or a kind of the group that is not checked.
+    /// A kind of another group, or a kind of the policies' group that is not checked.
     Other,
-    /// A kind that no API has, with a similar known kind if there is one.
+    /// A kind that no API has, with the most similar known kind, if there is one.
     Unknown(Option<&'static str>),
 }
 
@@ -58,7 +58,8 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     }
     let meant = nearest(kind, CHECKED.into_iter().chain(OTHERS));
     let is_binding = kind.to_lowercase().contains("binding");
-    // Without `Policy`, the name of a binding is more similar to that of a policy.
+    // `ValidatingAdmissionBinding`, which lacks `Policy`, is more similar to the name of a policy than to that of a
+    // binding.
     let meant = meant.map(|meant| match meant {
         "ValidatingAdmissionPolicy" if is_binding => "ValidatingAdmissionPolicyBinding",
         "MutatingAdmissionPolicy" if is_binding => "MutatingAdmissionPolicyBinding",
@@ -67,7 +68,8 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     if group == GROUP {
         return Kind::Unknown(meant);
     }
-    // Other groups have their own kinds, unless both group and kind are misspelled.
+    // Other groups have their own kinds with similar names. Only if the group is also misspelled, a policy was
+    // intended.
     let is_near = group.is_empty() || nearest(group, std::iter::once(GROUP)).is_some();
     let meant = meant.filter(|meant| CHECKED.contains(meant) && is_near);
     match meant {

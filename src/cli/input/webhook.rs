@@ -1,5 +1,5 @@
-//! Converts the webhooks of a configuration to policies with their rules, selectors and match conditions. The locations
-//! are preserved.
+//! Converts the webhooks of a configuration to policies with their rules, selectors and match conditions. Their
+//! locations in the file are preserved.
 
 use goyaml::{Entry, Node};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook>
     webhooks.filter_map(read).collect()
 }
 
-/// Converts a webhook to a policy with its rules, selectors and match conditions, with their locations.
+/// Converts a webhook to a policy with the webhook's rules, selectors and match conditions, and their locations.
 pub(in crate::cli) fn as_policy(
     configuration: &Object<Value>,
     webhook: &Node,

@@ -222,7 +222,7 @@ pub(super) async fn policies(
             Err(error @ CliError::NotFound(_)) => {
                 gaps.push(Gap {
                     message: format!("the cluster has no ValidatingAdmissionPolicy `{name}`"),
-                    help: "`kubectl vap status` lists all".to_owned(),
+                    help: "`kubectl vap status` lists all policies".to_owned(),
                     is_fatal: true,
                 });
                 first.get_or_insert(error);
@@ -261,7 +261,7 @@ async fn bindings(
             for binding in listed.items {
                 let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
                 let is_of_input = policy.is_some_and(|name| policies.contains(name));
-                // A binding in a file replaces the one of the cluster.
+                // A binding in a file replaces the binding of the cluster with the same name.
                 if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
                     add(input, Kind::Binding, binding);
                 }
@@ -292,7 +292,7 @@ async fn bindings(
                     "the policy `{name}` of the cluster cannot be read: {}",
                     one_line(&error)
                 ),
-                help: "a binding refers to it".to_owned(),
+                help: "a binding refers to this policy".to_owned(),
                 is_fatal: true,
             }),
         }
@@ -359,7 +359,7 @@ fn undiscovered<'a>(
         gaps.push(Gap {
             message: format!("the resources of {group_version} are unknown: {reason}"),
             help: format!(
-                "`kubectl get apiservices` shows its state; resources of it that policies {by} are not checked"
+                "`kubectl get apiservices` shows the state of the API; its resources that policies {by} are not checked"
             ),
             is_fatal,
         });

@@ -163,7 +163,7 @@ async fn list_pages(
     Ok(listed)
 }
 
-/// Reads the object of a name.
+/// Reads the object with this name.
 ///
 /// # Errors
 /// Returns an error if the request fails or the object does not exist.

@@ -1,7 +1,7 @@
 //! Reads mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules from a
 //! cluster.
 //!
-//! Missing permissions for these objects are only noted, since the rest of the check does not depend on them.
+//! If these objects cannot be read, the check reports a note and continues without them.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn plural_kind(plural: &str) -> &'static str {
     }
 }
 
-/// The keyword of a schema's validation rules. Definitions without it need not be checked.
+/// The keyword of a schema's validation rules. CustomResourceDefinitions without it are not checked.
 const RULES: &str = "x-kubernetes-validations";
 
 /// Facts about the mutating policies of the cluster.
@@ -58,7 +58,7 @@ pub(super) async fn read(
         mapper,
         gaps,
     };
-    // The names of a selection are those of validating policies.
+    // A selection with names selects only validating policies.
     let selection = selection.filter(|selection| selection.names.is_empty());
     let selector = selection.and_then(|selection| selection.selector.as_deref());
     let others = reader.mutating(selection, selector, input).await;
@@ -115,7 +115,7 @@ impl Reader<'_> {
         if selection.is_none() && !is_needed {
             return Others::default();
         }
-        // Bindings may refer to policies that are not selected.
+        // All policies are listed, because bindings may refer to policies that are not selected.
         let resource = (GROUP, "mutatingadmissionpolicies");
         let all = self.list(resource, None).await;
         let selected = match (selection, selector) {
@@ -140,7 +140,7 @@ impl Reader<'_> {
         for binding in bindings.into_iter().flatten() {
             let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
             let is_of_input = policy.is_some_and(|name| policies.contains(name));
-            // A binding in a file replaces the one of the cluster.
+            // A binding in a file replaces the binding of the cluster with the same name.
             if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
                 add_named(input, "mutatingadmissionpolicybinding", binding);
             }

@@ -66,7 +66,8 @@ pub(super) async fn bound(
     all
 }
 
-/// Returns the reasons for which paramKinds of the policies are not served, if a CustomResourceDefinition defines them.
+/// Returns the paramKinds of the policies that a CustomResourceDefinition defines but that are not served, with the
+/// reason.
 pub(super) async fn unserved(
     connected: &Connected,
     input: &Input,
@@ -93,8 +94,8 @@ pub(super) async fn unserved(
                     "the CustomResourceDefinitions of the cluster cannot be read: {}",
                     one_line(&error)
                 ),
-                help: "this requires the permission `list` on customresourcedefinitions.apiextensions.k8s.io; the reason for \
-                       which a paramKind is not served is unknown"
+                help: "this requires the permission `list` on customresourcedefinitions.apiextensions.k8s.io; the reason \
+                       why a paramKind is not served is unknown"
                     .to_owned(),
                 is_fatal: true,
             });
@@ -119,7 +120,7 @@ pub(super) async fn unserved(
     reasons
 }
 
-/// Returns the reason for which a version of a kind of a CRD is not served.
+/// Returns the reason why the API server does not serve `gvk`, whose kind `crd` defines.
 fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     let name = objects::name(crd).to_owned();
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
@@ -149,7 +150,7 @@ fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     }
 }
 
-/// Returns the status, true or not, and the message of a condition of a CRD.
+/// Returns true if a condition of a CRD is True, and the message of the condition.
 fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
     let conditions = crd.pointer("/status/conditions")?.as_array()?;
     let of_type = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(type_);

@@ -1,4 +1,4 @@
-//! The input of `check`: files, and policies of a cluster.
+//! Determines from the arguments which files and which policies of a cluster a command reads.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::cli::connection::Connection;
 use crate::cli::error::CliError;
 use crate::cli::names;
 
-/// The input of a check.
+/// The files and policies of a cluster that a command reads.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Plan {
     /// Files and directories.
@@ -29,9 +29,10 @@ impl Plan {
         Self::new(&given, args.selector.as_ref(), args.live, &args.connection)
     }
 
-    /// Returns the input that paths and names, a selector, and the flags of a connection select.
+    /// Returns the input that the paths and names in `given`, a label selector, and the flags for the connection
+    /// select.
     ///
-    /// If the first path is a resource name, the others are names of policies.
+    /// If the first one is the name of a resource, such as `vap`, the others are names of policies.
     ///
     /// # Errors
     /// Returns an error if the arguments select nothing or cannot be combined.

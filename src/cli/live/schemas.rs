@@ -32,11 +32,11 @@ pub(in crate::cli) struct Served {
     pub(in crate::cli) mapper: RestMapper,
     /// The bindings and params of the policies of the input, by the name of the policy.
     pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
-    /// The reasons for which paramKinds that a CRD of the cluster defines are not served.
+    /// The paramKinds that a CRD of the cluster defines but that are not served, with the reason.
     pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
     /// The parsed schemas.
     schemas: SchemaSet,
-    /// The schemas of custom resources in JSON.
+    /// The schemas of custom resources as JSON, from the OpenAPI documents.
     published: HashMap<Gvk, Value>,
 }
 
@@ -152,7 +152,8 @@ pub(in crate::cli) fn with_crds<'a>(
     RestMapper::new(resources)
 }
 
-/// Reads the document at `address`, or after a redirect the current document: addresses contain a hash of the content.
+/// Reads the document at `address`. An address contains a hash of the content: if it is outdated, the API server
+/// redirects, and the current document is read.
 async fn document(connected: &Connected, address: &str) -> Result<http::Document, Error> {
     let get = async |address: &str| {
         let read = http::get(&connected.client, address, "application/json", None);
@@ -213,7 +214,7 @@ async fn version(
     if !(OLDEST..=LATEST).contains(&version) {
         gaps.push(Gap {
             message: format!(
-                "the cluster is Kubernetes {version}, but supported are {OLDEST} to {LATEST}"
+                "the cluster runs Kubernetes {version}, but only {OLDEST} to {LATEST} are supported"
             ),
             help: format!(
                 "expressions are checked for {}",
@@ -243,7 +244,7 @@ fn needed<'a>(
     needed
 }
 
-/// Adds the schemas of a document that are not built in.
+/// Adds the schemas of a document whose kinds are not built in.
 fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else {
         // Unreachable, since the document was parsed before.
@@ -256,7 +257,7 @@ fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) 
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice)
         else {
-            // Skips kinds of many groups, such as DeleteOptions.
+            // A schema of several kinds, such as DeleteOptions of all groups, is skipped.
             continue;
         };
         let text = |key| kind.get(key).and_then(Value::as_str).unwrap_or_default();
