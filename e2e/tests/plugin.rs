@@ -164,7 +164,7 @@ async fn check_live_reports_forbidden_and_unavailable_reads() {
     let refused = bench.vap_by("ann", &["check", "--live"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let text = String::from_utf8(refused.stderr).unwrap();
-    assert!(text.contains("ask for `get` and `list`"), "{text}");
+    assert!(text.contains("permissions `get` and `list`"), "{text}");
     // The administrator may impersonate her.
     let refused = bench.vap(&["check", "--as", "ann"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");

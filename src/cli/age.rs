@@ -9,7 +9,7 @@ const YEAR: i64 = 365 * DAY;
 
 /// Returns the time from `then` to `now` in at most two units, less precise the longer it is.
 ///
-/// A time up to one second in the future is `0s`, because clocks differ. A later time is `<invalid>`.
+/// If `then` is up to one second after `now`, returns `0s`, because clocks differ. If it is later, returns `<invalid>`.
 ///
 /// Source: `k8s.io/apimachinery`, `pkg/util/duration`, `HumanDuration`.
 #[must_use]

@@ -134,9 +134,9 @@ pub enum Command {
     /// Check policies in files or in a cluster
     ///
     /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.36 and the
-    /// CustomResourceDefinitions of the input. With --live, -l, a flag that names a cluster or user, or a policy as
-    /// vap/NAME, the APIs, schemas, bindings and version are those of a cluster; without files, all policies of the
-    /// cluster are checked.
+    /// CustomResourceDefinitions of the input. A cluster is used with --live, -l, a flag that selects a cluster or
+    /// user, or a policy given as vap/NAME. The APIs, schemas, bindings and version are then those of the cluster.
+    /// Without files, -l and names, all policies of the cluster are checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -148,9 +148,9 @@ pub enum Command {
     Test(TestArgs),
     /// Evaluate policies for one request, with an explanation
     ///
-    /// Uses the policies in files, or with --live, -l, a flag that names a cluster or user, or a policy as vap/NAME,
-    /// those of a cluster with its bindings, params and namespaces. Shows which policies match, the value of each
-    /// expression, and the decision.
+    /// Uses the policies in files, or those of a cluster with its bindings, params and namespaces. A cluster is used
+    /// with --live, -l, a flag that selects a cluster or user, or a policy given as vap/NAME. Shows which policies
+    /// match, the value of each expression, and the decision.
     #[command(after_help = eval::HELP)]
     Eval(eval::EvalArgs),
     /// Evaluate policies for existing objects, in a cluster or in files
@@ -173,22 +173,22 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Write a completion script for a shell, or for kubectl
     ///
-    /// `kubectl` writes the program that kubectl calls to complete a plugin: save it as the executable file
-    /// `kubectl_complete-vap` in a directory of PATH, and `kubectl vap <TAB>` works in each shell with completion for
-    /// kubectl. The other scripts complete the program `kubectl-vap`.
+    /// With `kubectl`, writes the program that kubectl calls to complete the words of a plugin. Save it as the
+    /// executable file `kubectl_complete-vap` in a directory of PATH: `kubectl vap <TAB>` then works in each shell with
+    /// completion for kubectl. With the name of a shell, writes a script that completes the program `kubectl-vap`.
     #[command(after_help = COMPLETION_HELP)]
     Completion(CompletionArgs),
-    /// Print completions of the last word, in the form that kubectl reads
+    /// Print completions of the last word, in the format that kubectl reads
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(CompleteArgs),
 }
 
-/// `status`.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+/// The arguments of `status`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The policies to show, in full if there is one: NAME, vap/NAME, or the resource followed by names. map/NAME,
-    /// vwc/NAME, mwc/NAME and crd/NAME select other kinds that the controller watches
+    /// The policies to show: NAME, vap/NAME, or the resource followed by names; a single policy is shown with all
+    /// details. map/NAME, vwc/NAME, mwc/NAME and crd/NAME select objects of other kinds that the controller watches
     #[arg(value_name = "NAME|vap/NAME")]
     pub names: Vec<String>,
     /// Show the policies whose labels match the selector
@@ -206,10 +206,10 @@ pub struct StatusArgs {
     /// After the list, show each policy whose status changes, until Ctrl-C
     #[arg(short, long)]
     pub watch: bool,
-    /// Print only rows: no headings, notes or summary
+    /// Print only the rows of the table, without headings, notes and summary
     #[arg(long)]
     pub no_headers: bool,
-    /// Show only what the controller has written; evaluate nothing
+    /// Show only statuses that the controller has written; do not evaluate policies without a current status
     #[arg(long)]
     pub no_check: bool,
     /// Exit 0 even if a policy is not Ready
@@ -221,7 +221,7 @@ pub struct StatusArgs {
     /// The name of the controller's Lease
     #[arg(long, value_name = "NAME", default_value = lease::DEFAULT_NAME)]
     pub lease_name: String,
-    /// The cluster.
+    /// The flags for the connection to a cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
@@ -234,7 +234,7 @@ impl StatusArgs {
     }
 }
 
-/// `check`.
+/// The arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
     /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input; vap/NAME is a policy of a
@@ -250,8 +250,8 @@ pub struct CheckArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// Check the manifests in the directory as an API server loads them from its `staticManifestsDir`: names, params,
-    /// versions, and that the set is complete
+    /// Check that an API server can load the manifests in the directory as its `staticManifestsDir`: names, params,
+    /// versions, and a policy for each binding
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
     /// Checking semantics: `truthful` warns of expressions that may fail when evaluated; `upstream` reports exactly
@@ -280,12 +280,12 @@ pub struct CheckArgs {
     /// The flags for findings.
     #[command(flatten)]
     pub findings: FindingArgs,
-    /// The cluster.
+    /// The flags for the connection to a cluster.
     #[command(flatten)]
     pub connection: Connection,
 }
 
-/// `test`.
+/// The arguments of `test`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {
@@ -311,8 +311,9 @@ pub struct TestArgs {
     /// Show the decision of each case, its reason and its cost, with the values of subexpressions
     #[arg(short, long)]
     pub verbose: bool,
-    /// Report the parts of policies that no case covers: both results of validations and match conditions, operands of
-    /// && and ||, conditions of ?:, tests of macros, operations and resources of rules, actions of bindings
+    /// Measure coverage, and list the parts of policies that no case covers: true and false results of validations and
+    /// match conditions, operands of && and ||, conditions of ?:, predicates of macros, operations and resources of
+    /// rules, actions of bindings
     #[arg(long)]
     pub coverage: bool,
     /// Exit 1 if less than this percentage is covered
@@ -331,21 +332,22 @@ pub struct TestArgs {
 pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation
     ///
-    /// Finds the requests by a search over the schemas of the kinds that the policy matches, and confirms each with the
-    /// evaluator. Lists validations without a request on standard error. Writes the probes to standard output.
+    /// Searches the schemas of the kinds that the policy matches for such requests, and confirms each request with the
+    /// evaluator. Writes the probes to standard output. Lists validations for which a request was not found on standard
+    /// error.
     Init(InitArgs),
     /// Write probes for a suite of kaptest, kat, the Kyverno CLI or gator
     ///
-    /// The suite is the file of kaptest, Kyverno (kyverno-test.yaml) or gator (kind Suite), and for kat the directory
-    /// of the policy. Writes the probes to standard output. Lists parts that cannot be converted on standard error,
-    /// with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
+    /// SUITE is the suite file of kaptest, the Kyverno CLI (kyverno-test.yaml) or gator (kind Suite), or for kat the
+    /// directory of the policy. Writes the probes to standard output. Lists parts that cannot be converted on standard
+    /// error, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
     Convert(ConvertArgs),
 }
 
-/// `test convert`.
+/// The arguments of `test convert`.
 #[derive(Debug, clap::Args)]
 pub struct ConvertArgs {
-    /// The suite
+    /// The suite: a file, or a directory for kat
     #[arg(value_name = "SUITE")]
     pub suite: PathBuf,
     /// A file or directory with CustomResourceDefinitions (repeatable)
@@ -356,7 +358,7 @@ pub struct ConvertArgs {
     pub with_policies: bool,
 }
 
-/// `test init`.
+/// The arguments of `test init`.
 #[derive(Debug, clap::Args)]
 pub struct InitArgs {
     /// Files or directories with policies, or - for standard input
@@ -367,7 +369,7 @@ pub struct InitArgs {
     pub crds: Vec<PathBuf>,
 }
 
-/// `completion`.
+/// The arguments of `completion`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionArgs {
     /// The shell, or kubectl
@@ -375,7 +377,7 @@ pub struct CompletionArgs {
     pub shell: CompletionShell,
 }
 
-/// `__complete`.
+/// The arguments of `__complete`.
 #[derive(Debug, clap::Args)]
 pub struct CompleteArgs {
     /// Words after `kubectl vap`
@@ -398,7 +400,7 @@ pub enum CompletionShell {
     Kubectl,
 }
 
-/// `explain`.
+/// The arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
     /// The rule to explain, as shown in the brackets of a finding

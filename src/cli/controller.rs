@@ -1,5 +1,5 @@
-//! Evaluates the controller's Lease: when the controller was last in sync with the cluster. An outdated status cannot
-//! be recognized from its own content.
+//! Determines from the controller's Lease whether the statuses in the cluster are current: the Lease contains the time
+//! when the controller was last in sync. A status itself does not show that it is outdated.
 //!
 //! The functions take the Lease and the current time, and send no requests.
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::age;
 use crate::status::exclusion::Exclusion;
 
-/// The age in seconds at which the last sync counts as outdated. The controller reports a sync every few seconds.
+/// The age in seconds beyond which the last sync counts as outdated. The controller reports a sync every few seconds.
 const MAX_AGE: i64 = 60;
 
 /// The state of the Lease.
@@ -30,7 +30,7 @@ pub struct LeaseFacts {
     pub in_sync_at: Option<Timestamp>,
     /// The time when a controller last renewed or released the Lease.
     pub renewed_at: Option<Timestamp>,
-    /// True if a controller holds it.
+    /// True if a controller holds the Lease.
     pub is_held: bool,
     /// The duration of the Lease in seconds.
     pub holds_for: i64,
@@ -101,14 +101,14 @@ fn seconds_since(then: Timestamp, now: Timestamp) -> i64 {
 pub struct ControllerReport {
     /// The Lease, `<namespace>/<name>`.
     pub lease: String,
-    /// The time when it was last in sync with the cluster; null if unknown.
+    /// The time when the controller was last in sync with the cluster; null if unknown.
     pub last_in_sync: Option<Timestamp>,
-    /// The time when it last renewed the Lease; null if unknown.
+    /// The time when the Lease was last renewed; null if unknown.
     pub last_renewed: Option<Timestamp>,
     /// True if statuses are kept current. False if no controller leads, or if it has not been in sync for a minute.
     /// Null if there is no Lease or it cannot be read.
     pub current: Option<bool>,
-    /// A message about outdated statuses, if they are or may be outdated.
+    /// A message, if the statuses are or may be outdated.
     pub note: Option<String>,
     /// True unless the Lease does not exist.
     #[serde(skip)]
@@ -190,7 +190,7 @@ mod tests {
     fn note_reports_outdated_sync() {
         check(&lease(Some(-3), Some(-3)), Some(true), None);
         check(&lease(Some(-60), Some(-15)), Some(true), None);
-        // Clocks differ.
+        // A time in the future counts as current, because clocks differ.
         check(&lease(Some(300), Some(300)), Some(true), None);
         check(
             &lease(Some(-840), Some(-1)),

@@ -35,7 +35,7 @@ pub(crate) enum CliError {
     },
     /// The user is not allowed to send the request.
     #[error(
-        "{0}; ask for `get` and `list` on validatingadmissionpolicies.admissionregistration.k8s.io"
+        "{0}; this requires the permissions `get` and `list` on validatingadmissionpolicies.admissionregistration.k8s.io"
     )]
     Forbidden(String),
     /// The API server does not serve `ValidatingAdmissionPolicy` v1.
@@ -46,10 +46,10 @@ pub(crate) enum CliError {
     /// No policy has this name.
     #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all policies")]
     NotFound(String),
-    /// A policy of the cluster cannot be decoded.
-    #[error("the ValidatingAdmissionPolicy `{name}` cannot be read: {reason}")]
+    /// A policy or another object of the cluster cannot be decoded.
+    #[error("the object `{name}` of the cluster cannot be decoded: {reason}")]
     Undecodable {
-        /// The name of the policy.
+        /// The name of the object.
         name: String,
         /// The reason.
         reason: String,
@@ -72,7 +72,7 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Config(String),
     /// Fixes were requested for standard input.
-    #[error("fixes cannot be applied to standard input; name files or directories")]
+    #[error("fixes cannot be applied to standard input; pass files or directories")]
     FixOfStdin,
     /// A baseline cannot be read or written.
     #[error("{0}")]
@@ -86,13 +86,13 @@ pub(crate) enum CliError {
         reason: String,
     },
     /// The asynchronous runtime does not start.
-    #[error("cannot start: {0}")]
+    #[error("cannot start the asynchronous runtime: {0}")]
     Runtime(#[source] io::Error),
     /// The built-in schemas are invalid.
-    #[error("this build is broken: {0}")]
+    #[error("the data built into kubectl-vap is invalid, please report it: {0}")]
     Builtin(#[from] SchemaError),
     /// Other built-in data is invalid.
-    #[error("this build is broken: {0}")]
+    #[error("the data built into kubectl-vap is invalid, please report it: {0}")]
     Broken(String),
     /// Standard output cannot be written.
     #[error("cannot write the output: {0}")]

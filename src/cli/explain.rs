@@ -31,13 +31,13 @@ pub struct RuleList {
     pub items: Vec<RuleReport>,
 }
 
-/// A rule.
+/// A rule in the output of `explain -o json`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleReport {
     /// The id, such as `undefined-field`.
     pub id: &'static str,
-    /// A description of its findings.
+    /// A description of the rule's findings.
     pub summary: &'static str,
     /// An example.
     pub example: ExampleReport,
@@ -45,7 +45,7 @@ pub struct RuleReport {
     pub mend: &'static str,
 }
 
-/// An example of a rule.
+/// An example of a finding of the rule.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExampleReport {
@@ -81,7 +81,7 @@ impl From<Rule> for RuleReport {
     }
 }
 
-/// Returns the report on `rules`.
+/// Returns the list of `rules` for `-o json`.
 #[must_use]
 pub fn list(rules: &[Rule]) -> RuleList {
     RuleList {
@@ -159,7 +159,7 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
     out
 }
 
-/// Renders the rules of a report's findings, each one once.
+/// Renders the explanation of each rule that has findings in the report, once per rule.
 #[must_use]
 pub(super) fn for_report(report: &CheckReport, terminal: Terminal) -> String {
     let rules: BTreeSet<Rule> = report.findings.iter().map(|found| found.rule).collect();
@@ -173,8 +173,8 @@ pub(super) fn for_report(report: &CheckReport, terminal: Terminal) -> String {
 #[must_use]
 pub fn markdown() -> String {
     let mut out = String::from(
-        "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule with a stable id, which is part of the text, of JSON \
-         (`rule`), of SARIF (`ruleId`) and of the titles of GitHub's annotations.\n`kubectl vap explain RULE` prints the \
+        "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule with a stable id, which is shown in the text output, in JSON \
+         (`rule`), in SARIF (`ruleId`) and in the titles of GitHub annotations.\n`kubectl vap explain RULE` prints the \
          sections of this page.\nThis page is generated from the table in `crates/policy/src/rule/table.rs` by \
          `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | finds |\n|---|---|\n",
     );
@@ -213,7 +213,7 @@ pub fn section(rule: Rule) -> String {
     out
 }
 
-/// An example with its title.
+/// An example that is ready to be written as text or Markdown.
 enum RenderedExample {
     Words(&'static str),
     Code {
@@ -225,7 +225,7 @@ enum RenderedExample {
 
 fn render_example(example: Example) -> RenderedExample {
     let code = |what, wrong: &'static str, right| {
-        // An expression may be empty.
+        // An empty expression is shown as two quotation marks.
         let wrong = if wrong.is_empty() { "\"\"" } else { wrong };
         RenderedExample::Code { what, wrong, right }
     };

@@ -1,7 +1,6 @@
-//! The kubectl plugin.
+//! The kubectl plugin `kubectl vap`: runs one command, writes its output, and returns the exit status.
 //!
-//! Converts the command line to text, JSON or YAML and an exit status. Only [`connection`], [`status`] and `live`
-//! access a cluster, and only [`input`] reads files.
+//! Manifests are read by [`input`]. Clusters are read over a [`connection`], mostly by `live`.
 
 pub mod age;
 pub mod args;
@@ -53,8 +52,8 @@ use terminal::Terminal;
 
 /// Runs a command of the plugin, and returns its exit status.
 ///
-/// The output is written to `out`, messages of one line to `err`. A closed pipe (`| head`) ends the output, but does
-/// not affect the exit status.
+/// The report is written to `out`, one-line messages to `err`. A closed pipe (`| head`) ends the output, but does not
+/// affect the exit status.
 pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let outcome = match &args.command {
         Command::Status(args) => status::run(args, terminal, out, err),
@@ -131,7 +130,7 @@ fn run_check(
         };
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
         if args.paths.iter().any(|path| path.as_os_str() == "-") {
-            // The command before the pipe has probably failed.
+            // Standard input has no policy: the command before the pipe has probably failed.
             return Ok(Exit::WrongUse);
         }
     }
@@ -180,7 +179,7 @@ fn run_test(
     Ok(match report.exit() {
         Exit::Clean if has_no_policies && args.coverage_threshold.is_some() => {
             let message =
-                "error: coverage is measured only for validating policies, and no probe has one";
+                "error: coverage is measured only for validating policies, and no probe tests one";
             let _ = writeln!(err, "{message}");
             Exit::Findings
         }
@@ -240,7 +239,7 @@ fn run_audit(
         write(out, &audit::render::text(&report, terminal))?;
     }
     if report.policies.is_empty() && report.summary.errors == 0 {
-        let _ = writeln!(err, "error: there is no policy to audit with");
+        let _ = writeln!(err, "error: no policy found to audit with");
     }
     Ok(report.exit(args.exit_zero))
 }
@@ -294,7 +293,7 @@ fn run_explain(
     write(out, &text).map(|()| Exit::Clean)
 }
 
-/// Writes `value` as JSON with a newline at the end, and escapes for characters that a terminal would obey.
+/// Serializes `value` as JSON with a trailing newline. Characters that a terminal would interpret are escaped.
 fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
     serde_json::to_string_pretty(value)
         .map(|text| text::with_escapes(text) + "\n")

@@ -4,8 +4,8 @@
 
 use crate::policy::subject::SubjectKind;
 
-/// Returns true if `text` is the resource: `vap`, `ValidatingAdmissionPolicy`,
-/// `validatingadmissionpolicies.v1.admissionregistration.k8s.io` and the like.
+/// Returns true if `text` denotes the resource of validating policies, such as `vap`, `ValidatingAdmissionPolicy` or
+/// `validatingadmissionpolicies.v1.admissionregistration.k8s.io`.
 #[must_use]
 pub fn is_resource(text: &str) -> bool {
     let row = SubjectKind::ValidatingAdmissionPolicy.row();
@@ -23,7 +23,7 @@ pub fn is_resource(text: &str) -> bool {
     row.is_named(resource) && suffix.is_none_or(is_group)
 }
 
-/// Returns the name in `vap/NAME` and the like.
+/// Returns the name in `vap/NAME`. Other names of the resource in place of `vap` are also accepted.
 #[must_use]
 pub fn policy_name(text: &str) -> Option<&str> {
     let (resource, name) = text.split_once('/')?;
@@ -52,7 +52,9 @@ pub fn take_kind(
             .iter()
             .find(|name| name.is_empty() || name.contains('/'))
         {
-            Some(wrong) => Err(format!("`{wrong}` after a type: write only names")),
+            Some(wrong) => Err(format!(
+                "`{wrong}` is not a name; write only names after a type"
+            )),
             None => Ok(Some(names)),
         };
     }
@@ -78,7 +80,7 @@ pub fn take_kind(
 /// Returns the names of policies in `arguments`, without duplicates.
 ///
 /// # Errors
-/// Returns an error if an argument is of another resource, or if a name is empty or malformed.
+/// Returns an error if an argument refers to another resource, or if a name is empty or malformed.
 pub fn parse(arguments: &[String]) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     let has_type = arguments.first().is_some_and(|first| is_resource(first));

@@ -1,8 +1,8 @@
 //! Reads objects of the opt-in kinds for `status`: MutatingAdmissionPolicies, webhook configurations and
 //! CustomResourceDefinitions, with the conditions that the controller has written for them (ADR 31).
 //!
-//! The objects are returned as validating policies with their status. If the controller does not watch a kind, it has
-//! no statuses.
+//! The objects are converted to validating policies, so that `status` can show them like policies. A kind that the
+//! controller does not watch has no statuses.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ const PAGE_SIZE: u32 = 500;
 pub(super) enum ObjectFilter<'a> {
     /// The objects that match the selector, if the controller watches the kind.
     OptedIn(Option<&'a str>),
-    /// The objects that match the selector, as requested by the user.
+    /// The objects that match the selector, of a kind that the user requested.
     All(Option<&'a str>),
     /// The objects with these names.
     Named(&'a [String]),
@@ -42,16 +42,16 @@ pub(super) struct KindStatuses {
     pub(super) policies: Vec<ValidatingAdmissionPolicy>,
     /// The names that do not exist in the cluster.
     pub(super) missing: Vec<String>,
-    /// True if the cluster serves the objects that contain the statuses.
+    /// True if the cluster serves the kind of the objects that contain the statuses.
     pub(super) has_statuses: bool,
 }
 
 /// An error while reading the objects.
 #[derive(Debug)]
 pub(super) enum ListError {
-    /// The command fails.
+    /// The command ends with this error.
     Fatal(CliError),
-    /// Only these objects are omitted, for this reason.
+    /// The objects of the kind are omitted, with this message.
     Note(String),
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn policies(
     };
     let has_statuses = objects.is_some();
     let objects = objects.unwrap_or_default();
-    // The controller has written no status for a kind that it does not watch.
+    // If there is no status object, the controller does not watch the kind.
     if objects.is_empty() && !is_asked_for {
         return Ok(KindStatuses::default());
     }
@@ -139,7 +139,7 @@ pub(super) async fn policies(
         let name = policy.metadata.name.clone().unwrap_or_default();
         let uid = policy.metadata.uid.as_deref();
         let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));
-        // A definition without rules has no conditions.
+        // The controller writes no conditions for a CustomResourceDefinition without rules.
         if object.is_none() && kind == SubjectKind::CustomResourceDefinition && !is_asked_for {
             continue;
         }
@@ -171,7 +171,7 @@ pub(super) async fn policies(
     })
 }
 
-/// Returns the resource of the objects that contain the statuses of a kind, with its group.
+/// Returns the name of the resource, with its group, that contains the statuses of a kind.
 pub(super) fn statuses(kind: SubjectKind) -> String {
     let object = kind.row().status_object.as_ref();
     object.map_or_else(String::new, |object| {
@@ -190,7 +190,8 @@ fn api(connected: &Connected, row: &Row, version: &str) -> Api<DynamicObject> {
     Api::all_with(connected.client.clone(), &resource)
 }
 
-/// Returns all objects of a kind with the fields that are shown, or `None` if the kind is not served.
+/// Returns all objects of a kind, or `None` if the kind is not served. CustomResourceDefinitions are read without their
+/// spec and status.
 async fn list_of(
     connected: &Connected,
     kind: SubjectKind,

@@ -1,4 +1,4 @@
-//! Runs independent work on all processors.
+//! Runs independent work on several threads.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -12,7 +12,7 @@ const MAX_THREADS: usize = 8;
 /// The stack size of a thread: the usual size for the main thread.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Maps `items` with `f`, and keeps their order.
+/// Maps `items` with `f` on several threads. The results have the order of `items`.
 pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let n_threads = processors.min(MAX_THREADS).min(items.len());
@@ -27,14 +27,14 @@ pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sy
             let (Some(item), Some(result)) = (items.get(n), results.get(n)) else {
                 return;
             };
-            // Each index is used once.
+            // This cannot fail, because each index is used once.
             let _ = result.set(f(item));
         }
     };
     thread::scope(|scope| {
         let mut others = Vec::new();
         for _ in 1..n_threads {
-            // If a thread cannot be created, the others do its work.
+            // If a thread cannot be created, the other threads do its work.
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
             others.extend(thread.spawn_scoped(scope, work));
         }

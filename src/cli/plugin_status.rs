@@ -1,4 +1,4 @@
-//! Computes the status of policies in a cluster that have none from a controller.
+//! Computes the statuses of policies in a cluster for which the controller has written no current status.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::live::objects::Kind;
 use super::live::{self, Gap, ListScope};
 use crate::status::compute::DesiredStatus;
 
-/// Returns the statuses as the controller would write them, by name, and the data that could not be read. A policy
-/// whose check panics has no status.
+/// Returns the statuses that the controller would write, by the name of the policy, and the data that could not be
+/// read. A policy whose check panics is not in the result.
 ///
 /// # Errors
 /// Returns an error if the cluster cannot be reached.

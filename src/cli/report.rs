@@ -1,4 +1,4 @@
-//! Policies and their status as plain structs, and the documented format of `-o json|yaml`.
+//! The report of `kubectl vap status`, which is also the documented format of `-o json|yaml`.
 //!
 //! The state of a policy is derived here from its status, for all output formats and the exit status.
 
@@ -28,7 +28,7 @@ const READY: &str = "Ready";
 /// The condition for policies that cannot become Ready without a change. It exists only while it is True.
 const STALLED: &str = "Stalled";
 
-/// Our condition types in display order. Other types follow by name.
+/// The condition types of vap-status-controller in display order. Types of other controllers follow, sorted by name.
 const ORDER: [&str; 8] = [
     READY,
     "Compiled",
@@ -102,7 +102,7 @@ pub enum StatusSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
-    /// `ValidatingAdmissionPolicy` or `MutatingAdmissionPolicy`.
+    /// `ValidatingAdmissionPolicy`, or another kind that the controller watches, such as `MutatingAdmissionPolicy`.
     pub kind: &'static str,
     /// `metadata.name`.
     pub name: String,
@@ -124,7 +124,7 @@ pub struct PolicyReport {
     pub param_kind: Option<String>,
     /// True if `status.typeChecking` is set, by any controller.
     pub type_checking_completed: bool,
-    /// All of `status.conditions`, ours first.
+    /// All of `status.conditions`, first those of vap-status-controller.
     pub conditions: Vec<ConditionReport>,
     /// All of `status.typeChecking.expressionWarnings`.
     pub expression_warnings: Vec<WarningReport>,
@@ -188,13 +188,13 @@ pub struct WarningReport {
 }
 
 impl StatusReport {
-    /// Creates the report on these policies, if the controller excludes none.
+    /// Creates the report on policies, none of which the controller excludes.
     #[must_use]
     pub fn from_policies(policies: &[ValidatingAdmissionPolicy]) -> Self {
         Self::with_exclusion(policies, &Exclusion::default())
     }
 
-    /// Appends objects of another kind, each with the status of its status object.
+    /// Appends objects of an opt-in kind, which are represented as validating policies with their status.
     #[must_use]
     pub(super) fn with_mutating(
         self,
@@ -217,7 +217,7 @@ impl StatusReport {
         }
     }
 
-    /// Creates the report on these policies, some of which the controller may exclude.
+    /// Creates the report on policies, some of which the controller may exclude.
     #[must_use]
     pub fn with_exclusion(policies: &[ValidatingAdmissionPolicy], exclusion: &Exclusion) -> Self {
         let report = |policy| {
@@ -231,7 +231,8 @@ impl StatusReport {
         Self::new(policies.iter().map(report).collect())
     }
 
-    /// Returns the names of the policies that have no status for their current generation, and are not excluded.
+    /// Returns the names of the validating policies that have no status for their current generation, and are not
+    /// excluded.
     pub fn without_current_status(&self) -> impl Iterator<Item = &str> {
         let policies = self.policies.iter();
         let selected =
@@ -240,7 +241,7 @@ impl StatusReport {
         selected.map(|policy| policy.name.as_str())
     }
 
-    /// Applies the plugin's statuses, by name.
+    /// Replaces the statuses of validating policies with those that the plugin has computed, by name.
     #[must_use]
     pub fn with_plugin_statuses(mut self, statuses: &BTreeMap<String, DesiredStatus>) -> Self {
         for policy in &mut self.policies {
@@ -305,7 +306,7 @@ impl StatusReport {
         super::json(self)
     }
 
-    /// Returns the report as YAML with the same format.
+    /// Returns the report as YAML with the same fields as the JSON.
     pub(crate) fn to_yaml(&self) -> Result<String, CliError> {
         yaml_text::to_string(self).map_err(|error| CliError::Format {
             format: "yaml",
@@ -332,8 +333,8 @@ impl PolicyReport {
             .collect();
         conditions.sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
         let ready = conditions.iter().find(|condition| condition.type_ == READY);
-        // Upstream's controller also updates `status.observedGeneration`, possibly before ours has evaluated the
-        // change. Therefore, the generation in the condition takes precedence.
+        // Upstream's controller also updates `status.observedGeneration`, possibly before vap-status-controller has
+        // evaluated the change. Therefore, the generation in the condition takes precedence.
         let observed_generation = ready
             .and_then(|ready| ready.observed_generation)
             .or(status.observed_generation);
@@ -386,7 +387,8 @@ impl PolicyReport {
         }
     }
 
-    /// Replaces our conditions with those of the plugin's evaluation. Conditions of others remain.
+    /// Replaces the conditions of vap-status-controller with those of the plugin's evaluation. Conditions of other
+    /// controllers remain.
     fn apply_plugin_status(&mut self, status: &DesiredStatus) {
         let is_other = |condition: &ConditionReport| !ORDER.contains(&condition.type_.as_str());
         self.conditions.retain(is_other);
@@ -455,7 +457,8 @@ impl ConditionReport {
     }
 }
 
-/// Returns the sort key of a condition type: our types in a fixed order, then all others by name.
+/// Returns the sort key of a condition type: the types of vap-status-controller in a fixed order, then all others by
+/// name.
 pub(crate) fn condition_order(type_: &str) -> (usize, &str) {
     let position = ORDER.iter().position(|known| *known == type_);
     (position.unwrap_or(ORDER.len()), type_)

@@ -38,7 +38,7 @@ fn schema<T: JsonSchema>(kind: &str) -> Value {
     schema
 }
 
-/// Removes the extensions for API servers.
+/// Removes the extensions `x-kubernetes-*`, which only API servers interpret.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -108,9 +108,10 @@ pub(super) fn run(
 #[derive(Debug)]
 struct Scope {
     has_validating: bool,
-    /// The names of objects by opt-in kind; an empty list if only the type is given.
+    /// For each opt-in kind, the requested names. `None` if the kind is not requested, an empty list for all its
+    /// objects.
     asked: Vec<Option<Vec<String>>>,
-    /// True if the opt-in kinds are shown if the controller watches them.
+    /// True to also show the objects of all opt-in kinds that the controller watches.
     includes_opt_in: bool,
 }
 
@@ -200,7 +201,7 @@ async fn read_report(
                     let statuses = opt_in::statuses(kind);
                     let _ = writeln!(
                         err,
-                        "warning: the cluster has no {statuses}: without their CRD, the controller cannot write conditions"
+                        "warning: the cluster does not serve {statuses}: without this CRD, the controller cannot write conditions"
                     );
                 }
             }
@@ -320,7 +321,8 @@ impl ReportWriter<'_> {
         super::write_open(out, &text)
     }
 
-    /// Writes the changed policies in the columns of all `known` ones. Returns false if the pipe is closed.
+    /// Writes the changed policies. The width of the columns fits all `known` policies. Returns false if the pipe is
+    /// closed.
     fn change(
         &self,
         report: &StatusReport,

@@ -45,7 +45,8 @@ pub fn is_stderr_terminal() -> bool {
     io::stderr().is_terminal() && env::var("TERM").ok().as_deref() != Some("dumb")
 }
 
-/// Returns the number of columns of the terminal, or `None` if it is unknown. Some terminals report no rows.
+/// Returns the number of columns of the terminal, or `None` if it is unknown. A terminal that reports no rows is
+/// supported.
 #[cfg(unix)]
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;

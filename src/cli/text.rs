@@ -126,7 +126,7 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
             if part.len() < rest.len() && !is_empty {
                 part = "";
             } else if part.is_empty() {
-                // A line that is too narrow gets one grapheme nevertheless, so that the loop ends.
+                // If the line is too narrow for one grapheme, it gets one nevertheless, so that the loop ends.
                 part = rest.graphemes(true).next().unwrap_or(rest);
             }
             if !part.is_empty() {
@@ -152,7 +152,7 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
     lines
 }
 
-/// Appends an ellipsis to a line.
+/// Appends an ellipsis to `line`, which is truncated to `max` columns if necessary.
 fn end(line: &str, max: usize) -> String {
     let spaced = format!("{line} {ELLIPSIS}");
     if width(&spaced) <= max {

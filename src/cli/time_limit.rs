@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::duration;
 
-/// The flag of the time limit.
+/// The flag `--timeout`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Timeout {
     /// The time limit for the evaluation of one policy for one request (such as 500ms, 10s or 2m); an evaluation that
@@ -42,7 +42,7 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Calls `evaluate` with a flag that is set when the time is over. Returns an error in this case.
+    /// Calls `evaluate` with a flag that is set when the time limit is reached. Returns an error if it was reached.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
         let evaluation = LimitedEvaluation::new(Instant::now() + self.0);
         let result = evaluate(&evaluation.is_cancelled);
@@ -67,7 +67,7 @@ struct LimitedEvaluation {
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// The running evaluations with their deadlines, and a signal for the first one.
+/// The deadlines of the running evaluations, and a signal that there is one.
 #[derive(Default)]
 struct Watchdog {
     deadlines: Mutex<Vec<(Instant, Arc<AtomicBool>)>>,
@@ -120,7 +120,8 @@ impl Watchdog {
             let pending = deadlines.iter().map(|(deadline, _)| *deadline);
             let next = pending.filter(|deadline| *deadline > now).min();
             deadlines = match next {
-                // All time limits of a process are equal, so no later evaluation has an earlier deadline.
+                // All evaluations of a process have the same time limit, so one that starts later never has an earlier
+                // deadline.
                 Some(next) => {
                     let waited = self.is_not_empty.wait_timeout(deadlines, next - now);
                     waited.unwrap_or_else(PoisonError::into_inner).0

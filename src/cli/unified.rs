@@ -59,7 +59,8 @@ pub(in crate::cli) fn from_texts(names: (&str, &str), old: &str, new: &str) -> S
     out
 }
 
-/// Returns a range of lines as in the header of a hunk. An empty range has the number of the line before it.
+/// Formats a range of lines for the header of a hunk: the first line, and the number of lines. An empty range has the
+/// number of the line before it.
 fn range(lines: Range<usize>) -> String {
     let first = lines.start.saturating_add(usize::from(!lines.is_empty()));
     format!("{first},{}", lines.len())

@@ -1,7 +1,7 @@
 //! Watches policies of a cluster, and returns changes in batches.
 //!
-//! A watch that ends or fails is resumed with a list. Differences from the known policies are returned as changes, so
-//! that no change is lost or repeated.
+//! A watch that ends continues at the last resource version. After a failure, the policies are listed again, and their
+//! differences from the known policies are returned as changes, so that no change is lost or repeated.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -62,10 +62,11 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits for the next changes. Failures are retried, and repeated ones are written to `err`.
+    /// Waits for the next changes. Retries after a failure, and writes a warning to `err` after the second failure in a
+    /// row.
     ///
     /// # Errors
-    /// Returns an error if the API server rejects the request.
+    /// Returns an error if the API server responds with 401 or 403.
     pub(super) async fn next(&mut self, err: &mut dyn Write) -> Result<Vec<Change>, CliError> {
         loop {
             let outcome = self.attempt().await;
@@ -84,7 +85,7 @@ impl<'a> Watch<'a> {
             {
                 return Err(self.connected.explain(&error, None));
             }
-            // An expired resource version or a closed connection is expected, and not reported.
+            // The first failure is not reported: an expired resource version or a closed connection is expected.
             let backoff = BACKOFF
                 .0
                 .saturating_mul(1 << self.n_failures.min(10))
@@ -98,7 +99,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Performs one step: a list, the start of a watch, or an event.
+    /// Lists the policies, starts a watch, or waits for the next event of the watch, depending on the state.
     async fn attempt(&mut self) -> Result<Vec<Change>, Error> {
         let Some(version) = self.version.clone() else {
             let listed = objects::list(
@@ -191,7 +192,7 @@ fn version_of(object: &Value) -> &str {
     version.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits for a signal to terminate.
+/// Waits for Ctrl-C or SIGTERM.
 pub(super) async fn interrupted() {
     #[cfg(unix)]
     {
@@ -211,7 +212,7 @@ pub(super) async fn interrupted() {
     }
     #[cfg(not(unix))]
     {
-        // If the signal cannot be caught, it terminates the process.
+        // Returns immediately if the signal handler cannot be installed.
         let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -1,21 +1,22 @@
 //! Replaces files so that no content is lost.
 //!
-//! A file is written to a temporary file in its directory, which then takes its name. The mode, owner and extended
-//! attributes are kept. A file that cannot be replaced without losing one of these, or that has several names, is
-//! written in place, with a backup of the old content until that has succeeded.
+//! The new content is written to a temporary file in the same directory, which is then renamed to the target. The mode,
+//! owner and extended attributes are kept. If one of these cannot be kept, or if the file has several hard links, the
+//! file is overwritten in place, with a backup of the old content until the write has succeeded.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Attempts to find an unused name for a temporary file.
+/// The maximum number of attempts to find an unused name for a temporary file.
 const MAX_NAMES: usize = 16;
 
 /// Replaces the content of the file at `path`, or creates it. A symbolic link is followed.
 ///
 /// # Errors
-/// Returns the reason. The file has its old content, or the message contains the path of the backup.
+/// Returns the reason why the file was not replaced. The file then has its old content, or the message contains the
+/// path of a backup.
 pub(super) fn atomically(path: &Path, text: &str) -> Result<(), String> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match fs::metadata(&target) {
@@ -37,11 +38,11 @@ fn rewrite(target: &Path, metadata: &Metadata, text: &str) -> Result<(), String>
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    // The superuser can open a read-only file for writing.
+    // Checked separately, because the superuser can open a read-only file for writing.
     if metadata.permissions().readonly() {
         return Err("the file is read-only".to_owned());
     }
-    // Replacing needs write access to the directory alone; the file's own mode must also allow the change.
+    // A rename requires write access only to the directory. Opening the file also checks the mode of the file itself.
     let mut original = OpenOptions::new()
         .read(true)
         .write(true)
@@ -64,7 +65,7 @@ fn rewrite(target: &Path, metadata: &Metadata, text: &str) -> Result<(), String>
     overwrite(target, &mut original, &old, text.as_bytes())
 }
 
-/// Writes `text` into the open file, with a backup of `old` in the directory until it is on disk.
+/// Overwrites the open file with `text`. A backup in the same directory has the content `old` until `text` is on disk.
 fn overwrite(target: &Path, file: &mut File, old: &[u8], text: &[u8]) -> Result<(), String> {
     let (mut copy, backup) = temporary(target, true).map_err(in_words)?;
     fill(&mut copy, old).map_err(|error| abandon(&backup, &error))?;
@@ -112,7 +113,7 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
     let mut n_tries = 0;
     loop {
         let random = RandomState::new().build_hasher().finish();
-        // A constant length: the name of `target` may be as long as the file system allows.
+        // The length is constant, because the name of `target` may already be as long as the file system allows.
         let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
         n_tries += 1;
         match options.open(&path) {
@@ -122,7 +123,7 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Removes a temporary file after an error, and returns the error's text.
+/// Removes a temporary file after an error, and returns the message of the error.
 fn abandon(temporary: &Path, error: &io::Error) -> String {
     let _ = fs::remove_file(temporary);
     error.to_string()
@@ -133,7 +134,7 @@ fn in_words(error: io::Error) -> String {
     error.to_string()
 }
 
-/// Makes a rename durable, where the file system can: the content is complete in either case.
+/// Makes a rename durable if the file system supports that. The content of the file is complete in either case.
 fn sync_directory(target: &Path) {
     #[cfg(unix)]
     if let Some(directory) = target.parent()
@@ -159,10 +160,10 @@ fn has_other_names(metadata: &Metadata) -> bool {
     }
 }
 
-/// Gives `to` the owner, extended attributes and mode of the file `from`.
+/// Copies the owner, extended attributes and mode of the file `from` to the file `to`.
 ///
 /// # Errors
-/// Returns an error if one of them cannot be read or set.
+/// Returns an error if the owner, an attribute or the mode cannot be read or set.
 fn copy_attributes(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -176,11 +177,11 @@ fn copy_attributes(from: &File, metadata: &Metadata, to: &File) -> io::Result<()
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     attributes::copy(from, to)?;
     let _ = from;
-    // A change of the owner clears bits of the mode.
+    // The mode is set last, because a change of the owner clears bits of the mode.
     to.set_permissions(metadata.permissions())
 }
 
-/// Extended attributes, access control lists and security labels among them.
+/// Extended attributes, which include access control lists and security labels.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod attributes {
     use std::ffi::{CStr, CString};
@@ -190,7 +191,7 @@ mod attributes {
     use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
     use rustix::io::Errno;
 
-    /// Bytes of the largest value or list of names.
+    /// The maximum size of an attribute's value and of the list of names, in bytes.
     ///
     /// Source: Linux `include/uapi/linux/limits.h`, `XATTR_SIZE_MAX`, `XATTR_LIST_MAX`.
     const MAX_BYTES: usize = 64 * 1024;
@@ -198,12 +199,12 @@ mod attributes {
     /// Copies the extended attributes of `from` to `to`.
     ///
     /// # Errors
-    /// Returns an error if one cannot be read or set.
+    /// Returns an error if an attribute cannot be read or set.
     pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
         let mut buffer = vec![0; MAX_BYTES];
         for name in names(from, &mut buffer)? {
             let value = value(from, &name, &mut buffer)?;
-            // A label that the system gives to every file need not be set.
+            // The system sets some labels on every new file. These need not be copied.
             let same = self::value(to, &name, &mut buffer);
             if same.is_ok_and(|known| known == value) {
                 continue;
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_write_in_place_restores_the_content() {
+    fn failed_write_in_place_keeps_backup() {
         let (directory, path) = file(0o644);
         // A handle that cannot be written simulates a full disk; the backup is then the only safe copy.
         let mut read_only = File::open(&path).unwrap();
@@ -325,9 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn owner_is_kept() {
+    fn replaced_file_keeps_owner() {
         let (_directory, path) = file(0o664);
-        // Only the superuser can give a file away; others test the group that they have.
+        // Only the superuser can change the owner. Other users run the test with their own user and group.
         let is_changed = std::os::unix::fs::chown(&path, Some(12), Some(34)).is_ok();
         let before = fs::metadata(&path).unwrap();
         if is_changed {
@@ -342,7 +343,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn extended_attributes_are_kept() {
+    fn replaced_file_keeps_extended_attributes() {
         use rustix::fs::{XattrFlags, getxattr, setxattr};
 
         let (directory, path) = file(0o644);
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_of_killed_runs_do_not_block() {
+    fn leftover_temporary_files_do_not_block_writes() {
         let (directory, path) = file(0o644);
         let pid = std::process::id();
         let leftovers = [
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_file_name_is_written() {
+    fn file_with_longest_possible_name_is_replaced() {
         let (directory, _) = file(0o644);
         let path = directory.path().join("n".repeat(255));
         fs::write(&path, OLD).unwrap();

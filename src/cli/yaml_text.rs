@@ -1,7 +1,7 @@
-//! YAML that kubectl reads back to the same values.
+//! Serializes values as YAML that kubectl reads back unchanged.
 //!
-//! kubectl reads YAML 1.1, in which an unquoted `yes`, `off` or `1_000` is not a string. YAML 1.2 serializers do not
-//! quote these.
+//! kubectl reads YAML 1.1, in which an unquoted `yes`, `off` or `1_000` is not a string. Serializers for YAML 1.2 do
+//! not quote such strings.
 
 use goyaml::scalar::{Scalar, resolve};
 use serde::Serialize;
@@ -9,26 +9,26 @@ use serde_norway::{Error, Value};
 
 use super::text::{is_unsafe, with_escapes};
 
-/// Placeholder characters, which are replaced after serialization. None has a meaning of its own, and each is
-/// serialized without quotes.
+/// Unicode's private-use characters, two of which serve as placeholders until the document is serialized. The
+/// serializer does not quote them.
 const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
-/// Placeholders in a text, which the document does not contain itself.
+/// The placeholders for a document, which must not occur in the document itself.
 #[derive(Clone, Copy)]
 struct Marks {
-    /// Replaces a single quote.
+    /// Denotes a single quote.
     quote: char,
-    /// Begins a text with escapes.
+    /// Begins a string that must be written with escapes.
     escapes: char,
 }
 
-/// A control character: a text that contains one is written in double quotes.
+/// A control character. The serializer writes a string that contains it in double quotes.
 const FORCES_DOUBLE_QUOTES: char = '\u{7}';
 
-/// Writes `value` as YAML, with escapes for characters that a terminal would obey.
+/// Serializes `value` as YAML. Characters that a terminal would interpret are escaped.
 ///
 /// # Errors
-/// Returns an error if it cannot be serialized, for example because a key is not a string.
+/// Returns an error if `value` cannot be serialized, for example because a key is not a string.
 pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error> {
     let mut value = serde_norway::to_value(value)?;
     let plain = serde_norway::to_string(&value)?;
@@ -48,8 +48,8 @@ pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error>
     Ok(with_escapes(marked.replace(&format!("\\a{escapes}"), "")))
 }
 
-/// Marks the strings in `value` that YAML 1.1 interprets otherwise, and those with unsafe characters. Returns true if
-/// there are any.
+/// Adds placeholders to the strings in `value` that need quotes in YAML 1.1, and to those with unsafe characters.
+/// Returns true if there are such strings.
 fn mark(value: &mut Value, marks: Marks) -> bool {
     match value {
         Value::String(text) if text.contains(is_unsafe) => {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn text_with_private_characters_is_kept() {
+    fn to_string_keeps_private_use_characters() {
         let value = json!({"a": "yes", "b": "\u{e000}"});
         assert_eq!(to_string(&value).unwrap(), "a: 'yes'\nb: \u{e000}\n");
         let all: String = MARKS.collect();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_characters_are_escaped() {
+    fn to_string_escapes_unsafe_characters() {
         let unsafe_characters = ('\u{7f}'..='\u{ffff}').filter(|c| is_unsafe(*c));
         for character in unsafe_characters.chain(['\u{1b}', '\u{0}', '\u{8}']) {
             for text in [

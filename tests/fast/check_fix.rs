@@ -265,7 +265,7 @@ fn fix_of_standard_input_fails_and_json_has_fixes() {
         assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
         assert_eq!(
             err,
-            "error: fixes cannot be applied to standard input; name files or directories\n"
+            "error: fixes cannot be applied to standard input; pass files or directories\n"
         );
     }
     let text = policy(RULE, "expression: object.spec.replica <= 50");

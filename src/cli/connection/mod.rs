@@ -410,7 +410,7 @@ mod tests {
         check(
             Status::failure("user \"ann\"\ncannot list", "Forbidden").with_code(403),
             None,
-            "user \"ann\" cannot list; ask for `get` and `list` on \
+            "user \"ann\" cannot list; this requires the permissions `get` and `list` on \
              validatingadmissionpolicies.admissionregistration.k8s.io",
         );
     }
