@@ -17,9 +17,9 @@ pub const MAX_COMMENTS: usize = 1_000;
 /// A directive comment.
 #[derive(Clone, Debug)]
 pub struct Comment {
-    /// The file.
+    /// The file that contains the comment.
     pub source: Arc<SourceText>,
-    /// The place of its `#`.
+    /// The location of its `#`.
     pub place: Place,
     /// The length in code points.
     pub length: usize,

@@ -18,7 +18,7 @@ use super::place::{SourceText, locate};
 /// A replacement of bytes of a file.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// The file.
+    /// The file to edit.
     pub source: Arc<SourceText>,
     /// The bytes to replace.
     pub bytes: Range<usize>,
@@ -168,8 +168,8 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
 }
 
 impl Document {
-    /// Returns an edit that replaces the value `node` with `new`, or `None` if the style of `node` cannot represent
-    /// `new`.
+    /// Returns an edit that replaces the value `node` with `new`. Returns `None` if `node` is not a scalar, is a block
+    /// scalar of several lines, or cannot represent `new` in its style.
     #[must_use]
     pub fn edit_value(&self, source: &Arc<SourceText>, node: &Node, new: &str) -> Option<Edit> {
         let bytes = self.bytes(&node.span);

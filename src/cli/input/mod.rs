@@ -124,9 +124,9 @@ pub struct Problem {
     pub source: Option<Arc<SourceText>>,
     /// The location in the file.
     pub place: Option<Place>,
-    /// The message.
+    /// The message, without the location.
     pub message: String,
-    /// A hint.
+    /// A hint on how to resolve the problem.
     pub help: Option<String>,
     /// The fix, if there is exactly one.
     pub fix: Option<Box<Edit>>,
@@ -355,7 +355,7 @@ impl Input {
         }
     }
 
-    /// Counts an object of another kind, or adds a problem if no API has the kind.
+    /// Counts an object whose kind is not checked, or adds a problem if no API has the kind.
     fn skip_object(
         &mut self,
         (api_version, kind): (String, String),

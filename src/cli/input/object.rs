@@ -53,7 +53,7 @@ impl Document {
 pub struct Object<T> {
     /// The decoded object.
     pub value: T,
-    /// The file.
+    /// The file that contains the object.
     pub source: Arc<SourceText>,
     /// The document in the file.
     pub document: Document,
@@ -225,7 +225,7 @@ impl FieldPlaces<'_> {
 }
 
 impl Object<Value> {
-    /// Decodes the object as a type.
+    /// Decodes the object as `T`.
     ///
     /// # Errors
     /// Returns the object with the error as its value if it cannot be decoded.

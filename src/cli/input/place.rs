@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn place_counts_code_points() {
+    fn place_column_counts_code_points() {
         let source = SourceText::new("f".to_owned(), "a\né: b\r\nc".to_owned());
         assert_eq!(source.place(0), Place::START);
         assert_eq!(source.place(4), Place { line: 2, column: 2 });

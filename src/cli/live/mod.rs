@@ -134,7 +134,7 @@ pub(super) struct ClusterData {
     pub(super) other_mutating: BTreeSet<String>,
     /// True if the mutating policies of the cluster, and the bindings of those in the input, were read.
     pub(super) has_mutating_bindings: bool,
-    /// The gaps.
+    /// The data that could not be read.
     pub(super) gaps: Vec<Gap>,
 }
 

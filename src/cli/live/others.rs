@@ -104,7 +104,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Adds mutating policies and bindings.
+    /// Adds the selected mutating policies, and bindings of mutating policies, to `input`.
     async fn mutating(
         &mut self,
         selection: Option<&Selection>,

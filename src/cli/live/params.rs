@@ -207,7 +207,7 @@ async fn params(
     })
 }
 
-/// Returns true if params exist to which the binding refers.
+/// Returns true if the cluster has an object to which the binding's paramRef refers.
 async fn has_params(
     connected: &Connected,
     binding: &ValidatingAdmissionPolicyBinding,

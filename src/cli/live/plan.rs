@@ -32,7 +32,7 @@ impl Plan {
     /// Returns the input that the paths and names in `given`, a label selector, and the flags for the connection
     /// select.
     ///
-    /// If the first one is the name of a resource, such as `vap`, the others are names of policies.
+    /// If the first of `given` is the name of a resource, such as `vap`, the others are names of policies.
     ///
     /// # Errors
     /// Returns an error if the arguments select nothing or cannot be combined.

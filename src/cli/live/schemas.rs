@@ -24,11 +24,11 @@ use crate::status::compute::NotServed;
 /// The resources that a cluster serves, and the schemas of those that the input needs.
 #[derive(Debug)]
 pub(in crate::cli) struct Served {
-    /// The cluster's version, `1.36`.
+    /// The cluster's version, such as `1.36`.
     pub(in crate::cli) kubernetes: String,
     /// The supported version closest to the cluster's. `None` if the cluster's version is unknown.
     pub(in crate::cli) version: Option<Version>,
-    /// The resources.
+    /// The served resources.
     pub(in crate::cli) mapper: RestMapper,
     /// The bindings and params of the policies of the input, by the name of the policy.
     pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
@@ -41,7 +41,7 @@ pub(in crate::cli) struct Served {
 }
 
 impl Served {
-    /// Returns the published schema of a custom resource, which equals the one in its definition.
+    /// Returns the published schema of a custom resource, which equals the schema in its CustomResourceDefinition.
     ///
     /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `BuildOpenAPIV3`.
     pub(in crate::cli) fn published(&self, gvk: &Gvk) -> Option<&Value> {

@@ -21,7 +21,7 @@ use crate::policy::{RequestPolicy, matching};
 pub struct Coverage {
     /// The name of the policy.
     pub policy: String,
-    /// The file.
+    /// The path of the policy's file.
     pub file: String,
     /// The number of items.
     pub total: usize,
@@ -37,13 +37,13 @@ pub struct Coverage {
 pub struct Item {
     /// One of `validation`, `matchCondition`, `branch`, `operation`, `resource`, `action`.
     pub kind: &'static str,
-    /// The field of the policy.
+    /// The field of the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The line.
+    /// The line of the item in the file of the policy.
     pub line: usize,
     /// The condition that a case must meet, in words.
     pub description: String,
-    /// The number of hits.
+    /// 0 if no case covers the item, otherwise the number of times that it was covered.
     pub hits: u64,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct ExpandedProbe {
     pub(super) origins: Vec<Origin>,
 }
 
-/// The location of a case in the file: a case, or a row of its table.
+/// The origin of an expanded case: a case in the file, or a row of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Origin {
     /// The index of the case.
@@ -293,7 +293,7 @@ impl Expander {
     }
 }
 
-/// Sets the fields of a request that are missing from those of an `AdmissionReview`.
+/// Fills the missing fields of a request from the request of an `AdmissionReview`.
 pub(in crate::cli) fn fill_from_review(
     request: &mut Map<String, Json>,
     reviewed: &Map<String, Json>,
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn expand_review_fills_request() {
+    fn expand_admission_review_fills_request() {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": "DELETE", "object": null, "oldObject": {"kind": "Pod"}, "subResource": "",
             "resource": {"group": "", "version": "v1", "resource": "pods"}, "userInfo": {"username": "ann"},

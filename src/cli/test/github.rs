@@ -70,7 +70,7 @@ pub fn annotations(report: &TestReport) -> String {
     out
 }
 
-/// An annotation.
+/// An annotation for an error of the input, or for a case that did not pass.
 struct Annotation<'a> {
     file: &'a str,
     place: Option<(usize, usize)>,
@@ -142,14 +142,14 @@ impl Annotation<'_> {
     }
 }
 
-/// Escapes a message.
+/// Escapes the message of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// Escapes a property.
+/// Escapes a property of a workflow command.
 fn property(text: &str) -> String {
     data(&clean(text)).replace(':', "%3A").replace(',', "%2C")
 }

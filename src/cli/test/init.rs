@@ -31,7 +31,7 @@ const MAX_NAME: usize = 80;
 /// The generated probes.
 #[derive(Clone, Debug, Default)]
 pub struct InitReport {
-    /// The probes.
+    /// The probes, one for each policy and each value of its params.
     pub probes: Vec<Json>,
     /// The results by policy.
     pub policies: Vec<PolicyExamples>,
@@ -54,9 +54,9 @@ struct ProbeDocument {
 /// The result for a policy.
 #[derive(Clone, Debug)]
 pub struct PolicyExamples {
-    /// The name.
+    /// The name of the policy.
     pub name: String,
-    /// The file.
+    /// The path of the policy's file.
     pub file: String,
     /// The validations, in order.
     pub validations: Vec<ValidationExamples>,
@@ -90,9 +90,9 @@ impl InitReport {
         for policy in &self.policies {
             for (n, found) in policy.validations.iter().enumerate() {
                 let lacks = match (found.dependence, found.denied, found.allowed) {
-                    (Dependence::Broken, ..) => "it does not compile",
+                    (Dependence::Broken, ..) => "the expression does not compile",
                     (_, true, true) => continue,
-                    (Dependence::Nothing, ..) => "it is a constant",
+                    (Dependence::Nothing, ..) => "the expression is constant",
                     (_, false, true) => "no denied request was found",
                     (_, true, false) => "no allowed request was found",
                     (_, false, false) => "no request was found",
@@ -255,7 +255,7 @@ fn policy_probes(
                 examples_found.allowed = true;
             }
             let request = case.get("request").map(Json::to_string);
-            // Several validations may have the same allowed request.
+            // Several validations may have the same allowed request, which is written once.
             let key = (request, witness.params.as_ref().map(Json::to_string));
             if is_denied || requests.insert(key) {
                 let key = witness.params.as_ref().map(Json::to_string);
@@ -367,7 +367,8 @@ impl CaseRunner<'_> {
     }
 }
 
-/// Removes from a Job the selector and labels that the API server generates. It rejects them in requests of clients.
+/// Removes from a Job the selector and labels that the API server generates, because it rejects them in requests of
+/// clients.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go` (`generateSelector`).
 fn without_controller(object: &mut Json) {

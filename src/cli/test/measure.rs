@@ -86,8 +86,8 @@ pub(super) fn coverage(
     coverages
 }
 
-/// Runs mutation tests for the policies that have probes. A policy with a case that does not pass is skipped: for such
-/// a case, a failure does not show that it detects a mutant.
+/// Runs mutation tests for the policies that have probes. A policy with a case that does not pass is skipped: a case
+/// that already fails cannot show that it detects a mutant.
 pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) -> MutantReport {
     let mut report = MutantReport::default();
     for (name, probe_runs) in by_policy(probe_runs) {

@@ -99,11 +99,11 @@ pub struct MutantReport {
 pub struct SurvivingMutant {
     /// The name of the policy.
     pub policy: String,
-    /// The file.
+    /// The path of the policy's file.
     pub file: String,
-    /// The line.
+    /// The line of the change in that file.
     pub line: usize,
-    /// The column.
+    /// The column of the change.
     pub column: usize,
     /// The changed field.
     pub field_ref: String,
@@ -146,7 +146,7 @@ impl Changes {
 pub(super) struct MutantCompiler<'a> {
     compiled: &'a CompiledPolicy,
     equivalence: EquivalenceChecker<'a>,
-    /// The number of expressions that do not compile before a change.
+    /// The number of expressions of the unchanged policy that do not compile.
     n_invalid: usize,
 }
 

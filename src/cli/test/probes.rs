@@ -58,7 +58,7 @@ impl Probe {
     }
 }
 
-/// Returns the origin of the case at `n`. A case that is not in `origins` comes from itself.
+/// Returns the origin of the case at `n`. A case that is not in `origins` was not expanded.
 fn case_origin(origins: &[Origin], n: usize) -> Origin {
     let itself = Origin { case: n, row: None };
     origins.get(n).copied().unwrap_or(itself)

@@ -37,7 +37,7 @@ pub struct TestReport {
     pub kind: &'static str,
     /// The Kubernetes version that is emulated, such as `1.36`.
     pub kubernetes: String,
-    /// The counts.
+    /// The number of cases by outcome, and of files, probes and errors.
     pub summary: Summary,
     /// Problems with the input, sorted by file and location. A probe that is invalid or whose policy is missing is not
     /// part of `probes`.
@@ -55,7 +55,7 @@ pub struct TestReport {
     pub not_measured: Vec<String>,
 }
 
-/// The counts.
+/// The number of cases by outcome, and of files, probes and errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -86,7 +86,7 @@ pub struct ProbeReport {
     /// The target, if the probe tests something other than a validating policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The name of the file.
+    /// The path of the probe's file.
     pub file: String,
     /// The line of its name.
     pub line: usize,
@@ -101,14 +101,14 @@ pub struct ProbeReport {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseReport {
-    /// The name.
+    /// The name of the case.
     pub name: String,
     /// `Passed`, `Failed`, or `Pending` if the case could not be evaluated.
     #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
     /// The line of its name, or of its row in a table.
     pub line: usize,
-    /// The column.
+    /// The column of its name.
     pub column: usize,
     /// `Allow` or `Deny`; absent if the case could not be evaluated. In this case, the following fields except
     /// `difference` are also absent.
@@ -179,11 +179,11 @@ pub(super) struct ProbeSubject<'a> {
 pub struct InvalidField {
     /// The field, such as `spec.cases[0].request.object.spec`.
     pub field: String,
-    /// The message.
+    /// The message of the violation.
     pub message: String,
-    /// The line.
+    /// The line of the field in the probe's file.
     pub line: usize,
-    /// The column.
+    /// The column of the field.
     pub column: usize,
 }
 

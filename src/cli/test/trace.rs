@@ -45,7 +45,7 @@ pub struct Trace {
     pub file: String,
     /// The line of the expression.
     pub line: usize,
-    /// The column.
+    /// The column of the expression.
     pub column: usize,
     /// The field of the object that a rule of a CustomResourceDefinition validates; `<nil>` for the object itself, as
     /// in messages of the API server.
@@ -99,15 +99,15 @@ pub struct Changes {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePart {
-    /// The source.
+    /// The source of the subexpression.
     pub text: String,
-    /// The depth in the expression.
+    /// The nesting depth in the expression.
     pub depth: usize,
     /// The first values. Inside a macro, a subexpression has a value for each element.
     pub values: Vec<String>,
     /// The number of evaluations.
     pub evaluations: u64,
-    /// The cost including its subexpressions, in cost units.
+    /// The cost, including that of nested subexpressions, in CEL cost units.
     pub cost: u64,
     /// The element that makes `all` false or `exists` true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_match_condition_decides_alone() {
+    fn failing_match_condition_is_only_deciding_expression() {
         let condition = ["spec.matchConditions[1].expression"];
         for validations in [&["object.a.size() == 3"][..], &["true", "false"]] {
             for failure_policy in ["Fail", "Ignore"] {

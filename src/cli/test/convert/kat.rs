@@ -30,7 +30,7 @@ const PARTS: [&str; 9] = [
 /// The names, without extension, of files with policies and bindings. A prefix that ends with a dot may precede them.
 const KINDS: [&str; 4] = ["policy", "policies", "binding", "bindings"];
 
-/// Reads the suite of a directory, or of its directory `tests`.
+/// Reads a suite. `path` is the directory of the policy, or its subdirectory `tests`.
 pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
     let is_tests = path.file_name().is_some_and(|name| name == "tests");
     let folder = if is_tests {

@@ -107,7 +107,7 @@ fn setup(
     let params = params.into_iter().map(|param| {
         let mut value = param.value;
         if let Some(metadata) = value.get_mut("metadata").and_then(Json::as_object_mut) {
-            // The namespace that `kubectl apply` uses.
+            // A param without a namespace gets the one that `kubectl apply` uses.
             metadata
                 .entry("namespace")
                 .or_insert_with(|| json!("default"));
