@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `kubectl vap`: subcommands, flags and help texts.
 
 use std::path::PathBuf;
 
@@ -215,7 +215,7 @@ pub struct StatusArgs {
     /// Exit 0 even if a policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,
-    /// The namespace of the controller's Lease, which shows when it was last in sync
+    /// The namespace of the controller's Lease, which contains the time when the controller was last in sync
     #[arg(long, value_name = "NAMESPACE", default_value = lease::DEFAULT_NAMESPACE)]
     pub controller_namespace: String,
     /// The name of the controller's Lease
@@ -271,13 +271,13 @@ pub struct CheckArgs {
         hide_default_value = true
     )]
     pub output: CheckOutput,
-    /// Count everything that could not be checked as a finding
+    /// Treat notes about parts that could not be checked as findings, so that they cause exit status 1
     #[arg(long)]
     pub strict: bool,
     /// Exit 0 even if there are findings
     #[arg(long)]
     pub exit_zero: bool,
-    /// The flags for findings.
+    /// The flags for the levels, fixes and baseline of findings.
     #[command(flatten)]
     pub findings: FindingArgs,
     /// The flags for the connection to a cluster.
@@ -333,14 +333,14 @@ pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation
     ///
     /// Searches the schemas of the kinds that the policy matches for such requests, and confirms each request with the
-    /// evaluator. Writes the probes to standard output. Lists validations for which a request was not found on standard
-    /// error.
+    /// evaluator. Writes the probes to standard output. Lists on standard error the validations for which a request was
+    /// not found.
     Init(InitArgs),
     /// Write probes for a suite of kaptest, kat, the Kyverno CLI or gator
     ///
     /// SUITE is the suite file of kaptest, the Kyverno CLI (kyverno-test.yaml) or gator (kind Suite), or for kat the
-    /// directory of the policy. Writes the probes to standard output. Lists parts that cannot be converted on standard
-    /// error, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
+    /// directory of the policy. Writes the probes to standard output. Lists on standard error the parts that cannot be
+    /// converted, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
     Convert(ConvertArgs),
 }
 

@@ -105,8 +105,8 @@ pub struct ControllerReport {
     pub last_in_sync: Option<Timestamp>,
     /// The time when the Lease was last renewed; null if unknown.
     pub last_renewed: Option<Timestamp>,
-    /// True if statuses are kept current. False if no controller leads, or if it has not been in sync for a minute.
-    /// Null if there is no Lease or it cannot be read.
+    /// True if statuses are kept current. False if no controller leads, or if the controller has not been in sync for a
+    /// minute. Null if the Lease does not exist or cannot be read.
     pub current: Option<bool>,
     /// A message, if the statuses are or may be outdated.
     pub note: Option<String>,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn note_without_lease_is_unknown() {
+    fn current_is_unknown_without_lease() {
         check(
             &LeaseState::Missing,
             None,

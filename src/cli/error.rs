@@ -51,7 +51,7 @@ pub(crate) enum CliError {
     Undecodable {
         /// The name of the object.
         name: String,
-        /// The reason.
+        /// The message of the decoder.
         reason: String,
     },
     /// The arguments conflict or are invalid.

@@ -39,9 +39,9 @@ pub struct RuleReport {
     pub id: &'static str,
     /// A description of the rule's findings.
     pub summary: &'static str,
-    /// An example.
+    /// An example of code with a finding, and of the corrected code.
     pub example: ExampleReport,
-    /// The remedy.
+    /// The remedy: how to resolve a finding.
     pub mend: &'static str,
 }
 

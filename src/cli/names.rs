@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_accepts_names_as_kubectl() {
+    fn parse_accepts_name_forms_of_kubectl() {
         check(&[], Ok(&[]));
         check(&["a", "b", "a"], Ok(&["a", "b"]));
         check(

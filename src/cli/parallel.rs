@@ -59,7 +59,7 @@ pub(super) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + 
         let one = one();
         let other = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // The thread cannot be created.
+            // If the thread cannot be created, `other` runs on this thread.
             Err(_) => other(),
         };
         (one, other)

@@ -464,7 +464,7 @@ pub(crate) fn condition_order(type_: &str) -> (usize, &str) {
     (position.unwrap_or(ORDER.len()), type_)
 }
 
-/// Returns a paramKind as one line.
+/// Formats a paramKind as `<apiVersion> <kind>`.
 fn param_kind(kind: &ParamKind) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     format!("{} {}", part(&kind.api_version), part(&kind.kind))

@@ -1,4 +1,4 @@
-//! `kubectl vap status`: shows the statuses that the controller has written. The plugin evaluates policies without a
+//! `kubectl vap status`: shows the statuses that the controller has written, and evaluates policies that have no
 //! current status.
 //!
 //! The cluster is read by `live` and `watch`, and the reports are shown by [`super::render`].
@@ -256,12 +256,12 @@ async fn report_on(
     }
 }
 
-/// Returns a gap as one line.
+/// Formats a gap as one line: its message and its help.
 fn gap_line(gap: &Gap) -> String {
     format!("{}; {}", gap.message, gap.help)
 }
 
-/// Prints the data that could not be read.
+/// Prints an error for each gap: data that could not be read.
 fn print_gaps(gaps: &[String], err: &mut dyn Write) {
     for gap in gaps {
         // If standard error cannot be written either, only the exit status remains.
@@ -281,7 +281,7 @@ fn split(changes: Vec<Change>) -> (Vec<Value>, Vec<String>) {
     (updated, deleted)
 }
 
-/// Writes reports.
+/// Writes the reports in the requested output format.
 struct ReportWriter<'a> {
     args: &'a StatusArgs,
     terminal: Terminal,

@@ -54,7 +54,7 @@ pub(crate) fn is_unsafe(character: char) -> bool {
     )
 }
 
-/// Writes the unsafe characters of a JSON document, or of double-quoted text in YAML, as escapes: `\u202e`.
+/// Writes the unsafe characters of a JSON document, or of double-quoted text in YAML, as escapes such as `\u202e`.
 ///
 /// All such characters must be inside strings, as in any JSON document.
 pub(crate) fn with_escapes(document: String) -> String {
@@ -152,7 +152,7 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
     lines
 }
 
-/// Appends an ellipsis to `line`, which is truncated to `max` columns if necessary.
+/// Appends an ellipsis to `line`, and truncates `line` if the result would be wider than `max` columns.
 fn end(line: &str, max: usize) -> String {
     let spaced = format!("{line} {ELLIPSIS}");
     if width(&spaced) <= max {
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_keeps_graphemes_whole() {
+    fn cut_does_not_split_graphemes() {
         assert_eq!(cut("replicas", 8), "replicas");
         assert_eq!(cut("replicas!", 8), "replica…");
         // A family of four is one grapheme of two columns. A flag consists of two code points.

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn run_returns_result_in_time() {
+    fn run_returns_result_before_deadline() {
         assert_eq!(TimeLimit::default().run(|_| 1), Ok(1));
         assert_eq!(text(DEFAULT), "10 s");
     }

@@ -48,7 +48,7 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Creates a watch that continues from `listed`. If it has no resource version, the watch begins with a list.
+    /// Creates a watch that continues from `listed`. If `listed` has no resource version, the watch begins with a list.
     pub(super) fn new(connected: &'a Connected, selection: &'a Selection, listed: &Listed) -> Self {
         let known = listed.items.iter();
         let known = known.map(|it| (objects::name(it).to_owned(), version_of(it).to_owned()));

@@ -44,15 +44,15 @@ pub(in crate::cli) struct Item {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectId {
-    /// The apiVersion.
+    /// The apiVersion; empty if the object could not be read.
     pub api_version: String,
-    /// The kind.
+    /// The kind; empty if the object could not be read.
     pub kind: String,
     /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The name.
+    /// The name, or the generateName of an object without a name.
     pub name: String,
-    /// The file.
+    /// The file; absent for an object of a cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line in that file.
@@ -99,7 +99,7 @@ pub struct PolicyResult {
 pub struct Violation {
     /// The field, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The message.
+    /// The message of the validation.
     pub message: String,
     /// The reason, such as `Invalid`.
     pub reason: String,
@@ -119,14 +119,13 @@ pub struct Violation {
 pub struct Failure {
     /// The field, such as `spec.validations[0].expression`, or another part of the policy.
     pub field_ref: String,
-    /// The error.
+    /// The message of the error.
     pub message: String,
 }
 
 /// The results for an object.
 #[derive(Debug)]
 pub(in crate::cli) struct ObjectResult {
-    /// The object.
     pub(in crate::cli) id: ObjectId,
     /// The decisions of the policies that match, or the reason why no policy could be evaluated.
     pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
@@ -282,7 +281,7 @@ impl<'a> Auditor<'a> {
             });
             let messages: Vec<String> = messages.collect();
             return Err(format!(
-                "the API server rejects it: {}",
+                "the API server rejects the object: {}",
                 messages.join("; ")
             ));
         }

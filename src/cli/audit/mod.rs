@@ -1,6 +1,6 @@
 //! `kubectl vap audit`: evaluates policies for existing objects, in a cluster or in files.
 //!
-//! Objects are read page by page or one by one, evaluated on all processors, and dropped. Only counts and a few
+//! Objects are read page by page or one by one, evaluated on several threads, and dropped. Only counts and a few
 //! examples are kept, so memory does not depend on the number of objects.
 
 pub mod args;

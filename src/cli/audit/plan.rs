@@ -107,7 +107,7 @@ impl Walk<'_> {
             *n += u64::try_from(page.len()).unwrap_or(u64::MAX);
             let resource_name = name(&listed.resource.gvr);
             let items = page.into_iter().map(|value| Item {
-                value: value.map_err(|why| format!("an object of {resource_name}: {why}")),
+                value: value.map_err(|why| format!("invalid object of {resource_name}: {why}")),
                 place: None,
                 is_file: false,
             });

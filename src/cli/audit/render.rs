@@ -84,7 +84,7 @@ fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     };
     let undecided = match policy.undecided {
         0 => String::new(),
-        n => format!("; {n} more undecided"),
+        n => format!("; no decision for {n} more"),
     };
     say(
         &format!(

@@ -36,7 +36,7 @@ pub struct AuditReport {
     /// The address of the cluster, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The counts.
+    /// The number of objects by result, and of evaluations.
     pub summary: Summary,
     /// Problems with the input, and data of the cluster that could not be read.
     pub findings: Vec<Finding>,
@@ -49,11 +49,11 @@ pub struct AuditReport {
     pub unread: Vec<Unread>,
 }
 
-/// The counts.
+/// The number of objects by result, and of evaluations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// All objects.
+    /// All objects, including those that could not be read.
     pub objects: u64,
     /// Audited objects: all except `unread`.
     pub audited: u64,
@@ -84,7 +84,7 @@ pub struct ResourceReport {
     pub api_version: String,
     /// The resource, such as `deployments`.
     pub resource: String,
-    /// The number of objects.
+    /// The number of objects that were listed.
     pub objects: u64,
 }
 
@@ -92,7 +92,7 @@ pub struct ResourceReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyAudit {
-    /// The name.
+    /// The name of the policy.
     pub name: String,
     /// `MutatingAdmissionPolicy`; absent for a validating one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,9 +127,9 @@ pub struct PolicyAudit {
     /// The first objects that would change, with the changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// The validations that are not true for some object, by their fields.
+    /// The validations that are not true for some object, one entry for each field.
     pub validations: Vec<Tally>,
-    /// The evaluations that fail, by field.
+    /// The evaluations that fail, one entry for each field.
     pub failures: Vec<Tally>,
 }
 
@@ -145,7 +145,7 @@ fn is_zero(n: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The object.
+    /// The changed object.
     #[serde(flatten)]
     pub id: ObjectId,
     /// The change as a unified diff of YAML.
@@ -158,14 +158,14 @@ pub struct Change {
 pub struct Tally {
     /// The field, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The number of objects.
+    /// The number of objects with the violation or failure.
     pub objects: u64,
     /// The message for the first object.
     pub message: String,
     /// The actions of the violated bindings.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub validation_actions: BTreeSet<String>,
-    /// The first objects.
+    /// The first of these objects.
     pub examples: Vec<ObjectId>,
 }
 
@@ -175,7 +175,7 @@ pub struct Unread {
     /// The object, as far as it is known.
     #[serde(flatten)]
     pub id: ObjectId,
-    /// The reason.
+    /// The reason why the object could not be read or evaluated.
     pub reason: String,
 }
 
@@ -347,7 +347,7 @@ impl AuditReport {
     }
 }
 
-/// Returns the first index in a field, for sorting.
+/// Returns the first index in a field such as `spec.validations[0].expression`, for sorting.
 fn first_index(field: &str) -> usize {
     let digits = field.split(['[', ']']).nth(1);
     digits

@@ -230,7 +230,8 @@ async fn mutating(
     }
 }
 
-/// Reads policies, bindings, params, namespaces, and the CustomResourceDefinitions of `kinds`.
+/// Reads policies and bindings of a cluster into `input`. Returns other data of the cluster: its APIs, params,
+/// namespaces, and the CustomResourceDefinitions of `kinds`.
 ///
 /// # Errors
 /// Returns an error if the cluster cannot be reached, or if a named policy does not exist.

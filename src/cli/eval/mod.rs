@@ -36,7 +36,7 @@ use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::{Setup, Sources};
 
-/// Evaluates the policies of the arguments for their request.
+/// Evaluates the policies that the arguments select, for the request that the arguments describe.
 ///
 /// # Errors
 /// Returns an error if the request cannot be read, or if the cluster cannot be reached.
@@ -218,7 +218,7 @@ fn evaluate(
     run_case(policy, &probe, &case, policy_set)
 }
 
-/// Runs a case of a probe.
+/// Runs a case of a probe. The case is pending if the evaluation exceeds the time limit or panics.
 pub(super) fn run_case(
     policy: &PreparedPolicy<'_>,
     probe: &PolicyProbeSpec,

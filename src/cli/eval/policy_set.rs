@@ -30,7 +30,7 @@ use crate::schema::Gvk;
 pub(in crate::cli) struct ClusterInputs {
     /// The param objects by kind, or the reason why they cannot be read.
     pub(in crate::cli) params: BTreeMap<Gvk, Result<Vec<Value>, String>>,
-    /// The namespaces.
+    /// All namespaces of the cluster; empty if they cannot be read.
     pub(in crate::cli) namespaces: Vec<Value>,
     /// The number of policies of the input that are from files. They precede those of the cluster.
     pub(in crate::cli) n_own_policies: usize,
@@ -48,7 +48,7 @@ pub(in crate::cli) struct PolicySet<'a> {
     pub(in crate::cli) policies: Vec<PreparedPolicy<'a>>,
     /// The schemas and defaults of kinds, which mutations need.
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
-    /// The namespaces.
+    /// The namespaces of the cluster and of the files, by name.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
     /// The time limit of one evaluation.
     pub(in crate::cli) limit: TimeLimit,
@@ -56,15 +56,13 @@ pub(in crate::cli) struct PolicySet<'a> {
 
 /// A policy prepared for evaluation.
 pub(in crate::cli) struct PreparedPolicy<'a> {
-    /// The object that was read.
+    /// The policy as it was read, with its location.
     pub(in crate::cli) object: &'a Object<RequestPolicy>,
-    /// The name.
     pub(in crate::cli) name: &'a str,
     /// The compiled expressions.
     pub(in crate::cli) compiled: CompiledPolicy,
     /// The evaluator of the policy.
     pub(in crate::cli) admission: Admission,
-    /// The paramKind.
     pub(in crate::cli) param_kind: Option<Gvk>,
     /// The bindings. A policy without any has an implied binding.
     pub(in crate::cli) bindings: Vec<Binding>,
@@ -72,7 +70,7 @@ pub(in crate::cli) struct PreparedPolicy<'a> {
     pub(in crate::cli) is_unbound: bool,
     /// The params, or the reason why they are unknown.
     pub(in crate::cli) params: Result<ParamList, String>,
-    /// The number of params.
+    /// The number of param objects of the paramKind.
     pub(in crate::cli) n_params: usize,
     /// The reason why the API server rejects the policy, if it does.
     pub(in crate::cli) rejection: Option<String>,

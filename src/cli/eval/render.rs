@@ -214,7 +214,7 @@ fn evaluation_lines(evaluation: &EvaluationReport, is_one_of_many: bool) -> Vec<
     lines
 }
 
-/// Renders the last line.
+/// Renders the last line: the decision, and the number of policies by result.
 fn summary(report: &EvalReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let (word, color) = match report.decision {

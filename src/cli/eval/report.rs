@@ -82,7 +82,7 @@ pub struct RequestReport {
     pub namespace: String,
     /// The name. For an object with `generateName`, it is an example of a generated name.
     pub name: String,
-    /// The user.
+    /// The name of the user.
     pub user: String,
 }
 
@@ -131,7 +131,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEval {
-    /// The name.
+    /// The name of the policy.
     pub name: String,
     /// `MutatingAdmissionPolicy`; absent for a validating one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub struct PolicyEval {
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// The result.
+    /// The result of the policy.
     pub verdict: Verdict,
     /// The reason in one sentence: the message of a denial, the part that does not match, or the evaluation error.
     pub why: String,
@@ -182,14 +182,14 @@ pub struct PolicyEval {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingEval {
-    /// The name.
+    /// The name of the binding.
     pub name: String,
     /// True if the binding matches the request.
     pub matches: bool,
     /// The error if matching failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// `Deny`, `Warn`, `Audit`.
+    /// The actions of the binding: `Deny`, `Warn`, `Audit`.
     pub validation_actions: Vec<String>,
 }
 
@@ -223,7 +223,7 @@ pub struct MutationReport {
     pub params: Option<String>,
     /// `changed`, `unchanged` or `error`.
     pub result: &'static str,
-    /// The error.
+    /// The message of the error; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// True if the policy was reinvoked.
@@ -239,7 +239,7 @@ pub struct MutationReport {
 pub struct ExpressionReport {
     /// The field, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The name of a match condition.
+    /// The name of the match condition; absent for a validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `true`, `false` or `error`.
@@ -487,7 +487,7 @@ fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> Evaluatio
     }
     let validations: Vec<_> = with_role(Role::Validation).collect();
     let is_whole = evaluation.decisions.len() == validations.len();
-    // If the match conditions exclude the object or fail, a decision is not that of a validation.
+    // If the match conditions do not match, `decisions` has no results of validations.
     let conditions = evaluation.match_conditions.as_ref();
     let is_over = conditions.is_some_and(|it| !it.matches);
     let decisions = if is_over {

@@ -31,7 +31,7 @@ const FIELDS: [&str; 12] = [
     "authorizer",
 ];
 
-/// Returns the request of the arguments.
+/// Returns the request that the arguments describe.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read or contains no request, or if the request has neither an object nor a
@@ -130,7 +130,7 @@ fn complete(request: &mut Request) {
     }
 }
 
-/// Returns the request in the content of a file.
+/// Parses the content of a file: an `AdmissionReview`, or the request of a probe's case.
 fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
     let Value::Object(fields) = value else {
         return Err(usage_error(path, "does not contain a request"));
@@ -162,7 +162,7 @@ fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
     request.map_err(|error| usage_error(path, &format!("does not contain a request: {error}")))
 }
 
-/// Returns the only document of a file.
+/// Returns the document of a file, or an error if the file has several.
 fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
     if path.is_dir() {
         return Err(usage_error(path, "is a directory; pass a file"));
