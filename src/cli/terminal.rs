@@ -60,7 +60,7 @@ fn columns() -> Option<usize> {
     Some(usize::from(width.0))
 }
 
-/// Returns the width: `COLUMNS` if it is a number above 0, otherwise that of the terminal.
+/// Returns the width: `COLUMNS` if it is a number above 0, otherwise the width of the terminal.
 fn width(columns: Option<&str>, size: impl FnOnce() -> Option<usize>) -> Option<usize> {
     columns
         .and_then(|columns| columns.trim().parse().ok())

@@ -88,7 +88,7 @@ fn mark(value: &mut Value, marks: Marks) -> bool {
 /// Returns true if the unquoted `text` is a string in YAML 1.2, but not in YAML 1.1.
 fn is_reinterpreted_in_1_1(text: &str) -> bool {
     let is_text = matches!(resolve(text), Scalar::Text(_));
-    // The key `<<` merges mappings.
+    // An unquoted key `<<` would merge mappings.
     (!is_text || text == "<<") && matches!(serde_norway::from_str(text), Ok(Value::String(_)))
 }
 

@@ -99,7 +99,7 @@ pub struct PolicyAudit {
     pub kind: Option<&'static str>,
     /// The file, or `validatingadmissionpolicy/NAME` in a cluster.
     pub file: String,
-    /// The line of its name.
+    /// The line of the policy's name in that file.
     pub line: usize,
     /// True if no binding of the policy is known, so that an implied binding was used, which matches everything.
     pub is_binding_implied: bool,

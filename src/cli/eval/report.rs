@@ -138,7 +138,7 @@ pub struct PolicyEval {
     pub kind: Option<&'static str>,
     /// The file, or `validatingadmissionpolicy/NAME` in a cluster.
     pub file: String,
-    /// The line of its name.
+    /// The line of the policy's name in that file.
     pub line: usize,
     /// The result of the policy.
     pub verdict: Verdict,

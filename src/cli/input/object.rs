@@ -427,8 +427,8 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     pieces
 }
 
-/// Returns the byte offset of the YAML that follows the JSON documents or is there instead of them. White space before
-/// it is skipped, up to the first line break.
+/// Returns the byte offset of the YAML after the last valid JSON document, or of the whole text if no document is valid
+/// JSON. Skips white space up to and including the first line break.
 ///
 /// Returns `None` if fewer than four bytes remain: kubectl peeks at four bytes, and stops if it cannot.
 ///

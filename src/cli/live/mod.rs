@@ -113,7 +113,7 @@ impl Default for FileCounts {
 /// The objects to read from a cluster in addition to policies and their bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListScope {
-    /// None: they are not needed, or the caller reads them.
+    /// No other objects: they are not needed, or the caller reads them.
     Policies,
     /// Mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules.
     Admission,

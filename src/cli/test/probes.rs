@@ -21,7 +21,7 @@ use super::target;
 /// A valid probe.
 #[derive(Debug)]
 pub(in crate::cli) struct Probe {
-    /// The object that was read.
+    /// The probe as it was read, with its location.
     pub(in crate::cli) object: Arc<Object<Value>>,
     /// The origin of each case.
     pub(in crate::cli) origins: Vec<Origin>,

@@ -144,7 +144,7 @@ pub(super) fn check_webhooks(
 
 /// A CustomResourceDefinition that probes target.
 pub(super) struct ProbedDefinition {
-    /// The object that was read.
+    /// The definition as it was read, with its location.
     pub(super) object: Object<Crd>,
     /// The definition that the sample objects are validated against.
     pub(super) definition: Definition,

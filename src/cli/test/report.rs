@@ -88,7 +88,7 @@ pub struct ProbeReport {
     pub target: Option<Target>,
     /// The path of the probe's file.
     pub file: String,
-    /// The line of its name.
+    /// The line of the probe's name in that file.
     pub line: usize,
     /// The reason why the API server rejects the policy or target, so that all cases fail.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,9 +106,9 @@ pub struct CaseReport {
     /// `Passed`, `Failed`, or `Pending` if the case could not be evaluated.
     #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
-    /// The line of its name, or of its row in a table.
+    /// The line of the case's name, or of the case's row in a table.
     pub line: usize,
-    /// The column of its name.
+    /// The column in that line.
     pub column: usize,
     /// `Allow` or `Deny`; absent if the case could not be evaluated. In this case, the following fields except
     /// `difference` are also absent.

@@ -135,7 +135,7 @@ struct Draft {
 /// The bindings of a draft.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Bindings {
-    /// The bindings of the files.
+    /// The bindings in the files of the suite.
     #[default]
     OfFiles,
     /// A binding that matches everything, with the action Deny.
@@ -324,7 +324,8 @@ fn read(path: &Path) -> Result<Suite, String> {
     Ok(suite)
 }
 
-/// Sets the resource in requests whose object has an unknown kind. It is guessed from the kind as upstream does.
+/// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, like upstream
+/// does.
 fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());
     let given = Input::load(crds, KindFilter::Crds, &mut std::io::empty());
