@@ -91,7 +91,7 @@ pub fn list(rules: &[Rule]) -> RuleList {
     }
 }
 
-/// Returns the rule with an id.
+/// Returns the rule with this id.
 ///
 /// # Errors
 /// Returns an error with a suggestion if no rule has the id.

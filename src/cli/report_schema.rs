@@ -1,4 +1,4 @@
-//! JSON Schemas of the output with `-o json`, generated from the Rust types.
+//! Generates JSON Schemas of the output with `-o json` from the Rust types.
 //!
 //! They are stored in `docs/check-report.schema.json` and `docs/test-report.schema.json`. They describe the fields that
 //! are always present and their types. Other fields may be added.

@@ -1,4 +1,4 @@
-//! Time limits of evaluations. A thread cancels evaluations that exceed them.
+//! Enforces time limits of evaluations: a thread cancels evaluations that exceed them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};

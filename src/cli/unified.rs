@@ -1,4 +1,4 @@
-//! Unified diffs of two texts, and of two objects as YAML.
+//! Computes unified diffs of two texts, and of two objects as YAML.
 
 use std::fmt::Write as _;
 use std::ops::Range;

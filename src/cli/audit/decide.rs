@@ -134,7 +134,7 @@ pub(in crate::cli) struct ObjectResult {
 /// An object as the API server passes it to policies.
 struct Complete<'a> {
     value: Cow<'a, Value>,
-    /// Set if the defaults of the object are unknown. It determines which policies can still be evaluated.
+    /// Set if the defaults of the object are unknown. The value determines which policies can still be evaluated.
     undefaulted: Option<UnknownDefaults>,
 }
 
@@ -479,7 +479,7 @@ impl<'a> Auditor<'a> {
         Ok(Vec::new())
     }
 
-    /// Returns true if one of the policies has a rule for the group.
+    /// Returns true if one of the policies has a rule for a group that `is_group` accepts.
     fn has_rule(&self, policies: &[usize], is_group: impl Fn(&str) -> bool) -> bool {
         policies.iter().any(|index| {
             let policy = self.policy_set.policies.get(*index);

@@ -1,4 +1,4 @@
-//! Policies prepared for evaluation, with their bindings, params and namespaces, from files or from a cluster.
+//! Prepares policies of files or of a cluster for evaluation, with their bindings, params and namespaces.
 //!
 //! This module reads no files and sends no requests: callers pass the input and the known APIs.
 

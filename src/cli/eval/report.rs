@@ -1,4 +1,4 @@
-//! Decisions of policies for a request, and the documented format of `-o json`.
+//! The report of `eval`: the decisions of policies for a request, and the documented format of `-o json`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Directive comments in files, `# vap: …`, with the lines to which they apply.
+//! Finds directive comments in files, `# vap: …`, and the lines to which they apply.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Edits of a YAML or JSON file that replace a value, a key or a part of a string, and keep the quoting style of the
-//! original.
+//! Creates edits of a YAML or JSON file that replace a value, a key or a part of a string, and keep the quoting style
+//! of the original.
 //!
 //! [`Edit::changes_one_value`] checks that an edit has only the intended effect.
 

@@ -18,7 +18,7 @@ const CHECKED: [&str; 4] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
-/// The other kinds of the group.
+/// The kinds of the policies' group that are not checked.
 ///
 /// Source: `k8s.io/api` `admissionregistration/v1/register.go`.
 const OTHERS: [&str; 2] = [
@@ -68,8 +68,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     if group == GROUP {
         return Kind::Unknown(meant);
     }
-    // Other groups have their own kinds with similar names. Only if the group is also misspelled, a policy was
-    // intended.
+    // Other groups have their own kinds with similar names. A policy was intended only if the group is also misspelled.
     let is_near = group.is_empty() || nearest(group, std::iter::once(GROUP)).is_some();
     let meant = meant.filter(|meant| CHECKED.contains(meant) && is_near);
     match meant {

@@ -73,7 +73,7 @@ fn is_dead(variable: &PolicyExpression, live: &BTreeSet<String>) -> bool {
     variable_name(variable).is_some_and(|name| !live.contains(name))
 }
 
-/// Returns the names of the variables that some expression other than a dead variable may read.
+/// Returns the names of the variables that other expressions may read, directly or through other variables.
 fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
     let all_names = || compiled.expressions().iter().filter_map(variable_name);
     let mut live: BTreeSet<&str> = BTreeSet::new();
