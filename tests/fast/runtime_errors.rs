@@ -575,7 +575,7 @@ fn guard_of_negation_is_inside() {
         "!(!(object.metadata.labels.app == 'x'))",
     ] {
         let help = help_on(negated);
-        let guard = format!("guard it inside the `!`: `!({has} && ...)`");
+        let guard = format!("add a guard inside the `!`: `!({has} && ...)`");
         assert!(help.contains(&guard), "{negated}: {help}");
     }
     for plain in [
@@ -585,44 +585,44 @@ fn guard_of_negation_is_inside() {
     ] {
         let help = help_on(plain);
         assert!(
-            help.contains(&format!("guard it: `{has} && ...`")),
+            help.contains(&format!("add a guard: `{has} && ...`")),
             "{plain}: {help}"
         );
     }
     for (expression, guard) in [
         (
             "object.metadata.labels.app != 'x'",
-            "guard it: `(!has(object.metadata.labels) || !has(object.metadata.labels.app) || \
+            "add a guard: `(!has(object.metadata.labels) || !has(object.metadata.labels.app) || \
              object.metadata.labels.app != 'x')`",
         ),
         (
             "!('k' in object.metadata.labels)",
-            "guard it inside the `!`: `!(has(object.metadata.labels) && ...)`",
+            "add a guard inside the `!`: `!(has(object.metadata.labels) && ...)`",
         ),
         (
             "!object.spec.containers.exists(c, c.securityContext.privileged)",
-            "guard it: `has(c.securityContext) && has(c.securityContext.privileged) && ...`",
+            "add a guard: `has(c.securityContext) && has(c.securityContext.privileged) && ...`",
         ),
         (
             "object.spec.containers.all(c, !c.securityContext.privileged)",
-            "guard it inside the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
+            "add a guard inside the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
         ),
         // As with orValue([]), `all` of an empty list is true.
         (
             "object.spec.volumes.all(v, !has(v.hostPath))",
-            "guard it: `(!has(object.spec.volumes) || ...)`, or write `object.spec.?volumes.orValue([])`",
+            "add a guard: `(!has(object.spec.volumes) || ...)`, or write `object.spec.?volumes.orValue([])`",
         ),
         (
             "!object.spec.volumes.filter(v, has(v.hostPath)).all(v, v.name == 'a')",
-            "guard it: `(!has(object.spec.volumes) || ...)`",
+            "add a guard: `(!has(object.spec.volumes) || ...)`",
         ),
         (
             "object.spec.volumes.exists(v, has(v.hostPath))",
-            "guard it: `has(object.spec.volumes) && ...`",
+            "add a guard: `has(object.spec.volumes) && ...`",
         ),
         (
             "object.spec.containers.all(c, c.ports.all(p, p.containerPort > 0))",
-            "guard it: `(!has(c.ports) || ...)`",
+            "add a guard: `(!has(c.ports) || ...)`",
         ),
     ] {
         let help = help_on(expression);

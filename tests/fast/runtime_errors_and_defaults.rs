@@ -148,7 +148,7 @@ fn unset_fields_may_be_null() {
         );
         let help = help(CLUSTER_ROLE, expression);
         assert!(
-            help.contains("guard it: `(object.rules == null || "),
+            help.contains("add a guard: `(object.rules == null || "),
             "{help}"
         );
     }
@@ -175,7 +175,7 @@ fn scale_of_zero_lacks_replicas() {
         expression,
         &["absent-field object.spec.replicas"],
     );
-    let offered = "write `object.spec.?replicas.orValue(0)`: a Scale omits it if it is 0";
+    let offered = "write `object.spec.?replicas.orValue(0)`: a Scale omits the field if it is 0";
     let help = help(scale, expression);
     assert!(help.starts_with(offered), "{help}");
     for guarded in [
@@ -224,7 +224,7 @@ fn guard_passes_absent_values() {
     ] {
         let help = help(POD, expression);
         assert!(
-            help.contains(&format!("guard it: `{guard}`")),
+            help.contains(&format!("add a guard: `{guard}`")),
             "{expression}: {help}"
         );
         // No replacement for null.
@@ -298,7 +298,7 @@ fn nullable_crd_fields_may_be_null() {
         [[
             "absent-field",
             "`object.spec.note` may be null",
-            "guard it: `object.spec.note != null && ...`"
+            "add a guard: `object.spec.note != null && ...`"
         ]]
     );
     for guarded in [
@@ -312,7 +312,7 @@ fn nullable_crd_fields_may_be_null() {
 #[test]
 fn number_may_be_int_or_double() {
     let rule = "no-matching-overload";
-    let help = "convert it with `double(object.spec.ratio)` where the other operand is a double such as `1.0`";
+    let help = "convert the value with `double(object.spec.ratio)` if the other operand is a double such as `1.0`";
     assert_eq!(
         gadget_findings("has(object.spec.ratio) && object.spec.ratio + 1.0 > 0.5"),
         [[

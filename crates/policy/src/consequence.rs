@@ -1,4 +1,4 @@
-//! Effect of a failing expression on the request.
+//! The effect of a failing expression on the request.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go` (`Validate`,
 //! `policyDecisionActionForError`, `auditAnnotationEvaluationForError`) and `dispatcher.go` (`Dispatch`: an
@@ -11,18 +11,18 @@ use super::expressions::{PolicyExpression, Role};
 use super::reads::Reads;
 use cel::interrupt::checkpoint;
 
-/// The effect of a failing expression on the request, the weakest first.
+/// The effect of a failing expression on the request. The order is by severity, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consequence {
-    /// None: no expression reads the variable, so it is never evaluated.
+    /// None. The expression is a variable that no other expression reads, so it is never evaluated.
     Unread,
-    /// Requests that are denied anyway get a different message. No request is denied because of it.
+    /// A request that is denied anyway gets a different message.
     OtherMessage,
-    /// With failurePolicy Ignore: only the audit annotation is omitted.
+    /// With failurePolicy Ignore, only the audit annotation is omitted.
     NoAnnotation,
-    /// With failurePolicy Ignore: the expression does not deny the request.
+    /// With failurePolicy Ignore, the expression does not deny the request.
     LetThrough,
-    /// With failurePolicy Fail: the request is denied.
+    /// With failurePolicy Fail, the request is denied.
     Denied,
 }
 
@@ -36,7 +36,7 @@ impl Consequence {
         Self::Denied,
     ];
 
-    /// Returns the stable id, `let-through`.
+    /// Returns the stable id, such as `let-through`.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -58,14 +58,15 @@ pub(super) fn consequences(
         .iter()
         .map(|expression| role_consequence(expression.role, fails_closed))
         .collect();
-    // If several variables have the same name, the last one is read.
+    // If several variables have the same name, other expressions read the last of them.
     let by_name: HashMap<&str, usize> = expressions
         .iter()
         .enumerate()
         .filter(|(_, expression)| expression.role == Role::Variable)
         .filter_map(|(n, variable)| Some((variable.name.as_deref()?, n)))
         .collect();
-    // A variable fails its readers. The strongest consequence is propagated first, to each variable once.
+    // If a variable fails, so does each expression that reads it. The strongest consequence is propagated first, so
+    // that each variable is updated once.
     let mut readers: Vec<usize> = (0..expressions.len()).collect();
     readers.sort_by_key(|n| consequences.get(*n).copied());
     let mut of_readers_of_all: Option<Consequence> = None;
@@ -81,8 +82,8 @@ pub(super) fn consequences(
         let reads = Reads::new(ast).variables();
         let named = reads.names.iter();
         let named = named.filter_map(|name| by_name.get(name).copied());
-        // An expression that uses `variables` as a whole may read any variable. Each consequence is propagated to all
-        // of them once.
+        // An expression that uses `variables` as a whole may read any variable. For each consequence, this is
+        // propagated to all variables only once.
         let reads_all = reads.may_read_all && of_readers_of_all < Some(worst);
         let all = reads_all.then(|| by_name.values().copied());
         if reads_all {
@@ -101,7 +102,7 @@ pub(super) fn consequences(
     consequences
 }
 
-/// Returns the consequence for an expression that no other expression reads.
+/// Returns the consequence of a failing expression with this role, regardless of the expressions that read it.
 fn role_consequence(role: Role, fails_closed: bool) -> Consequence {
     match role {
         // A failing audit annotation also denies the request, regardless of the binding's validationActions.
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn consequences_dynamic_variable_access_reads_all_variables() {
+    fn consequences_dynamic_access_affects_all_variables() {
         use Consequence::{Denied, OtherMessage, Unread};
         let check = |validation, expected: [Consequence; 2]| {
             let expressions = [
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn consequences_failing_variable_fails_its_readers() {
+    fn consequences_variable_has_strongest_of_its_readers() {
         use Consequence::{Denied, LetThrough, NoAnnotation, OtherMessage, Unread};
         check(
             true,

@@ -1,4 +1,4 @@
-//! The variables of a policy's expressions and their types.
+//! Declares the variables of a policy's expressions, with their types.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`BuildRequestType`,
 //! `BuildNamespaceType`, `createEnvForOpts`), `plugin/policy/validating/typechecking.go`
@@ -14,7 +14,7 @@ use kubernetes::library::environment::base_env;
 use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
 
-/// Fields with fixed types, independent of the name of the object type.
+/// The fields of an object type, independent of the type's name.
 #[derive(Debug)]
 struct FixedFields(Vec<(&'static str, Type)>);
 
@@ -37,7 +37,7 @@ fn object(name: &'static str, fields: Vec<(&'static str, Type)>) -> Type {
     Type::Struct(StructType::new(name, Arc::new(FixedFields(fields))))
 }
 
-/// The named types of every policy: those of `request` and `namespaceObject`.
+/// The named types that every environment declares: those of `request` and `namespaceObject`.
 static NAMED_TYPES: LazyLock<NamedTypes> = LazyLock::new(NamedTypes::new);
 
 struct NamedTypes {
@@ -148,13 +148,13 @@ impl NamedTypes {
     }
 }
 
-/// An object type with the types of JSON values: times are strings.
+/// The fields of an object type as they are in JSON: timestamps are strings.
 #[derive(Debug)]
 struct JsonFields(Arc<dyn FieldTypes>);
 
 impl FieldTypes for JsonFields {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
-        // The declaration has `UID`, the value has `uid`.
+        // The declared field is `UID`, but the value has the field `uid`.
         let declared = self.0.field_type(owner, field).filter(|_| field != "UID")?;
         Some(in_json(&declared))
     }
@@ -181,7 +181,7 @@ fn in_json(type_: &Type) -> Type {
     }
 }
 
-/// Returns the types of `request` and `namespaceObject` at run time.
+/// Returns the types that `request` and `namespaceObject` have in an evaluation.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
 /// `CreateNamespaceObject`).
@@ -195,18 +195,18 @@ pub(super) fn authorizer_types() -> (Type, Type) {
     (AUTHORIZER.to_type(), RESOURCE_CHECK.to_type())
 }
 
-/// The declarations that differ between expressions.
+/// The declarations that differ between the expressions of policies.
 #[derive(Clone, Debug)]
 pub(super) struct Declared<'a> {
     /// The type of `object` and `oldObject`.
     pub(super) object: &'a Type,
-    /// The type of `params`. `None` without a paramKind.
+    /// The type of `params`. `None` if the policy has no paramKind.
     pub(super) params: Option<&'a Type>,
     /// True if `authorizer` is declared.
     pub(super) authorizer: bool,
     /// True if `authorizer.requestResource` is declared. Upstream's type checker does not declare it.
     pub(super) request_resource: bool,
-    /// True for expressions of mutations, which can construct objects and patches.
+    /// True for the expressions of mutations, which can construct objects and patches.
     pub(super) mutation: bool,
 }
 
@@ -244,11 +244,11 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `variablesTypeName`.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// The variables of a policy that are compiled so far.
+/// The types of the policy variables that were compiled so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VariableTypes(Arc<VariableFields>);
 
-/// The variables in order of declaration, and their indices.
+/// The variables in the order of declaration, with an index by name.
 #[derive(Clone, Debug, Default)]
 struct VariableFields {
     types: Vec<(Arc<str>, Type)>,
@@ -256,9 +256,9 @@ struct VariableFields {
 }
 
 impl VariableTypes {
-    /// Adds the variable `name`, or replaces one with the same name.
+    /// Adds the variable `name`. If a variable with this name exists, its type is replaced.
     ///
-    /// Copies the existing variables while a type returned by [`VariableTypes::to_type`] is in use.
+    /// While a type returned by [`VariableTypes::to_type`] is in use, this copies the existing variables.
     pub(super) fn add(&mut self, name: &str, type_: Type) {
         let fields = Arc::make_mut(&mut self.0);
         let existing = fields
@@ -274,14 +274,14 @@ impl VariableTypes {
         fields.types.push((name, type_));
     }
 
-    /// Returns the type of `variables`.
+    /// Returns the type of the CEL variable `variables`.
     pub(super) fn to_type(&self) -> Type {
         let fields: Arc<dyn FieldTypes> = Arc::<VariableFields>::clone(&self.0);
         Type::Struct(StructType::new(shared_name(), fields))
     }
 }
 
-/// Returns the name of the type of `variables`, without a copy.
+/// Returns the name of the type of `variables`, as a shared string.
 fn shared_name() -> Arc<str> {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| VARIABLES.into());
     Arc::clone(&NAME)
@@ -304,7 +304,7 @@ impl FieldTypes for VariableFields {
     }
 }
 
-/// Returns the type of a variable for its readers: objects and abstract types become `dyn`.
+/// Returns the type that a variable has for the expressions that read it: objects and abstract types become `dyn`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `convertCelTypeToDeclType`.
 pub(super) fn variable_type_upstream(type_: &Type) -> Type {

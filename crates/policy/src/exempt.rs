@@ -1,8 +1,8 @@
 //! Resources that are exempt from policies, regardless of match constraints.
 //!
-//! Policies and their bindings are exempt, so that they cannot block their own repair. Reviews that are not stored are
-//! exempt, so that authentication and authorization keep working. The API server checks this before it evaluates any
-//! policy. Versions and subresources do not matter.
+//! Policies and their bindings are exempt, so that they cannot block their own repair. Reviews such as TokenReview,
+//! which are not stored, are exempt, so that authentication and authorization keep working. The API server checks this
+//! before it evaluates any policy. The version and the subresource of a request make no difference.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go`, `Dispatch`
 //! (`admissionResources`, the same in v0.36 and v0.37); `k8s.io/kubernetes`
@@ -39,7 +39,7 @@ const EXEMPT: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Returns true if requests for `resource`, which may include a subresource, are exempt from all policies.
+/// Returns true if requests for `resource`, which may be a subresource, are exempt from all policies.
 #[must_use]
 pub fn is_exempt(resource: &Gvr) -> bool {
     let main = resource.resource.split('/').next().unwrap_or_default();
@@ -48,8 +48,8 @@ pub fn is_exempt(resource: &Gvr) -> bool {
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
 }
 
-/// Returns true if requests for `resource` are exempt from webhooks: policies, bindings and webhook configurations.
-/// Webhooks are called for reviews.
+/// Returns true if requests for `resource` are exempt from webhooks. This holds for policies, bindings and webhook
+/// configurations, but not for reviews.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -58,12 +58,12 @@ pub fn is_exempt_from_webhooks(resource: &Gvr) -> bool {
     resource.group == CONFIGURATION_GROUP && (is_exempt(resource) || is_webhooks(resource))
 }
 
-/// Returns true for webhook configurations, which policies match and webhooks do not.
+/// Returns true for webhook configurations. They are exempt from webhooks, but not from policies.
 pub(crate) fn is_webhooks(resource: &Gvr) -> bool {
     resource.group == CONFIGURATION_GROUP && resource.resource.ends_with("webhookconfigurations")
 }
 
-/// Returns the name of an exempt resource for messages: `authentication.k8s.io tokenreviews`.
+/// Returns the name of an exempt resource for messages, such as `authentication.k8s.io tokenreviews`.
 #[must_use]
 pub fn name(resource: &Gvr) -> String {
     let main = resource.resource.split('/').next().unwrap_or_default();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_exempt_policies_bindings_and_reviews() {
+    fn policies_bindings_and_reviews_are_exempt() {
         let table = [
             (
                 "admissionregistration.k8s.io",
@@ -100,7 +100,7 @@ mod tests {
             ("authentication.k8s.io", "tokenreviews", true),
             ("authorization.k8s.io", "subjectaccessreviews", true),
             ("example.com", "tokenreviews", false),
-            // These are not exempt, although they are not stored.
+            // These resources are not stored either, but they are not exempt.
             ("", "serviceaccounts/token", false),
             ("", "bindings", false),
         ];
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn is_exempt_from_webhooks_configurations_but_not_reviews() {
+    fn configurations_but_not_reviews_are_exempt_from_webhooks() {
         let table = [
             (
                 "admissionregistration.k8s.io",

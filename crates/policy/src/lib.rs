@@ -1,17 +1,18 @@
 //! The model of an admission policy: compilation, matching, analysis, and evaluation.
 //!
-//! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
+//! All functions are pure: they take API objects and schemas, and access neither a cluster, nor files, nor a clock.
 //!
-//! - [`subject`]: the kinds of objects with expressions to evaluate.
+//! - [`subject`]: the object kinds that contain expressions to check.
 //! - [`compile`]: compiles the expressions of a policy as the API server does. [`consequence`]: the effect of a failing
 //!   expression on the request.
-//! - [`mutations`]: represents a mutating policy as a validating one.
+//! - [`mutations`]: access to the mutations of a mutating policy.
 //! - [`reads`]: inputs, variables and fields that an expression reads.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
-//! - [`analysis`]: type errors by expression and kind. [`finding`] and [`rule`] describe them.
+//! - [`analysis`]: type errors for each expression and kind. [`finding`] and [`rule`] describe findings.
 //! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms it.
-//! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that stop a cluster.
-//! - [`cost`]: upper bounds of the cost of expressions, compared with the limits.
+//! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that deny requests which a cluster
+//!   needs.
+//! - [`cost`]: upper bounds of the cost of expressions, compared with the API server's limits.
 //! - [`admission`]: the decision of an API server on a request, for a policy and its bindings.
 //!
 //! ```

@@ -1,4 +1,5 @@
-//! Mutations of MutatingAdmissionPolicies, and their bindings in the form of bindings of validating policies.
+//! Access to the mutations of MutatingAdmissionPolicies, and conversion of their bindings to those of validating
+//! policies.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/compilation.go` (`compilePolicy`), `plugin.go`
 //! (`NewPlugin`).
@@ -8,13 +9,14 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
 };
 
-/// The patch type of mutations whose expression is an object to apply.
+/// The patch type of a mutation whose expression is an object to apply.
 pub const APPLY_CONFIGURATION: &str = "ApplyConfiguration";
 
-/// The patch type of mutations whose expression is a JSON patch.
+/// The patch type of a mutation whose expression is a JSON patch.
 pub const JSON_PATCH: &str = "JSONPatch";
 
-/// Returns the binding of a validating policy with the same policy name, params and constraints.
+/// Converts the binding of a mutating policy to a binding of a validating policy with the same policy name, params and
+/// match resources.
 #[must_use]
 pub fn shared_part_of_binding(
     binding: &MutatingAdmissionPolicyBinding,
@@ -31,7 +33,7 @@ pub fn shared_part_of_binding(
     }
 }
 
-/// Returns the mutations of `policy`.
+/// Returns the mutations of `policy`, in order.
 #[must_use]
 pub fn mutations(policy: &MutatingAdmissionPolicy) -> &[Mutation] {
     let spec = policy.spec.as_ref();

@@ -1,9 +1,9 @@
-//! Suggestions for misspelled names.
+//! Suggests names for misspelled ones.
 
-/// Names longer than this have no suggestion, in bytes.
+/// Maximum length in bytes of a name for which a similar one is searched.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum number of candidates for a suggestion.
+/// Maximum number of candidates that are compared with a name.
 const MAX_NAMES: usize = 5_000;
 
 /// Returns the name in `names` that is most similar to `name`, if it is similar enough.
@@ -12,14 +12,14 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&
     nearest_of(name, names).map(|(suggestion, _)| suggestion)
 }
 
-/// Returns the name in `names` that is most similar to `name`. `None` if several are equally similar.
+/// Returns the name in `names` that is most similar to `name`. `None` if several different names are equally similar.
 #[must_use]
 pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (suggestion, is_only) = nearest_of(name, names)?;
     is_only.then_some(suggestion)
 }
 
-/// Returns the first of the most similar names, and true if it is the only one.
+/// Returns the first of the most similar names, and true if no other name is equally similar.
 #[must_use]
 pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
@@ -32,7 +32,7 @@ pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Optio
         .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
     let most = name.len() / 3;
     for known in near {
-        // Greater distances than the best one are not computed.
+        // The computation of a distance stops if it exceeds the best distance so far.
         let most = best.map_or(most, |(least, ..)| least);
         let Some(distance) = distance(&lower, &known.to_lowercase(), most) else {
             continue;
@@ -59,7 +59,7 @@ fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
             diagonal = std::mem::replace(above, before);
             least = least.min(before);
         }
-        // The distance is at least the minimum of each row.
+        // Later rows cannot contain smaller values, so the distance is at least the minimum of this row.
         if least > most {
             return None;
         }
@@ -67,7 +67,8 @@ fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     row.last().copied().filter(|distance| *distance <= most)
 }
 
-/// Returns true if one name is the other with one letter more, less, changed, or two exchanged.
+/// Returns true if one name can be changed to the other by inserting, deleting or changing one letter, or by exchanging
+/// two adjacent letters.
 #[must_use]
 pub fn is_near(left: &str, right: &str) -> bool {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
@@ -87,7 +88,7 @@ pub fn is_near(left: &str, right: &str) -> bool {
     }
 }
 
-/// Returns true if two names only differ in case or a final `s`.
+/// Returns true if the names differ at most in case and in a final `s`.
 #[must_use]
 pub fn is_respelt(left: &str, right: &str) -> bool {
     let plain = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();

@@ -1,12 +1,12 @@
-//! Names of the fields that webhooks and policies have in common.
+//! Maps the fields of policies to the fields of webhooks.
 //!
-//! An API server evaluates the match conditions of a webhook like those of a policy: with the same variables but
-//! without params, with the same limits and the same effect of failures.
+//! An API server evaluates the match conditions of a webhook like those of a policy: with the same variables except for
+//! `params`, with the same limits, and with the same effect of failures.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
 
-/// The fields of `matchConstraints` that a webhook has too, with their names in a webhook.
+/// The fields of `matchConstraints` that webhooks also have: name in a policy, name in a webhook.
 pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("resourceRules", "rules"),
     ("matchPolicy", "matchPolicy"),
@@ -14,10 +14,11 @@ pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("objectSelector", "objectSelector"),
 ];
 
-/// The other fields of a policy's spec that a webhook has too.
+/// The other fields of a policy's spec that webhooks also have, with the same name.
 pub const SPEC: [&str; 2] = ["failurePolicy", "matchConditions"];
 
-/// Returns the field of the webhook `n` that corresponds to a field of a policy.
+/// Returns the path in a webhook configuration that corresponds to the path `field_ref` in a policy, for the webhook
+/// with index `n`.
 #[must_use]
 pub fn field_of_webhook(n: usize, field_ref: &str) -> String {
     let Some(field) = field_ref.strip_prefix("spec.") else {
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn field_of_webhook_has_names_of_webhooks() {
+    fn field_of_webhook_uses_field_names_of_webhooks() {
         let table = [
             (
                 "spec.matchConditions[1].expression",

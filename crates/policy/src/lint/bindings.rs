@@ -1,4 +1,4 @@
-//! Lints of bindings that do not fit their policy.
+//! Finds bindings that do not fit their policy.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::matching;
 use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
-/// Returns the lints of `binding`, a binding of `policy`. `mapper` has the served resources.
+/// Returns the lints of `binding`, a binding of `policy`. `mapper` contains the served resources.
 ///
-/// The fields in the result are fields of the binding.
+/// The field paths in the result refer to the binding.
 #[must_use]
 pub fn find_in_binding(
     policy: &CompiledPolicy,
@@ -39,10 +39,10 @@ pub fn find_in_binding(
     lints.into_iter().flatten().chain(selectors).collect()
 }
 
-/// A paramRef that is ignored.
+/// Returns a lint if `binding` has a paramRef but the policy has no paramKind.
 ///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams` (without a
-/// paramKind no params are looked for).
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams` (ignores
+/// paramRef without a paramKind).
 fn ignored_params(
     policy: &RequestPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
@@ -59,7 +59,8 @@ fn ignored_params(
     })
 }
 
-/// The operations of each resource, by group and name. Versions do not matter, as they are converted into each other.
+/// The matched operations of each resource, by group and name. Versions are ignored, since the API server converts
+/// them.
 type Reach<'a> = BTreeMap<(&'a str, &'a str), Vec<&'static str>>;
 
 fn reach<'a>(policy: &'a RequestPolicy, mapper: &'a RestMapper) -> Reach<'a> {
@@ -72,7 +73,7 @@ fn reach<'a>(policy: &'a RequestPolicy, mapper: &'a RestMapper) -> Reach<'a> {
     reach
 }
 
-/// Rules of a binding that no request matches together with those of the policy.
+/// Returns a lint if no request matches both the rules of the binding and those of the policy.
 fn disjoint_rules(
     policy: &RequestPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
@@ -83,7 +84,7 @@ fn disjoint_rules(
         .resource_rules
         .as_ref()
         .filter(|rules| !rules.is_empty())?;
-    // A copy of the policy with the rules of the binding.
+    // A policy that has only the rules of the binding.
     let narrowed = RequestPolicy {
         match_constraints: Some(MatchResources {
             resource_rules: Some(rules.clone()),
@@ -92,7 +93,7 @@ fn disjoint_rules(
         }),
         ..RequestPolicy::default()
     };
-    // Without the served resources of all rules, the overlap is unknown.
+    // If some resources are not served, it is unknown whether the rules overlap.
     let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
     if !is_known(policy) || !is_known(&narrowed) {
         return None;

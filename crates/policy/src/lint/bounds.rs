@@ -1,4 +1,4 @@
-//! Comparisons of one value that contradict each other, or that every value satisfies.
+//! Finds comparisons of the same value that contradict each other, or of which every value satisfies at least one.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::path::{self, Comparison, Operator};
 
-/// Maximum number of operands of a chain.
+/// Maximum number of operands of a chain of `&&` or `||` that is checked.
 const MAX_OPERANDS: usize = 256;
 
-/// A chain of operands that is always true or always false.
+/// A chain of `&&` or `||` that is always true or always false.
 #[derive(Debug, PartialEq)]
 pub(super) struct Constant {
-    /// The operand that makes the chain constant, together with those before it.
+    /// The first operand that, together with those before it, makes the chain constant.
     pub(super) at: ExprId,
     /// The constant value of the chain.
     pub(super) value: bool,
-    /// The compared path.
+    /// The path that the operands compare.
     pub(super) path: String,
 }
 
-/// Returns the chains of `&&` and `||` in `ast` that are constant.
+/// Returns the chains of `&&` and `||` in `ast` that always have the same value.
 pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     let mut constants = Vec::new();
     let mut inner = vec![false; ast.len()];
-    // In the arena, parents follow their operands. The reverse order visits parents first.
+    // Operands have lower ids than their parents, so the reverse order visits parents first.
     let ids: Vec<ExprId> = ast.iter().map(|(id, _)| id).collect();
     for id in ids.into_iter().rev() {
         let Some(function) = logical(ast, id) else {
@@ -57,7 +57,7 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     constants
 }
 
-/// Returns the logical operator of `id`, if it is one.
+/// Returns the operator if `id` is a call of `&&` or `||`.
 fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Call {
@@ -69,18 +69,18 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     }
 }
 
-/// The constraints on a path in a chain.
+/// The combined constraints of a chain's operands on one path.
 #[derive(Default)]
 struct PathConstraints<'a> {
-    /// The literal that it equals, in a chain of `&&`, or differs from, in a chain of `||`.
+    /// The literal that the path must equal (in a chain of `&&`), or must differ from (in a chain of `||`).
     one: Option<&'a Literal>,
-    /// The greatest lower bound and the least upper bound of `&&`, or the least lower bound and the greatest upper
-    /// bound of `||`. True if the bound is inclusive.
+    /// The bounds on the path. A chain of `&&` keeps the tightest bounds, a chain of `||` the widest. The boolean is
+    /// true if the bound is inclusive.
     lower: Option<(f64, bool)>,
     upper: Option<(f64, bool)>,
 }
 
-/// Returns the operand that makes the chain constant, if there is one.
+/// Returns the first operand that makes the chain constant. `None` if the chain can have both values.
 fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     let mut constraints: BTreeMap<String, PathConstraints<'_>> = BTreeMap::new();
     for &at in operands {
@@ -110,7 +110,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     None
 }
 
-/// Returns true if the path was compared with another literal before.
+/// Returns true if the path was already compared with a literal that has a different value.
 fn differs<'a>(seen: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
     match seen {
         Some(first) => is_other(first, literal),
@@ -121,7 +121,7 @@ fn differs<'a>(seen: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
     }
 }
 
-/// Returns true if the literals have the same type, and no value equals both.
+/// Returns true if the literals have the same type and different values.
 fn is_other(left: &Literal, right: &Literal) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right) && left != right
 }
@@ -143,7 +143,7 @@ fn bounds(
     } else {
         &mut constraints.upper
     };
-    // In a chain of `&&` the narrower bound applies, in a chain of `||` the wider one.
+    // A chain of `&&` keeps the tighter bound, a chain of `||` the wider one.
     let is_further = bound.is_none_or(|(before, _)| (value > before) == (is_lower != is_or));
     if is_further {
         *bound = Some((value, includes));
@@ -160,10 +160,10 @@ fn bounds(
     }
 }
 
-/// Returns the literal as a number. `None` for other types, and for numbers that would be rounded.
+/// Returns a numeric literal as `f64`. `None` for other types, and for numbers that `f64` would round.
 #[expect(clippy::cast_precision_loss, reason = "larger numbers are left out")]
 fn number(literal: &Literal) -> Option<f64> {
-    /// Integers below this are exact as doubles.
+    /// Integers below this limit are exact as `f64`.
     const EXACT: u64 = 1 << 53;
     match literal {
         Literal::Int(value) if value.unsigned_abs() < EXACT => Some(*value as f64),

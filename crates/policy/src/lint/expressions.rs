@@ -1,4 +1,4 @@
-//! Lints of expressions that have the same result for all requests, or fail for all.
+//! Finds expressions that have the same result for all requests, or fail for all requests.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::rule::Rule;
 /// Maximum number of constant calls that are evaluated for one policy.
 const MAX_CALLS: usize = 200;
 
-/// Maximum number of findings for one expression.
+/// Maximum number of lints for one expression.
 const MAX_FOUND: usize = 20;
 
 /// Returns the lints of the expressions of `policy`, whose rules match `resources`.
@@ -48,7 +48,7 @@ pub(super) fn find(
     };
     let mut lints = Vec::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
-        // Expressions that do not compile have findings already.
+        // Expressions that do not compile already have findings.
         if let Ok(ast) = expression.parsed()
             && policy.compiles(n)
         {
@@ -58,12 +58,12 @@ pub(super) fn find(
     lints
 }
 
-/// The names that the rules match.
+/// The names of kinds, resources and groups that the rules match.
 struct Names {
     kinds: BTreeSet<String>,
     resources: BTreeSet<String>,
     api_versions: BTreeSet<String>,
-    /// The API groups of the rules and of the kinds that they match, served or not. `None` if rules have all groups.
+    /// The API groups in the rules, and those of the matched kinds. `None` if a rule matches all groups.
     groups: Option<BTreeSet<String>>,
 }
 
@@ -72,10 +72,10 @@ impl Names {
         let rules = matching::rules(policy.policy()).iter();
         let of_rules = rules.flat_map(|rule| rule.api_groups.iter().flatten());
         let of_rules: Vec<&String> = of_rules.collect();
-        // Constraints without rules match everything.
+        // Match constraints without rules match all groups.
         let has_all = of_rules.is_empty() || of_rules.iter().any(|group| *group == "*");
         let of_kinds = resources.iter().map(|matched| &matched.gvk.group);
-        // The object of a subresource may have another group than the resource, as a Scale has.
+        // The object of a subresource may have another group than the resource. For example, it may be a Scale.
         let groups: BTreeSet<String> = of_rules.into_iter().chain(of_kinds).cloned().collect();
         let api_versions = resources.iter().map(|matched| matched.gvk.api_version());
         let kinds = resources.iter().map(|matched| matched.gvk.kind.clone());
@@ -91,14 +91,14 @@ impl Names {
         }
     }
 
-    /// Returns true if the rules may match the API group.
+    /// Returns true if the rules may match a resource or kind in the API group `group`.
     fn may_be_of(&self, group: &str) -> bool {
         self.groups
             .as_ref()
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// Returns the unmatched name if no request has `text` in `field`, a group or version of its kind or resource.
+    /// Returns a result if no request that the rules match has the group or version `text` in the field `field`.
     fn group_or_version(&self, field: &str, text: &str) -> Option<UnmatchedName> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let intended = match field {
@@ -131,8 +131,9 @@ impl Names {
         Some(UnmatchedName { intended })
     }
 
-    /// Returns the name in `names` that `text` probably stands for: the only one with another spelling of `text`, or
-    /// the nearest one unless `text` is the name of something else (`is_served`). `None` if `text` is in `names`.
+    /// Returns the name in `names` that was probably intended by `text`: the only name that differs just in spelling,
+    /// or the most similar name. A similar name is not returned if `text` is itself the name of a served kind or
+    /// resource (`is_served`). `None` if `names` contains `text`.
     fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;
@@ -147,7 +148,7 @@ impl Names {
     }
 }
 
-/// A name that no request has.
+/// A name with which a request is compared, but that no matched request has.
 struct UnmatchedName {
     /// The name that was probably intended.
     intended: Option<String>,
@@ -161,7 +162,7 @@ struct Search<'m> {
     calls_left: usize,
 }
 
-/// A finding at a node: the rule, the message, the fix, and true if it is harmless.
+/// A finding at a node: its rule, message and fix, and true if it is harmless.
 type Found = (Rule, String, Option<String>, bool);
 
 impl Search<'_> {
@@ -218,7 +219,7 @@ impl Search<'_> {
             .or_else(|| self.failing(ast, id, expr))
     }
 
-    /// A macro whose variable shadows an input.
+    /// Finds a macro whose variable has the same name as a variable of the request.
     fn shadowed(&self, expr: &Expr) -> Option<Found> {
         let Expr::Comprehension(fold) = expr else {
             return None;
@@ -231,14 +232,14 @@ impl Search<'_> {
         Some((
             Rule::ShadowedVariable,
             format!(
-                "within this macro, `{name}` is the macro's variable, which shadows that of the request"
+                "within this macro, `{name}` is the macro's variable, which hides the policy's variable `{name}`"
             ),
             Some("rename the macro's variable".to_owned()),
             true,
         ))
     }
 
-    /// A comparison of a name in the request with a name that no request has.
+    /// Finds a comparison of a name in the request with a name that no matched request has.
     fn impossible(&self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let (path, texts, is_not) = match expr {
             Expr::Call {
@@ -304,8 +305,8 @@ impl Search<'_> {
                     )
                 }
                 _ => match self.names.group_or_version(&path, text) {
-                    // Policies for several resources share expressions that test for each, and the same exceptions for
-                    // all.
+                    // A policy for several resources may test for each of them in a subexpression, so only a condition
+                    // of the whole expression is reported.
                     Some(UnmatchedName { intended })
                         if is_conjunct(ast, id)
                             && (!is_not
@@ -327,7 +328,7 @@ impl Search<'_> {
         None
     }
 
-    /// A call with literal arguments that always fails, or a division by zero.
+    /// Finds a call with only literal arguments that always fails, or a division by zero.
     fn failing(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let Expr::Call {
             function,
@@ -361,7 +362,7 @@ impl Search<'_> {
         }
     }
 
-    /// A validation or match condition that does not depend on the request.
+    /// Finds a validation or match condition whose result does not depend on the request.
     fn whole(&mut self, expression: &PolicyExpression, ast: &Ast) -> Option<Found> {
         if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
             return None;
@@ -369,7 +370,7 @@ impl Search<'_> {
         let is_condition = expression.role == Role::MatchCondition;
         let root = ast.root();
         let value = match ast.expr(root) {
-            // A literal is intentional: `true` if only the annotations matter, `false` to deny all requests.
+            // A literal is intentional: `true` if the policy only adds audit annotations, `false` to deny all requests.
             Expr::Literal(Literal::Bool(false)) if is_condition => ConstantResult::Bool(false),
             Expr::Call { .. } if self.calls_left > 0 => {
                 self.calls_left -= 1;
@@ -393,7 +394,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the node at which a finding about `expr` is shown, if it is not the node itself: the literal of a call.
+/// Returns the node whose location is shown for a finding about a failing call: its first argument. `None` for
+/// operators and other findings, which are shown at the call itself.
 fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     match expr {
         Expr::Call {
@@ -409,7 +411,7 @@ fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     }
 }
 
-/// Returns true if the expression can only be true if the node `id` is true.
+/// Returns true if the whole expression can only be true if the node `id` is true.
 fn is_conjunct(ast: &Ast, id: ExprId) -> bool {
     let mut open = vec![ast.root()];
     while let Some(next) = open.pop() {
@@ -432,7 +434,7 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// An operand `|| true` or `&& false`.
+/// Finds an operand `|| true` or `&& false`, which makes the result constant.
 fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     let Expr::Call {
         function,
@@ -456,7 +458,7 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     })
 }
 
-/// A comparison of a size with a number that gives the same result for all sizes.
+/// Finds a comparison of a size with a number that has the same result for all sizes.
 fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, other, literal) = path::with_literal(ast, id)?;
     let Literal::Int(bound) = literal else {
@@ -483,7 +485,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, fix, false))
 }
 
-/// An ordering of strings that denote numbers.
+/// Finds `<` and similar operators on strings that contain quantities or versions.
 fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, _, literal) = path::with_literal(ast, id)?;
     let Literal::String(text) = literal else {
@@ -505,11 +507,12 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     } else {
         return None;
     };
-    let message = format!("these are compared as strings, not as {what}: '9' sorts after '10'");
+    let message =
+        format!("the operands are compared as strings, not as {what}: '9' sorts after '10'");
     Some((Rule::StringOrder, message, Some(fix.to_owned()), false))
 }
 
-/// Returns true if `text` is a number, with or without the suffix of a quantity.
+/// Returns true if `text` is a number, optionally with the suffix of a quantity.
 fn is_quantity(text: &str) -> bool {
     const SUFFIXES: [&str; 16] = [
         "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
@@ -521,7 +524,7 @@ fn is_quantity(text: &str) -> bool {
         && SUFFIXES.contains(&suffix)
 }
 
-/// Returns true if `text` is a version: `1.29.0` or `v1.29`.
+/// Returns true if `text` is a version such as `1.29.0` or `v1.29`.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());

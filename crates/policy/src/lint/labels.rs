@@ -1,5 +1,4 @@
-//! Match conditions that a request can make false: an UPDATE that removes a label is evaluated with the remaining
-//! labels.
+//! Finds match conditions that a client can make false by removing labels or annotations in an UPDATE.
 
 use super::Lint;
 use crate::compile::CompiledPolicy;
@@ -10,17 +9,17 @@ use crate::rule::Rule;
 use cel::ast::{Ast, ExprId};
 use cel::source::SourceMap;
 
-/// The metadata fields that users with write access can change.
+/// The metadata fields that a user with write access can change freely.
 const FIELDS: [&str; 2] = ["labels", "annotations"];
 
 /// Returns the match conditions of `policy` that only read labels or annotations of `object`, if the policy protects
-/// the previous state: its validations read `oldObject`, and its rules match UPDATE.
+/// the old object: its validations read `oldObject`, and its rules match UPDATE.
 ///
-/// If no validation reads the previous state, such a condition is intentional, for example for opting in to the
-/// injection of a sidecar.
+/// If no validation reads `oldObject`, such a condition is probably intentional, for example to opt in to the injection
+/// of a sidecar.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/object/matcher.go`, `MatchObjectSelector` (an
-/// objectSelector looks at both objects, and matches where one of them does).
+/// objectSelector matches if it matches the object or the old object).
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut rules = matching::rules(policy.policy()).iter();
     let is_updated = rules.any(|rule| {
@@ -32,7 +31,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
         return Vec::new();
     }
     let conditions = expressions_with_roles(policy, &[Role::MatchCondition]);
-    // A variable may read either object.
+    // A variable may read `oldObject`, so conditions that read variables are not reported.
     let candidates =
         conditions.filter(|(_, ast)| !Reads::new(ast).has(&[Input::OldObject, Input::Variables]));
     let lints = candidates.filter_map(|(condition, ast)| {
@@ -42,8 +41,8 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             field_ref: condition.field_ref.clone(),
             location: Some(SourceMap::new(&condition.text).location(ast.offset(id))),
             message: format!(
-                "an UPDATE that removes these {field} is evaluated with the remaining ones, so one request can take \
-                 the object out of the policy and change what the policy protects by `oldObject`"
+                "an UPDATE that removes these {field} can make this condition false, so the same request can change \
+                 fields that the policy protects with `oldObject`"
             ),
             fix: Some(format!(
                 "also read the {field} of `oldObject`, or use an objectSelector, which is evaluated for both objects"
@@ -54,7 +53,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints.collect()
 }
 
-/// Returns the expressions of `roles` that can be parsed.
+/// Returns the expressions with one of `roles` that can be parsed.
 fn expressions_with_roles<'a>(
     policy: &'a CompiledPolicy,
     roles: &'a [Role],
@@ -65,7 +64,7 @@ fn expressions_with_roles<'a>(
     expressions_with_roles.filter_map(|expression| Some((expression, &**expression.parsed().ok()?)))
 }
 
-/// Returns the field of the metadata of `object` that `id` selects, if it is one of [`FIELDS`].
+/// Returns `id` and the selected field if `id` selects one of [`FIELDS`] from the metadata of `object`.
 fn removable(ast: &Ast, id: ExprId) -> Option<(ExprId, &'static str)> {
     let attribute = Attribute::new(ast, id);
     let mut fields = attribute.fields();

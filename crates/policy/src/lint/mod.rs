@@ -1,10 +1,10 @@
 //! Lints: constructs of a policy that are valid but probably mistakes.
 //!
-//! The API server accepts all of them, and most evaluate without an error: a comparison that is always false, a rule
-//! for an operation that no request has, or a number compared as a string. Each lint holds for all requests. Heuristics
-//! that are only sometimes right do not belong here.
+//! The API server accepts all of them, and most evaluate without an error. Examples are a comparison that is always
+//! false, a rule for an operation that no request has, and an ordering of strings that contain numbers. A lint is
+//! reported only if it holds for all requests. Heuristics that are sometimes wrong do not belong here.
 //!
-//! [`find`] reads the policy and its expressions. Comparisons of incomparable types come from the analysis
+//! [`find`] reads the policy and its expressions. Comparisons of incomparable types are found by the analysis instead
 //! ([`crate::analysis::TypeCheck::incomparable`]), which knows the kinds.
 
 mod bindings;
@@ -30,19 +30,19 @@ pub use bindings::find_in_binding;
 pub struct Lint {
     /// The rule of the finding.
     pub rule: Rule,
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The location in the expression. `None` if the field is not an expression.
     pub location: Option<Location>,
     /// The problem, in one line.
     pub message: String,
-    /// The fix, in one line.
+    /// How to fix the policy, in one line.
     pub fix: Option<String>,
-    /// True if the policy still works as intended.
+    /// True if the policy still does what its author intended.
     pub is_harmless: bool,
 }
 
-/// Returns the lints of `policy`, whose rules match `resources`. `mapper` has the served resources.
+/// Returns the lints of `policy`, whose rules match `resources`. `mapper` contains the served resources.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,

@@ -1,14 +1,15 @@
-//! Paths: expressions that denote a field of the request, in a comparable text form.
+//! Converts expressions that denote a field of the request to comparable strings (paths).
 
 use std::fmt::Write as _;
 
 use crate::reads::{Attribute, Key};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-/// Returns the path of the expression `id`, such as `object.spec.replicas`. `None` for other expressions, and for
-/// optional selections, tests and `dyn()`.
+/// Returns the path that the expression `id` denotes, such as `object.spec.replicas`. `None` for other expressions, and
+/// if the path contains optional selections, `has()` or `dyn()`.
 ///
-/// Two subexpressions with the same path have the same value, unless a comprehension separates them.
+/// Subexpressions with the same path have the same value, unless different comprehensions declare the path's first
+/// variable.
 pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
@@ -29,7 +30,7 @@ pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     (!attribute.is_dynamic).then_some(path)
 }
 
-/// A comparison of a path with a literal, the path on the left.
+/// A comparison of a path (left operand) with a literal (right operand).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison<'a> {
     pub(super) path: String,
@@ -49,7 +50,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// Returns the operator of a function such as `_==_`.
+    /// Returns the operator for a CEL function such as `_==_`. `None` for other functions.
     pub(super) fn from_function(function: &str) -> Option<Self> {
         Some(match function {
             "_==_" => Self::Equal,
@@ -62,7 +63,7 @@ impl Operator {
         })
     }
 
-    /// Returns the operator for exchanged operands.
+    /// Returns the operator that gives the same result if the operands are exchanged.
     pub(super) fn flipped(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -73,20 +74,21 @@ impl Operator {
         }
     }
 
-    /// Returns true if the operator compares the order.
+    /// Returns true for `<`, `<=`, `>` and `>=`.
     pub(super) fn is_ordering(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 }
 
-/// Returns the operands and the operator of a comparison.
+/// Returns the operator and the operands of a comparison. `None` for other expressions.
 pub(super) fn operands(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, ExprId)> {
     let (function, args) = ast.global_call(id)?;
     let [left, right] = args else { return None };
     Some((Operator::from_function(function)?, *left, *right))
 }
 
-/// Returns a comparison with a literal: the operator, the other operand and the literal.
+/// Returns the operator, the other operand and the literal if `id` compares a literal with another expression. If the
+/// literal is on the left, the operator is flipped.
 pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &Literal)> {
     let (operator, left, right) = operands(ast, id)?;
     match (ast.expr(left), ast.expr(right)) {
@@ -97,7 +99,7 @@ pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &
     }
 }
 
-/// Returns the comparison of a path with a literal. `None` for other expressions.
+/// Returns the comparison if `id` compares a path with a literal. `None` for other expressions.
 pub(super) fn comparison(ast: &Ast, id: ExprId) -> Option<Comparison<'_>> {
     let (operator, other, literal) = with_literal(ast, id)?;
     Some(Comparison {

@@ -1,4 +1,4 @@
-//! Lints of rules that no request matches, and of fields that unmatched subresources can change.
+//! Finds rules that match no request, and fields that a request for an unmatched subresource can change.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -12,10 +12,10 @@ use crate::matching::{self, Operations};
 use crate::rule::Rule;
 use cel::ast::{Expr, Literal};
 
-/// Maximum number of findings of one kind for one rule.
+/// Maximum number of lints of the same type for one rule.
 const MAX_FOUND: usize = 5;
 
-/// Returns the lints of the rules of `policy`.
+/// Returns the lints of the rules and selectors of `policy`.
 pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let Some(constraints) = &policy.policy().match_constraints else {
         return Vec::new();
@@ -50,11 +50,11 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     lints
 }
 
-/// A policy that matches `CustomResourceDefinitions` and has params of a CRD: it denies the request that creates this
-/// CRD.
+/// Returns a lint if `policy` matches CustomResourceDefinitions and its paramKind is defined by a CRD. The policy then
+/// denies the request that creates this CRD.
 ///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `Dispatch` (a paramKind that is
-/// not there counts before bindings and match conditions do).
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `Dispatch` (if paramKind is
+/// not served, the evaluation fails before bindings and match conditions are considered).
 fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
     let policy = policy.policy();
     let gvk = crate::param_kind(policy)?;
@@ -67,14 +67,14 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
             selector.match_labels.iter().flatten().next().is_some()
                 || selector.match_expressions.iter().flatten().next().is_some()
         });
-    // A rule with resourceNames may exclude the CRD.
+    // An excludeResourceRule with resourceNames may exclude the CRD.
     let mut excluded = constraints.exclude_resource_rules.iter().flatten();
     let has_exceptions = excluded.any(|rule| rule.resource_names.iter().flatten().next().is_some());
     if !is_custom || has_labels || has_exceptions || !crate::fails_closed(policy) {
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    // `crate::lockout` handles wildcards.
+    // Wildcards are reported by `crate::lockout`.
     let named = targets.iter().filter(|target| !target.by_wildcard);
     let mut definitions = named.filter(|target| {
         let gvr = &target.resource.gvr;
@@ -94,7 +94,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
     })
 }
 
-/// The served groups, collected only if a rule names an unusual group.
+/// The served API groups. They are only collected if a rule has an unusual group.
 struct ServedGroups<'m> {
     mapper: &'m RestMapper,
     groups: OnceCell<HashSet<&'m str>>,
@@ -109,10 +109,10 @@ impl<'m> ServedGroups<'m> {
     }
 }
 
-/// Groups that no API server can serve.
+/// Finds API groups that no API server can serve.
 ///
 /// Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`,
-/// `ValidateCustomResourceDefinitionSpec` (the group of a CRD has a dot).
+/// `ValidateCustomResourceDefinitionSpec` (the group of a CRD contains a dot).
 fn groups<'a, 'm: 'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
@@ -153,7 +153,7 @@ fn groups<'a, 'm: 'a>(
     })
 }
 
-/// Returns true if `group` is a Kubernetes group without a dot.
+/// Returns true if `group` is a built-in group without a dot.
 fn is_usual(group: &str) -> bool {
     matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
@@ -165,17 +165,18 @@ fn is_version(text: &str) -> bool {
         && digits.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Returns the served group whose first label is `group`, and the first by name if there are several.
+/// Returns the served group whose name starts with the label `group`. If there are several, returns the first in
+/// alphabetical order.
 fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
     let near = served.iter().copied();
     let near = near.filter(|served| served.split('.').next() == Some(group));
     near.min().map(str::to_owned)
 }
 
-/// Names of objects that look like patterns.
+/// Finds resourceNames that look like patterns.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`, `matchesResourceRules` (names are
-/// compared as they are).
+/// compared literally).
 fn names<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
@@ -199,13 +200,13 @@ fn names<'a>(
     })
 }
 
-/// Operations that requests for the resource never have.
+/// Finds resources in rules whose requests never have one of the rule's operations.
 fn operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
 ) -> impl Iterator<Item = Lint> + 'a {
     let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
-    // The operations are known for built-in subresources. A wildcard may match others.
+    // The possible operations are known only for built-in subresources. A wildcard may match others.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
     let resources = rule.resources.iter().flatten().enumerate();
@@ -219,10 +220,11 @@ fn operations<'a>(
         let names: Vec<&str> = possible.names().collect();
         let (message, fix) = if names.is_empty() {
             let message = format!("{resource} can only be read, and policies are not evaluated for reads");
-            (message, "remove it, and restrict read access with RBAC".to_owned())
+            (message, "remove the resource, and restrict read access with RBAC".to_owned())
         } else {
             let message = format!(
-                "requests for {resource} only have the operation {}, which the rule does not list, so it matches no request",
+                "requests for {resource} only have the operation {}, which the rule does not list, so the \
+                 rule matches none of them",
                 names.join(", ")
             );
             (message, format!("add `{}` to the operations", names.join("`, `")))
@@ -238,17 +240,17 @@ fn operations<'a>(
     })
 }
 
-/// A field that a request for a subresource can change too.
+/// A field that can also be changed by a request for a subresource.
 struct SubresourceBypass {
-    /// The resources with the field.
+    /// The resources that have the field.
     resources: &'static [&'static str],
     /// The field.
     field: &'static str,
-    /// The subresource.
+    /// The subresource that can change the field.
     subresource: &'static str,
-    /// The tools that use it.
+    /// The tools that use the subresource, for the message.
     how: &'static str,
-    /// True if the resource itself cannot change the field.
+    /// True if a request for the resource itself cannot change the field.
     is_exclusive: bool,
 }
 
@@ -276,14 +278,14 @@ const BYPASSES: [SubresourceBypass; 2] = [
     },
 ];
 
-/// Fields that expressions read and that unmatched requests can change.
+/// Finds fields that expressions read, and that a request for an unmatched subresource can change.
 fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
         let reads = policy.expressions().iter().any(|expression| {
             expression.parsed().is_ok_and(|ast| {
                 ast.iter().any(|(_, expr)| match expr {
                     Expr::Select { field, .. } => &**field == bypass.field,
-                    // `?.` and `[...]`.
+                    // The field name in `?.` and `[...]` is a literal.
                     Expr::Literal(Literal::String(text)) => &**text == bypass.field,
                     _ => false,
                 })
@@ -324,11 +326,11 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                         format!("add `{subresource_name}` with UPDATE to the rules")
                     } else {
                         format!(
-                            "to check these requests too, add a rule for `{subresource_name}` with UPDATE; its object is a Scale, \
-                             which omits `spec.replicas` if it is 0: test with has()"
+                            "to check these requests too, add a rule for `{subresource_name}` with UPDATE; the object is then a \
+                             Scale, which omits `spec.replicas` if it is 0, so test the field with has()"
                         )
                     }),
-                    // The policy evaluates the requests that it matches correctly.
+                    // The policy correctly evaluates the requests that its rules match.
                     is_harmless: true,
                 });
             }
@@ -336,7 +338,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
     }
 }
 
-/// Returns true if a rule names a subresource such as `pods/exec`, or matches it by a wildcard.
+/// Returns true if `rule` matches a subresource such as `pods/exec`, by name or by a wildcard.
 fn matches(rule: &NamedRuleWithOperations, subresource_name: &str, subresource: &str) -> bool {
     let main = subresource_name.split('/').next().unwrap_or_default();
     rule.resources.iter().flatten().any(|name| {

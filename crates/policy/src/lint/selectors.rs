@@ -1,4 +1,4 @@
-//! Lints of label selectors that select nothing, or have no effect.
+//! Finds label selectors that select nothing, or have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,8 @@ impl<'a> LabelConstraints<'a> {
     }
 }
 
-/// Returns the selectors of `resources`, the field `field_ref`, whose requirements contradict each other.
+/// Returns the selectors of `resources` whose requirements contradict each other. `field_ref` is the path of
+/// `resources`.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/labels/selector.go`, `Requirement.Matches`.
 pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
@@ -63,15 +64,15 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
             message: format!(
                 "no {noun} is selected: the requirements on the label `{label}` contradict each other"
             ),
-            fix: Some("remove one of them: an object must satisfy all requirements".to_owned()),
+            fix: Some("remove one of the requirements: an object must satisfy all of them".to_owned()),
             is_harmless: false,
         })
     });
     lints.collect()
 }
 
-/// Returns the namespaceSelector of `resources`, the field `field_ref`, if all resources that `policy` matches are
-/// cluster-scoped: the selector matches all requests for these.
+/// Returns a lint for the namespaceSelector of `resources` if `policy` only matches cluster-scoped resources: a
+/// namespaceSelector matches all of their requests. `field_ref` is the path of `resources`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `MatchNamespaceSelector`.
 pub(super) fn ineffective(
@@ -86,7 +87,7 @@ pub(super) fn ineffective(
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    // A resource that is not served may be namespaced.
+    // The scope of a resource that is not served is unknown. It may be namespaced.
     let constraints = policy.match_constraints.as_ref()?;
     let rules = constraints.resource_rules.iter().flatten();
     let mut named = rules.flat_map(|rule| rule.resources.iter().flatten());
@@ -97,7 +98,7 @@ pub(super) fn ineffective(
     if !named.all(is_target) {
         return None;
     }
-    // Namespaces are selected by their own labels.
+    // Unlike for other cluster-scoped resources, the selector is compared with the labels of the Namespace itself.
     let has_none = |target: &matching::Target<'_>| {
         !target.resource.namespaced
             && !target.by_wildcard
@@ -115,9 +116,9 @@ pub(super) fn ineffective(
     })
 }
 
-/// Returns the namespaceSelector of a binding that selects no namespace together with that of its policy.
+/// Returns a lint if no namespace matches both the namespaceSelector of a binding and that of its policy.
 ///
-/// objectSelectors are not compared: in an UPDATE, the object may match one selector and the old object the other.
+/// objectSelectors are not compared: in an UPDATE, the object may match one selector and the old object the other one.
 pub(super) fn disjoint_namespaces(
     policy: &RequestPolicy,
     mapper: &RestMapper,
@@ -133,7 +134,7 @@ pub(super) fn disjoint_namespaces(
         return None;
     }
     let label = contradiction(both)?;
-    // Cluster-scoped objects match both.
+    // Cluster-scoped objects match both selectors.
     let targets = matching::targets(policy, mapper);
     let has_labels = |target: &matching::Target<'_>| {
         target.resource.namespaced || target.resource.gvr.resource == "namespaces"
@@ -146,12 +147,12 @@ pub(super) fn disjoint_namespaces(
             "no namespace is selected by both this and the policy's namespaceSelector, which contradict each other on \
              the label `{label}`"
         ),
-        fix: Some("remove one of them: the namespace must match both selectors".to_owned()),
+        fix: Some("remove one of the two selectors: a namespace must match both".to_owned()),
         is_harmless: false,
     })
 }
 
-/// Returns the first label, by name, on which `selectors` contradict each other.
+/// Returns the first label, in alphabetical order, on which `selectors` contradict each other.
 fn contradiction<'a>(
     selectors: impl IntoIterator<Item = &'a LabelSelector> + Clone,
 ) -> Option<&'a str> {
@@ -169,7 +170,7 @@ fn contradiction<'a>(
         let values = requirement.values.iter().flatten().map(String::as_str);
         match requirement.operator.as_str() {
             "In" => constraints.allow(values),
-            // An absent label has none of the values either.
+            // `NotIn` also matches if the label is absent.
             "NotIn" => constraints.disallowed.extend(values),
             "Exists" => constraints.is_there = true,
             "DoesNotExist" => constraints.is_absent = true,

@@ -1,4 +1,4 @@
-//! Lints of variables that share a name, or that no expression reads.
+//! Finds variables that share a name, and variables that no expression reads.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::consequence::Consequence;
 use crate::expressions::Role;
 use crate::rule::Rule;
 
-/// Returns the variables that no expression reads, and those with the name of a later variable: the API server accepts
-/// both, and evaluates the last one wherever the name is read.
+/// Returns the variables that no expression reads, and the variables that have the same name as a later one. The API
+/// server accepts both. If several variables have the same name, the API server evaluates the last one.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `compositionState.add`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
@@ -35,7 +35,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 field_ref: format!("{own}.name"),
                 location: None,
                 message: format!(
-                    "{} has the same name, and `variables.{name}` always reads that one",
+                    "`variables.{name}` always reads {}, which has the same name",
                     field(counts)
                 ),
                 fix: Some("give each variable a unique name".to_owned()),
@@ -49,7 +49,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 message: format!(
                     "no expression reads `variables.{name}`, so it is never evaluated"
                 ),
-                fix: Some("remove it, or read it".to_owned()),
+                fix: Some("remove the variable, or read it in an expression".to_owned()),
                 is_harmless: true,
             });
         }

@@ -1,5 +1,4 @@
-//! Kinds of the resources that rules match: those for the analysis, and those for upstream's type
-//! checker.
+//! Lists the kinds that rules match: for the analysis, and as upstream's type checker selects them.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`typesToCheck`).
 
@@ -13,20 +12,20 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use super::{Kinds, Target, list, rules, targets};
 use crate::request_policy::RequestPolicy;
 
-/// Maximum number of kinds from wildcards. If there are more, nothing is reported about them: an unchecked
-/// kind may be the intended one.
+/// Maximum number of kinds from wildcards that are checked. If a wildcard matches more, its kinds get no warnings,
+/// since a kind that was not checked may be the intended one.
 const MAX_WILDCARD_KINDS: usize = 400;
 
-/// Returns the kinds of all resources that rules match by name, sorted.
+/// Returns the kinds of all resources that rules match by name, in sorted order.
 pub(crate) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {
     let named = targets.iter().filter(|target| !target.by_wildcard);
     let kinds: BTreeSet<_> = named.map(|target| target.resource.gvk.clone()).collect();
     kinds.into_iter().collect()
 }
 
-/// Returns the kinds that rules match only by wildcards, and those of them beyond the maximum.
+/// Returns the kinds that rules match only by wildcards: those to check, and those above the maximum.
 ///
-/// Kubernetes' own kinds come first, since a cluster may have hundreds of custom kinds.
+/// Built-in kinds are preferred, since a cluster may have hundreds of custom kinds.
 pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
     let named = named_kinds(targets);
     let by_wildcard = targets.iter().map(|target| &target.resource.gvk);
@@ -42,21 +41,21 @@ pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
     (kinds, rest)
 }
 
-/// Returns the kinds of all resources that rules match, by name or by wildcards, sorted; of the latter not more
-/// than can be checked.
+/// Returns the kinds to check, in sorted order: all kinds that rules match by name, and up to a maximum of those that
+/// they match only by wildcards.
 #[must_use]
 pub fn kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     Kinds::new(&targets(policy, mapper)).all()
 }
 
-/// Maximum number of lookups of resources for one policy, since a rule can combine a billion groups, versions and
-/// resources.
+/// Maximum number of resource lookups for one policy. Without it, a rule could cause a billion lookups by combining
+/// groups, versions and resources.
 const MAX_LOOKUPS: usize = 50_000;
 
-/// Returns the kinds that upstream's type checker checks, sorted.
+/// Returns the kinds that upstream's type checker checks, in sorted order.
 ///
-/// A rule with a wildcard in its groups or versions is skipped, and so are resources with a `*` or
-/// a `/`. After a rule has led to ten kinds, counting repetitions, the rest is skipped.
+/// Upstream skips rules with a wildcard in their groups or versions, and resources with `*` or `/` in their names. It
+/// also stops after the first ten kinds of a rule, counting repetitions.
 #[must_use]
 pub fn upstream_kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     let mut kinds = BTreeSet::new();

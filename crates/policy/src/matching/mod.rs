@@ -1,4 +1,4 @@
-//! The served kinds that the rules of a policy match.
+//! Determines the served resources and kinds that the rules of a policy match.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`.
 
@@ -24,23 +24,23 @@ pub(super) use self::kinds::{named_kinds, wildcard_kinds};
 pub(super) use self::shared::Kinds;
 pub use self::shared::{RuleMatches, describing};
 
-/// A resource that a rule matches and the cluster serves.
+/// A served resource that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MatchedResource {
     /// The resource or subresource.
     pub gvr: Gvr,
-    /// The kind of the object in its requests.
+    /// The kind of the object in requests for the resource.
     pub gvk: Gvk,
-    /// True if only a wildcard matches it.
+    /// True if only a wildcard matches the resource.
     pub by_wildcard: bool,
 }
 
-/// The operations of a rule.
+/// A set of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operations(u8);
 
 impl Operations {
-    /// The names of the operations, in the order of evaluation.
+    /// The names of the operations, in the order in which they are checked.
     pub(crate) const NAMES: [&'static str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
     fn bit(name: &str) -> u8 {
@@ -58,7 +58,7 @@ impl Operations {
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
     }
 
-    /// Returns the operations for which requests for `resource` exist.
+    /// Returns the operations that requests for `resource` can have.
     ///
     /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources
     /// and their verbs).
@@ -67,7 +67,7 @@ impl Operations {
             None => &["CREATE", "UPDATE", "DELETE"],
             Some((_, "binding" | "eviction" | "token")) => &["CREATE"],
             Some((_, "exec" | "attach" | "portforward" | "proxy")) => &["CONNECT"],
-            // It is read-only.
+            // Logs are read-only.
             Some(("pods", "log")) => &[],
             Some(_) => &["UPDATE"],
         };
@@ -82,64 +82,63 @@ impl Operations {
     }
 }
 
-/// A resource that rules match, with the combined properties of these rules.
+/// A resource that rules match, with the combined properties of all rules that match it.
 #[derive(Clone, Debug)]
 pub(super) struct Target<'a> {
     /// The resource.
     pub(super) resource: &'a ApiResource,
-    /// True if only a wildcard matches it.
+    /// True if only wildcards match the resource.
     pub(super) by_wildcard: bool,
-    /// The operations of the rules, without those for which no request exists.
+    /// The operations of the rules, except for those that requests for the resource cannot have.
     pub(super) operations: Operations,
 }
 
 /// A resource in a rule that the cluster does not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnservedResource {
-    /// The field of the policy, `spec.matchConstraints.resourceRules[0]`.
+    /// The path of the rule in the policy, such as `spec.matchConstraints.resourceRules[0]`.
     pub field_ref: String,
     /// The index of the rule.
     pub index: usize,
-    /// The resource as the rule spells it, `apps/v1 deployment`.
+    /// The resource as written in the rule, such as `apps/v1 deployment`.
     pub rule: String,
-    /// The name in the rule, `deployment`.
+    /// The name as written in the rule, such as `deployment`.
     pub name: String,
-    /// The probably intended name, `deployments`.
+    /// The name that was probably intended, such as `deployments`.
     pub suggestion: Option<String>,
-    /// True if the intended resource is in a group of the rule, so that the name is most likely misspelled.
+    /// True if the suggested resource is in a group of the rule, so that the name is most likely misspelled.
     pub is_misspelt: bool,
 }
 
-/// A resource that a rule matches, but for which policies are never evaluated ([`exempt`]).
+/// A resource that a rule matches, but that is exempt from policies ([`exempt`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExemptResource {
-    /// The resource, `authentication.k8s.io tokenreviews`.
+    /// The group and name of the resource, such as `authentication.k8s.io tokenreviews`.
     pub resource: String,
-    /// The field of the policy, `spec.matchConstraints.resourceRules[0]`.
+    /// The path of the rule in the policy, such as `spec.matchConstraints.resourceRules[0]`.
     pub field_ref: String,
-    /// The name in the rule that matches it, `tokenreviews`.
+    /// The name in the rule that matches the resource, such as `tokenreviews` or `*`.
     pub name: String,
-    /// True if only wildcards match it.
+    /// True if only wildcards match the resource.
     pub by_wildcard: bool,
 }
 
-/// The resources that the rules of a policy match.
+/// The result of resolving the rules of a policy to served resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     /// The served resources for which the policy is evaluated, sorted and unique.
     pub resources: Vec<MatchedResource>,
-    /// The served resources that rules match, but for which policies are never evaluated; sorted by name.
+    /// The served resources that rules match, but that are exempt from policies, sorted by name.
     pub exempt: Vec<ExemptResource>,
-    /// The resources in rules that are not served.
+    /// The resources in rules that the cluster does not serve.
     pub unserved: Vec<UnservedResource>,
-    /// Group versions of rules whose discovery failed, with the reason.
+    /// Group versions in rules whose discovery failed, each with the reason.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions of rules that have not been discovered for some time
-    /// ([`RestMapper::undiscovered`]).
+    /// Group versions in rules whose last successful discovery was too long ago ([`RestMapper::undiscovered`]).
     pub undiscovered: Vec<String>,
 }
 
-/// Returns a list of a rule. An absent list is empty.
+/// Returns the values of a list in a rule. An absent list is empty.
 fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
@@ -166,7 +165,7 @@ fn excluded(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
     rules.unwrap_or_default()
 }
 
-/// Returns the resources that the rules of `policy` match and for which it is evaluated, sorted.
+/// Returns the resources that the rules of `policy` match, except for exempt ones, in sorted order.
 pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec<Target<'a>> {
     let mut exclusions = Exclusions::new(policy);
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
@@ -183,7 +182,8 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
                 continue;
             }
             let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
-            // A wildcard does not mean resources without the operation: `pods/exec` with only CREATE.
+            // A wildcard is not meant for resources that have none of the operations. For example, `*` with CREATE does
+            // not match `pods/exec`.
             if by_wildcard && possible == 0 {
                 continue;
             }
@@ -204,7 +204,7 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
     targets.into_values().collect()
 }
 
-/// Resolves the rules of `policy` with the served resources.
+/// Resolves the rules of `policy` to served resources.
 #[must_use]
 pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     let mut matches = Matches::default();
@@ -253,7 +253,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
         }
         for name in list(rule.spec.resources.as_ref()) {
             checkpoint();
-            // A repeated name is reported once.
+            // A repeated name is reported only once.
             if found.insert(name.clone()) {
                 let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;
                 let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
@@ -286,11 +286,11 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     matches
 }
 
-/// Returns the matches of a webhook with the rules of `policy`, from the matches of a policy with the same rules.
+/// Converts the matches of a policy to those of a webhook with the same rules. The boolean is true if the webhook is
+/// called for reviews, such as TokenReview.
 ///
-/// An API server also calls webhooks for reviews, for which it evaluates no policies, and never for webhook
-/// configurations. Reviews are not among the resources, since policies have no kinds for them. The second value is
-/// true if there are reviews.
+/// Unlike policies, webhooks are called for reviews, but never for webhook configurations. The result does not contain
+/// the reviews as resources, because their kinds are not checked.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -337,7 +337,8 @@ pub fn of_webhook(policy: &RequestPolicy, mut matches: Matches) -> (Matches, boo
     (matches, has_reviews)
 }
 
-/// Resolves the rules, and also returns the matched reviews.
+/// Converts the matches of a policy to those of a webhook with the same rules. Also returns the reviews for which the
+/// webhook is called.
 #[must_use]
 pub fn asked_of_webhook(
     policy: &RequestPolicy,
@@ -348,7 +349,7 @@ pub fn asked_of_webhook(
     (of_webhook(policy, matches.clone()).0, reviews)
 }
 
-/// Returns the field of the rule `n`.
+/// Returns the path of the rule with the index `n`.
 fn field_ref(n: usize) -> String {
     format!("spec.matchConstraints.resourceRules[{n}]")
 }

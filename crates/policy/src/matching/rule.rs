@@ -1,5 +1,5 @@
-//! Rules of a policy, indexed for matching with many resources: the matched and excluded operations, and the group
-//! versions of which resources may be unknown.
+//! Indexes the rules of a policy, so that they can be matched with many resources: operations, exclusions, and group
+//! versions whose resources may be unknown.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go` (`Matcher`).
 
@@ -13,13 +13,14 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{Operations, excluded, list};
 use crate::request_policy::RequestPolicy;
 
-/// A list of a rule, indexed. A policy may have thousands of rules, and a rule thousands of names.
+/// The values of a list in a rule, indexed if there are many. A policy may have thousands of rules, and a rule
+/// thousands of names.
 enum Values<'a> {
     Few(&'a [String]),
     Many(HashSet<&'a str>),
 }
 
-/// Maximum number of values for a linear search.
+/// Maximum number of values that are searched linearly.
 const MAX_FEW: usize = 16;
 
 impl<'a> Values<'a> {
@@ -39,7 +40,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns true if it contains `value` or `*`.
+    /// Returns true if the list contains `value` or `*`.
     fn matches(&self, value: &str) -> bool {
         self.contains(value) || self.contains("*")
     }
@@ -50,7 +51,7 @@ pub(super) struct Rule<'a> {
     pub(super) spec: &'a NamedRuleWithOperations,
     groups: Values<'a>,
     versions: Values<'a>,
-    /// The resources of the rule.
+    /// The resource names in the rule.
     names: Values<'a>,
     pub(super) operations: Operations,
 }
@@ -66,12 +67,13 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the resources of the groups of the rule, with their indices, in order: all that the rule could match.
+    /// Returns the resources in the groups of the rule, with their indices, in ascending order. The rule can match only
+    /// these.
     pub(super) fn candidates<'m>(&self, mapper: &'m RestMapper) -> Vec<(usize, &'m ApiResource)> {
         let resources = &mapper.resources;
         let of_group = match &self.groups {
             Values::Few(groups) if !groups.iter().any(|group| group == "*") => groups,
-            // With thousands of groups it is as fast to match all resources.
+            // For rules with many groups, matching all resources is as fast.
             Values::Few(_) | Values::Many(_) => return resources.iter().enumerate().collect(),
         };
         let of_group: BTreeSet<&str> = of_group.iter().map(String::as_str).collect();
@@ -84,7 +86,7 @@ impl<'a> Rule<'a> {
         candidates
     }
 
-    /// Calls a function for each name of the rule that matches requests for `resource`.
+    /// Calls `each` for each name in the rule that matches requests for `resource`.
     fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
         checkpoint();
         let served = resource.gvr.resource.as_str();
@@ -114,7 +116,7 @@ impl<'a> Rule<'a> {
                 matching.for_each(|name| each(name));
             }
             Values::Many(names) => {
-                // All that it could match.
+                // All names that match the resource.
                 let mut could = vec![format!("{main}/*"), "*/*".to_owned()];
                 could.extend([format!("{main}/{sub}"), format!("*/{sub}")]);
                 if sub.is_empty() {
@@ -126,8 +128,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns true if the rule matches requests for `resource` only by wildcards. `None` if it does not match.
-    /// Passes on the matching names as [`Self::for_each_name`] does.
+    /// Returns true if only wildcards in the rule match requests for `resource`. `None` if the rule does not match.
+    /// Calls `each` for each matching name, like [`Self::for_each_name`].
     pub(super) fn by_wildcard(
         &self,
         resource: &ApiResource,
@@ -144,16 +146,16 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The requests that a policy excludes from those that its rules match.
+/// The operations on resources that a policy's excludeResourceRules exclude.
 pub(super) struct Exclusions<'a> {
     rules: Vec<Rule<'a>>,
-    /// The excluded operations of a resource, by its index.
+    /// A cache of the excluded operations, by the index of the resource.
     of: HashMap<usize, Operations>,
 }
 
 impl<'a> Exclusions<'a> {
     pub(super) fn new(policy: &'a RequestPolicy) -> Self {
-        // A rule with object names excludes no operation as a whole.
+        // A rule with resourceNames excludes only some objects, so it excludes no operation completely.
         let rules = excluded(policy).iter();
         let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());
         Self {
@@ -162,7 +164,7 @@ impl<'a> Exclusions<'a> {
         }
     }
 
-    /// Returns the operations of `resource`, with the index `n`, that no rule excludes.
+    /// Returns the subset of `operations` on `resource`, which has the index `n`, that no rule excludes.
     pub(super) fn without(
         &mut self,
         operations: Operations,
@@ -183,9 +185,9 @@ impl<'a> Exclusions<'a> {
     }
 }
 
-/// The group versions with unknown resources, by group.
+/// Group versions whose resources are unknown, by group.
 pub(super) struct Incomplete<'a> {
-    /// The version, which is empty for all versions, and the index.
+    /// The version and the index of each group version. An empty version means all versions of the group.
     by_group: HashMap<&'a str, Vec<(&'a str, usize)>>,
 }
 
@@ -199,7 +201,7 @@ impl<'a> Incomplete<'a> {
         Self { by_group }
     }
 
-    /// Adds the indices of those that `rule` mentions.
+    /// Adds the indices of the group versions that `rule` may match to `touched`.
     pub(super) fn touched(&self, rule: &Rule<'_>, touched: &mut BTreeSet<usize>) {
         let mut add = |versions: &[(&str, usize)]| {
             for (version, n) in versions {
@@ -235,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_held_against_the_resources_of_its_groups() {
+    fn candidates_are_resources_in_groups_of_rule() {
         let groups = ["", "a", "ab", "b", "c.d"];
         let resource = |group: &&str| ApiResource {
             gvr: Gvr::new(*group, "v1", "things"),

@@ -1,5 +1,5 @@
-//! Results of the rules of a policy and the served resources, shared by policies with the same
-//! rules, since a rule with wildcards is matched with thousands of resources.
+//! Caches the matches of rules. Policies with the same rules share them, since a rule with wildcards is compared with
+//! thousands of resources.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::request_policy::RequestPolicy;
 
-/// The matches of rules, shared by all policies with the same rules.
+/// The matches of a set of rules, shared by all policies with these rules.
 #[derive(Debug)]
 pub struct RuleMatches {
     mapper: Arc<RestMapper>,
@@ -25,14 +25,14 @@ pub struct RuleMatches {
     group_versions: BTreeSet<GroupVersion>,
 }
 
-/// The kinds of the resources that rules match.
+/// The kinds of the resources that rules match, by how they are checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds {
-    /// Kinds matched by name, sorted.
+    /// Kinds matched by name, in sorted order.
     pub(crate) named: Vec<Gvk>,
-    /// Kinds matched only by wildcards, sorted, up to the maximum for one policy.
+    /// Kinds matched only by wildcards, in sorted order, up to the maximum for one policy.
     pub(crate) by_wildcard: Vec<Gvk>,
-    /// The other kinds that are matched only by wildcards.
+    /// Kinds matched only by wildcards that exceed the maximum. They are not checked.
     pub(crate) beyond: Vec<Gvk>,
 }
 
@@ -46,7 +46,7 @@ impl Kinds {
         }
     }
 
-    /// The checked kinds, sorted.
+    /// Returns the kinds to check, in sorted order.
     pub(super) fn all(&self) -> Vec<Gvk> {
         let mut kinds = [&*self.named, &*self.by_wildcard].concat();
         kinds.sort();
@@ -54,7 +54,7 @@ impl Kinds {
     }
 }
 
-/// A [`Target`] that refers to its resource by index.
+/// A [`Target`] that stores the index of its resource.
 #[derive(Debug)]
 struct SharedTarget {
     resource: usize,
@@ -62,22 +62,23 @@ struct SharedTarget {
     operations: Operations,
 }
 
-/// Returns the group versions whose documents describe `kinds`, which are sorted: their own, and those of their
-/// resources, since the kind of a subresource is described with the resource.
+/// Returns the group versions whose OpenAPI documents describe `kinds`, which must be sorted. These are the group
+/// versions of the kinds and of their resources, since the kind of a subresource is described in the document of the
+/// resource.
 #[must_use]
 pub fn describing(kinds: &[Gvk], matches: &Matches) -> BTreeSet<GroupVersion> {
     let own = kinds.iter().map(Gvk::group_version);
     let described = matches
         .resources
         .iter()
-        // A rule with wildcards has hundreds.
+        // A rule with wildcards matches hundreds of resources, but only some of their kinds are checked.
         .filter(|resource| kinds.binary_search(&resource.gvk).is_ok());
     let described = described.map(|resource| resource.gvr.group_version());
     own.chain(described).collect()
 }
 
 impl RuleMatches {
-    /// Matches the rules of `policy` with the resources of `mapper`.
+    /// Matches the rules of `policy` with the resources in `mapper`.
     #[must_use]
     pub fn new(policy: &RequestPolicy, mapper: Arc<RestMapper>) -> Self {
         let targets = targets(policy, &mapper);
@@ -104,8 +105,8 @@ impl RuleMatches {
         }
     }
 
-    /// Returns true if these are also the matches of `policy`: it has the same rules, and `mapper` is the one that
-    /// was used.
+    /// Returns true if these matches are also valid for `policy`: the policy has the same rules, and `mapper` is the
+    /// same.
     #[must_use]
     pub fn are_of(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> bool {
         Arc::ptr_eq(&self.mapper, mapper)
@@ -113,13 +114,13 @@ impl RuleMatches {
             && *self.excluded == *excluded(policy)
     }
 
-    /// Returns the resources that the rules match, and the exempt ones.
+    /// Returns the matched resources, including exempt and unserved ones.
     #[must_use]
     pub fn matches(&self) -> &Matches {
         &self.matches
     }
 
-    /// Returns the group versions whose documents describe the kinds of [`super::kinds`].
+    /// Returns the group versions whose OpenAPI documents describe the kinds to check.
     #[must_use]
     pub fn group_versions(&self) -> &BTreeSet<GroupVersion> {
         &self.group_versions

@@ -1,4 +1,4 @@
-//! Resources in rules that are not served: their spelling in the rule, and the probably intended name.
+//! Describes resources in rules that the cluster does not serve, and suggests the resource that was probably intended.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::Gvk;
@@ -7,13 +7,13 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{UnservedResource, field_ref, list};
 use crate::nearest::nearest;
 
-/// Maximum number of unserved names for which a similar name is searched.
+/// Maximum number of unserved resources of a policy for which a similar name is searched.
 pub(super) const MAX_LOOKED_AT: usize = 20;
 
-/// Maximum number of values of a list that a message shows.
+/// Maximum number of list values that a message shows.
 const MAX_TOLD: usize = 10;
 
-/// Maximum size of such a value in bytes. No name of a group is longer.
+/// Maximum length of a list value in a message, in bytes. Group names are at most this long.
 const MAX_TOLD_BYTES: usize = 253;
 
 fn shortened(value: &str) -> &str {
@@ -22,7 +22,7 @@ fn shortened(value: &str) -> &str {
     value.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
-/// Returns the values of a list of a rule, joined.
+/// Returns the values of a rule's list separated by commas, shortened for a message.
 fn joined(values: &[String]) -> String {
     let told = values.iter().take(MAX_TOLD);
     let told: Vec<_> = told.map(|value| shortened(value)).collect();
@@ -50,12 +50,12 @@ pub(super) fn unserved(
     let suggestion = match respelt {
         Some((Some(group), name)) => Some(format!("{group} {name}")),
         Some((None, name)) => Some(name),
-        // A group that is only known in part may have such a resource.
+        // If only a part of the group's resources is known, the resource may exist, so similar names are searched last.
         None if is_looked_at => near(groups, name, mapper),
         None => None,
     };
     let words = format!("{group_version} {name}");
-    // Served, and excluded only by the scope.
+    // If the suggestion repeats the rule, the resource is served, and only the scope of the rule excludes it.
     let suggestion = match (suggestion, rule.scope.as_deref()) {
         (Some(same), Some("Cluster")) if same == words => Some("scope: Namespaced".to_owned()),
         (Some(same), _) if same == words => Some("scope: Cluster".to_owned()),
@@ -71,8 +71,8 @@ pub(super) fn unserved(
     }
 }
 
-/// Returns the served resource of one of `groups` with a name similar to `name`. For a subresource, the resource must be
-/// the same.
+/// Returns the served resource in one of `groups` whose name is similar to `name`. For a subresource, only subresources
+/// of the same resource are considered.
 fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     let main = |name: &str| name.split_once('/').map(|(main, _)| main.to_owned());
     let names = mapper
@@ -84,8 +84,8 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     nearest(name, names).map(str::to_owned)
 }
 
-/// Returns the served resource that a rule probably means: another spelling first, then one of another group, with
-/// that group and its version.
+/// Returns the served resource that a rule probably intended: one in `groups` whose name differs in spelling, or one in
+/// another group, together with its API version.
 fn suggestion(
     groups: &[String],
     name: &str,

@@ -1,5 +1,5 @@
-//! Comparisons whose result is constant according to the schemas: with a value that an enumeration lacks, or of null
-//! with a value that is never null.
+//! Finds comparisons whose result is constant according to the schemas: with a value that is not in an enumeration, or
+//! of null with a value that is never null.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,22 +24,23 @@ use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::validity::{Root, enum_values};
 
-/// Maximum number of kinds of a checked policy.
+/// Maximum number of matched kinds. A policy that matches more is not checked.
 const MAX_KINDS: usize = 20;
 
-/// Maximum nesting of visited expressions.
+/// Maximum nesting of expressions. A policy with deeper expressions is not checked.
 const MAX_DEPTH: usize = 150;
 
-/// Maximum number of findings about one policy.
+/// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 50;
 
-/// Maximum number of values of an enumeration in a message.
+/// Maximum number of enumeration values that a message lists.
 const MAX_NAMED: usize = 12;
 
-/// Maximum length of a policy string in a message, in bytes.
+/// Maximum length of a string of the policy that a message quotes, in bytes. Comparisons with longer ones are not
+/// reported.
 const MAX_SHOWN: usize = 60;
 
-/// Finds the comparisons of `policy` whose result is constant according to the schemas of its kinds.
+/// Finds the comparisons of `policy` whose result is constant according to the schemas of the matched kinds.
 #[must_use]
 pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
@@ -56,7 +57,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     if kinds.len() > MAX_KINDS {
         return Vec::new();
     }
-    // Requests of a kind without operations do not exist.
+    // A kind without operations has no requests.
     kinds.retain(|target| !operations(target).is_empty());
     let params = params_type(policy, context);
     let mut outcomes: BTreeMap<(usize, usize), ComparisonOutcome> = BTreeMap::new();
@@ -100,7 +101,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy compares something with a literal, and does not change the case of strings.
+/// Returns true if the policy has a comparison with `==`, `!=` or `in`, and never changes the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -151,11 +152,11 @@ struct ConstantComparison {
 /// The possible results of a comparison.
 #[derive(Clone, Debug)]
 enum ComparisonOutcome {
-    /// One result for all objects.
+    /// The same result for all objects.
     Constant(ConstantComparison),
-    /// Both results.
+    /// Different results for different objects.
     Varying,
-    /// No result: the kind lacks the field.
+    /// No result, because the kind lacks the compared field.
     NoField,
 }
 
@@ -174,7 +175,7 @@ impl ComparisonOutcome {
 struct ComparisonChecker<'r, 'a> {
     evaluator: &'r SymbolicEvaluator<'a>,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
-    /// False if the budget or the depth was exceeded.
+    /// False if the limit on steps or on nesting was exceeded.
     is_complete: bool,
 }
 
@@ -240,7 +241,7 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Returns the outcome of a comparison. `None` if it is not with a literal.
+    /// Returns the outcome of a comparison. `None` if neither operand consists of literals.
     fn outcome(
         &self,
         function: &str,
@@ -260,7 +261,7 @@ impl ComparisonChecker<'_, '_> {
             .reduce(|all, next| next.merge(Some(all)))
     }
 
-    /// Returns the literals of an operand: one, or the elements of a list.
+    /// Returns the literals of an operand: a single literal, or the elements of a list. `None` for other operands.
     fn literals(&self, node: ExprRef) -> Option<Vec<Json>> {
         let value = |id: ExprId| match self.evaluator.expr(node.with_id(id)) {
             Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
@@ -331,7 +332,7 @@ impl ComparisonChecker<'_, '_> {
                 .find(|known| is_respelt(known, text))
                 .copied();
             let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
-            // Other versions of Kubernetes may have further values.
+            // Other versions of Kubernetes may allow more values of a built-in kind, so only likely typos are reported.
             if intended.is_none() && input_type.is_builtin() {
                 continue;
             }

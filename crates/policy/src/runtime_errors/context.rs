@@ -1,4 +1,4 @@
-//! Inputs of the search in addition to the policy.
+//! The inputs of the search for runtime errors, except for the policy itself.
 
 use serde_json::Value as Json;
 
@@ -8,31 +8,31 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// Schemas of custom resources as written.
+/// Gives access to the schemas of CRDs in their original JSON form.
 pub trait WrittenSchemas: Sync {
-    /// Returns the schema of `gvk`. `None` if it is not a custom resource with a schema.
+    /// Returns the schema of `gvk`. `None` if `gvk` is not a custom resource, or its CRD has no schema.
     fn written(&self, gvk: &Gvk) -> Option<&Json>;
 
     /// Returns true if `gvk` is a built-in kind.
     fn is_builtin_kind(&self, gvk: &Gvk) -> bool;
 }
 
-/// Inputs of the search in addition to the policy.
+/// The inputs of the search for runtime errors, except for the policy itself.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The served resources.
     pub mapper: &'a RestMapper,
-    /// The types of kinds.
+    /// The types of each kind's fields.
     pub schemas: &'a dyn SchemaResolver,
-    /// The schemas of custom resources as written.
+    /// The schemas of CRDs in their original JSON form.
     pub written: &'a dyn WrittenSchemas,
     /// The findings of type checking.
     pub type_findings: &'a [ExpressionFindings],
-    /// The name of a binding of the policy without a paramRef.
+    /// The name of a binding that has no paramRef, if the policy has such a binding.
     pub without_params: Option<&'a str>,
     /// True if the policy has bindings, and none has a paramRef.
     pub never_has_params: bool,
-    /// The objects that were built for other policies.
+    /// A cache of the objects that were built for other policies.
     pub object_cache: &'a ObjectCache,
 }
 

@@ -1,4 +1,4 @@
-//! Failures of an evaluation that affect the request, with the node of their origin.
+//! Selects the failures of an evaluation that affect the request, and finds the node where each error originates.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,18 @@ use crate::expressions::Role;
 /// A failed expression that affects the request.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The index of the expression whose failure affects the request.
+    /// The index in the policy of the expression whose failure affects the request.
     pub(super) index: usize,
-    /// The index of the expression that the error originates from: the same, or a variable.
+    /// The index of the expression where the error originates: `index`, or a variable that this expression reads.
     pub(super) origin_index: usize,
-    /// The index of the node in that expression.
+    /// The index of the node in the expression `origin_index`.
     pub(super) origin_id: usize,
-    /// The error.
+    /// The error text of the evaluator.
     pub(super) message: String,
 }
 
-/// Returns the failures among `steps` that affect the request.
+/// Returns the failures among `steps` that affect the request. Empty if a match condition is false, since the request
+/// is then not evaluated.
 pub(super) fn effective_failures(
     evaluator: &SymbolicEvaluator<'_>,
     steps: &[Step],
@@ -51,7 +52,7 @@ pub(super) fn effective_failures(
             continue;
         };
         if role == Role::MessageExpression {
-            // A message expression follows its validation.
+            // The message expression of a validation directly follows it in the list of expressions.
             let validation = step.index.checked_sub(1);
             is_denied = steps.iter().any(|other| {
                 Some(other.index) == validation && matches!(other.result, Ok(Some(false)))
@@ -60,7 +61,7 @@ pub(super) fn effective_failures(
         if role == Role::MessageExpression && !is_denied {
             continue;
         }
-        // Errors of variables originate in the variable.
+        // If the failing node reads a variable that failed, the error originates in the expression of that variable.
         let (mut n, mut error) = (step.index, error);
         for _ in 0..expressions.len().saturating_add(1) {
             let Some(id) = error.origin() else { break };
@@ -83,7 +84,7 @@ pub(super) fn effective_failures(
     failures
 }
 
-/// Returns true if the error is about an absent value.
+/// Returns true if `message` is the evaluator's error for a read of an absent value.
 pub(super) fn is_missing_value_error(message: &str) -> bool {
     [
         "no such key",

@@ -1,26 +1,29 @@
 //! Runtime errors of expressions, each with a witness: a request on which the evaluator confirms the error.
 //!
 //! The search is symbolic execution with concrete confirmation: it proposes requests, and the evaluator confirms them.
-//! So an expression that cannot be interpreted symbolically can hide a finding, but never cause a wrong one (ADR 18).
+//! An expression that cannot be interpreted symbolically can therefore hide a finding, but never cause a wrong one (ADR
+//! 18).
 //!
-//! For each kind that represents the matched ones, [`find_runtime_errors`] does the following, within a budget
-//! (`search`):
+//! To bound the work, the search chooses a few kinds that represent all matched kinds. For each of them,
+//! [`find_runtime_errors`] takes these steps, within a budget (`search`):
 //!
 //! 1. Symbolic values (`symbolic`): the input, or the constant, that each expression denotes. Conditions that are
 //!    constant for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`)
 //!    determine which values may be absent, null or of another type.
 //! 2. Failure sites (`failure_sites`): selections, indices, conversions and divisions that fail for some value of an
 //!    input, each with its path condition, the conjunction of the branch conditions on the way to the site.
-//! 3. Constraints (`path_conditions::solver`): the solver turns the path condition into sets of `InputConstraints`. An
-//!    unsatisfiable path condition ends the site without an evaluation. Most guards are recognized this way.
+//! 3. Constraints (`path_conditions::solver`): the solver turns the path condition into alternative sets of
+//!    `InputConstraints`. If the path condition is unsatisfiable, the site is dropped without an evaluation. Most
+//!    guards are recognized this way.
 //! 4. Requests (`requests::build`): minimal valid objects (`input_types::minimal`), changed to satisfy the constraints
 //!    (`input_types::satisfy`), completed and validated by `kubernetes::validity`, with defaults as the API server sets
 //!    them (`requests::prepare`).
-//! 5. Confirmation (`requests::evaluation`, `failures`): the evaluator runs the whole policy. If a request fails before
-//!    the site, the absent value is added to the constraints, and the request is built again.
+//! 5. Confirmation (`requests::evaluation`, `failures`): the evaluator runs the whole policy. If the evaluation fails
+//!    earlier because another value is absent, the search requires that value to be present and builds the request
+//!    again.
 //! 6. Reports (`reports`): the rule, the message, and a guard that fixes the expression.
 //!
-//! The same modules find
+//! The same submodules also find
 //!
 //! - witnesses of type errors (`type_error_witnesses`),
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),

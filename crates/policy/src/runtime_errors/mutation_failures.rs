@@ -1,7 +1,7 @@
-//! Failing mutations: the API server rejects the result of the expression for a valid request.
+//! Finds mutations that fail: the API server rejects the result of their expression for a valid request.
 //!
-//! Requests reach each object literal of a mutation, and the policy is applied to them as the API server does
-//! (`admission::mutation`). Runtime errors of the expressions are not reported here.
+//! The search builds requests that reach each object literal of a mutation, and applies the policy to them as the API
+//! server does (`admission::mutation`). Errors in the evaluation of the expressions themselves are not reported here.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -36,10 +36,10 @@ use kubernetes::merge;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, InputConstraints};
 
-/// Maximum number of kinds of one policy.
+/// Maximum number of kinds that are tried for one policy.
 const MAX_KINDS: usize = 16;
 
-/// Maximum number of requests of one policy.
+/// Maximum number of requests that are tried for one policy.
 const MAX_EVALUATIONS: usize = 100;
 
 /// A mutation that fails for a request.
@@ -47,13 +47,13 @@ const MAX_EVALUATIONS: usize = 100;
 pub struct FailingMutation {
     /// The index of the expression in the policy.
     pub index: usize,
-    /// The field of the policy, `spec.mutations[0].applyConfiguration.expression`.
+    /// The path of the field in the policy, such as `spec.mutations[0].applyConfiguration.expression`.
     pub field_ref: String,
-    /// The location in the expression.
+    /// The location of the failing node in the expression.
     pub location: Location,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// The API server's error, as a sentence.
+    /// A sentence with the operation, the kind and the API server's error.
     pub message: String,
     /// A hint to fix the mutation.
     pub fix: Option<&'static str>,
@@ -63,7 +63,7 @@ pub struct FailingMutation {
     pub witness: Witness,
 }
 
-/// Finds the mutations of `policy` that fail for a valid request, one finding per expression.
+/// Finds the mutations of `policy` that fail for a valid request. Returns at most one finding per expression.
 ///
 /// If all rules of the policy are wildcards, a mutation is reported only if it fails for every kind that is tried.
 #[must_use]
@@ -78,7 +78,7 @@ pub fn failing_mutations(
         .map(|(n, _)| n)
         .collect();
     let compiles = (0..policy.expressions().len()).all(|n| policy.compiles(n));
-    // API servers reject policies that do not compile.
+    // API servers reject a mutating policy with an expression that does not compile.
     if mutations.is_empty() || !compiles {
         return Vec::new();
     }
@@ -102,11 +102,11 @@ struct MutationSearch<'a> {
     policy: &'a CompiledPolicy,
     kinds: &'a (dyn Kinds + Sync),
     mutating: MutatingAdmission,
-    /// The indices of the mutations' expressions.
+    /// The indices of the mutations' expressions in the policy.
     mutations: Vec<usize>,
-    /// The mutations without a result for the current kind.
+    /// The mutations that are still searched.
     pending: Vec<usize>,
-    /// Evaluated requests of the current kind, each with a mutation whose expression failed.
+    /// The requests of the current kind that were evaluated, each with a mutation whose expression failed to evaluate.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
@@ -144,7 +144,7 @@ impl MutationSearch<'_> {
             }
             failures.retain(|failing| n_failing.get(&failing.index) == Some(&n_tried));
         }
-        // Type checking reports these.
+        // Type checking already reports a mutation with a type error.
         let has_type_error = |index| {
             context
                 .type_findings
@@ -185,7 +185,7 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// Returns the object literals of mutations and variables, and the roots of mutations.
+    /// Returns the object literals in mutations and variables, and the root nodes of mutations.
     fn target_nodes(&self) -> HashMap<ExprRef, Location> {
         let mut target_nodes = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
@@ -207,7 +207,8 @@ impl MutationSearch<'_> {
         target_nodes
     }
 
-    /// Applies the policy to a request that satisfies `constraints`, and adds missing values.
+    /// Applies the policy to a request that satisfies `constraints`. Repeats this with an absent value added if the
+    /// evaluation fails because of it.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -253,7 +254,8 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// Reports the mutations that fail for a request. Returns one whose expression fails.
+    /// Reports the mutations whose result is rejected. Returns the index of a mutation whose expression fails to
+    /// evaluate.
     fn evaluate(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -268,7 +270,7 @@ impl MutationSearch<'_> {
                 StepCause::Expression => {
                     failing.get_or_insert(index);
                 }
-                // Not errors of the mutation, or reported elsewhere.
+                // These causes are not errors of the mutation.
                 StepCause::NoTypes | StepCause::Panic => {}
                 _ => self.report(builder, synthetic, index, error),
             }
@@ -278,7 +280,7 @@ impl MutationSearch<'_> {
     }
 
     /// Returns the errors of the mutations, each with the position of the mutation in the policy. Empty if the policy
-    /// does not match, or if the object may be invalid.
+    /// does not match the request, or if the object itself may be invalid.
     fn errors(
         &self,
         builder: &RequestBuilder<'_>,
@@ -322,14 +324,14 @@ impl MutationSearch<'_> {
         let context = MutationContext::new(self.kinds, &namespaces, authorizer);
         let gvk = request.gvk.clone();
         let mut errors = step_errors(request, object.clone(), &bound, &context);
-        // Checked last, since most requests have no error.
+        // This check is the last, since most requests have no error.
         if !errors.is_empty() && !self.is_readable(&gvk, object) {
             errors.clear();
         }
         errors
     }
 
-    /// Returns true if the object decodes and merges without a mutation.
+    /// Returns true if the object can be decoded and merged before any mutation.
     fn is_readable(&self, gvk: &Gvk, object: &Json) -> bool {
         let Some(types) = self.kinds.types(gvk) else {
             return false;

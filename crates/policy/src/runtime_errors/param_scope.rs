@@ -1,4 +1,4 @@
-//! Bindings whose paramRef does not match the scope of the paramKind.
+//! Finds bindings whose paramRef does not fit the scope of the paramKind.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use crate::{fails_closed, matching, param_kind};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::InputConstraints;
 
-/// Maximum number of kinds that are tried.
+/// Maximum number of matched kinds for which a witness is tried.
 const MAX_SCOPE_KINDS: usize = 20;
 
-/// A binding whose params cannot be looked up for some requests, which fail before match conditions are evaluated.
+/// A binding for which the lookup of params always fails for some requests. They fail before match conditions are
+/// evaluated.
 #[derive(Clone, Debug)]
 pub struct ScopeMismatch {
-    /// The problem.
+    /// The problem, its consequence and the error.
     pub message: String,
     /// The effect on the request.
     pub consequence: Consequence,
@@ -31,7 +32,8 @@ pub struct ScopeMismatch {
     pub witness: Witness,
 }
 
-/// Finds a request for which the scope of the paramKind of `policy` does not match the paramRef of `binding`.
+/// Finds a request for which the lookup of params fails, because the paramKind of `policy` and the paramRef of
+/// `binding` have different scopes. `None` if the scopes fit, or no such request can be built.
 #[must_use]
 pub fn scope_mismatch(
     policy: &CompiledPolicy,
@@ -52,7 +54,8 @@ pub fn scope_mismatch(
     let builders = RequestBuilders::without_params(policy, context);
     let bound = Binding::new(binding);
     let params = ParamList::new(is_namespaced, Vec::new());
-    // Namespaced objects find params in their namespace.
+    // Without a namespace in paramRef, a namespaced object takes params from its own namespace. Only cluster-scoped
+    // objects fail.
     let fitting = targets
         .iter()
         .filter(|target| !is_namespaced || !target.resource.namespaced);

@@ -2,8 +2,8 @@
 //!
 //! For each representative kind, the minimal request of each operation is evaluated first, because it lacks most
 //! optional fields and so confirms most sites. For each remaining site, the solver gets the path condition and a
-//! constraint that may cause the failure. A request is built for each solution and evaluated. If it fails before the
-//! site because a value is absent, that value becomes a constraint, and the request is built again.
+//! constraint that may cause the failure. For each solution, a request is built and evaluated. If the evaluation fails
+//! earlier because another value is absent, the search requires that value to be present and builds the request again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -32,27 +32,27 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// Maximum number of evaluated requests of one policy.
+/// Maximum number of requests that are evaluated for one policy.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// Maximum cost units of all evaluations of one policy.
+/// Maximum total CEL cost of all evaluations for one policy.
 const MAX_COST: u64 = 300_000;
 
-/// Maximum number of steps of symbolic evaluation of one policy for one kind.
+/// Maximum number of symbolic evaluation steps for one policy and one kind.
 pub(super) const MAX_STEPS: u32 = 20_000;
 
-/// Maximum number of rebuilds of a request that fails before the site.
+/// Maximum number of times that a request is built again after it failed before the site.
 pub(super) const MAX_REPAIRS: usize = 6;
 
-/// Maximum number of findings about one policy.
+/// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 200;
 
 /// An expression that fails at run time for a valid request.
 #[derive(Clone, Debug)]
 pub struct RuntimeErrorFinding {
-    /// The index of the expression in the policy.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub index: usize,
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The location of the failing node in the expression.
     pub field_ref: String,
     /// The location in the expression.
     pub location: Location,
@@ -60,21 +60,21 @@ pub struct RuntimeErrorFinding {
     pub rule: Rule,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// The cause and the error, as a sentence.
+    /// A sentence with the cause and the evaluator's error.
     pub message: String,
-    /// A guard or another way to fix the expression.
+    /// A guard, or another change that fixes the expression.
     pub fix: Option<String>,
-    /// True if a value of the params is missing, not one of the request.
+    /// True if the missing value is in the params instead of the request.
     pub is_of_params: bool,
     /// The effect on the request.
     pub consequence: Consequence,
-    /// The number of other expressions that fail for the same cause.
+    /// The number of other expressions that fail for the same cause. They have no finding of their own.
     pub n_others: usize,
     /// A request for which the expression fails.
     pub witness: Witness,
 }
 
-/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields.
+/// Finds the expressions of `policy` that fail at run time, in the order of their fields in the policy.
 #[must_use]
 pub fn find_runtime_errors(
     policy: &CompiledPolicy,
@@ -94,19 +94,20 @@ struct Search<'a> {
     without_params: Option<&'a str>,
     budget: Budget,
     findings: Vec<LocatedFinding>,
-    /// Reported chains of selections, with the index of the expression.
+    /// Outermost nodes of the selection chains that have a finding, with the index of the expression.
     reported_chains: HashSet<(usize, ExprId)>,
-    /// Reported paths, with the index of the expression.
+    /// Paths of absent or null values that have a finding, with the index of the expression.
     reported_paths: HashSet<(usize, FieldPath)>,
-    /// Causes that are reported once for all expressions, with the index of the finding and the failing expressions.
+    /// Absent values for which all expressions share one finding, with the index of this finding and of the failing
+    /// expressions.
     shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
-/// A finding with its location, for the order and the comparison with type errors.
+/// A finding with its position in the expression, by which findings are sorted and compared with type errors.
 struct LocatedFinding {
     finding: RuntimeErrorFinding,
     offset: u32,
-    /// Locations of the selections and indices of the chain.
+    /// Locations of the selections and indices in the chain around the failing node.
     chain: Vec<Location>,
 }
 
@@ -162,7 +163,7 @@ impl<'a> Search<'a> {
         let (n, path) = (site.node.index, &site.path);
         let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
-            // A value that may be absent and null is reported once.
+            // A path that may be absent or null gets one finding.
             let is_null_reported = site.cause == FailureCause::Null
                 && self.reported_paths.contains(&(n, path.clone()));
             return is_chain_reported || is_null_reported;
@@ -193,7 +194,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tries requests that satisfy the path condition of `site` and `constraints`.
+    /// Tries requests that satisfy both the path condition of `site` and `constraints`.
     fn try_site_with(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -234,7 +235,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`, and reports its failures. `None` without a new request.
+    /// Evaluates a request that satisfies `constraints`, and reports its failures. `None` if no request was evaluated:
+    /// the constraints or the request were already tried, or no request could be built.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -258,7 +260,7 @@ impl<'a> Search<'a> {
         Some((synthetic, failures))
     }
 
-    /// Returns true if `failure` has the cause of `site`, and a valid request may have it.
+    /// Returns true if `failure` is due to the cause of `site`, and a valid request may have the value that causes it.
     fn matches_site(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -302,7 +304,7 @@ impl<'a> Search<'a> {
         site: &FailureSite,
     ) -> bool {
         if site.path == FieldPath::new(Root::Namespace) {
-            // Match conditions get no namespaceObject.
+            // The API server passes no namespaceObject to match conditions.
             let expressions = self.policy.expressions();
             let role = expressions
                 .get(site.node.index)
@@ -378,7 +380,7 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// Returns the findings in the order of the policy's fields, without those that type checking reports.
+    /// Returns the findings in the order of the policy's fields, except for those that type checking already reports.
     fn into_findings(mut self, type_findings: &[ExpressionFindings]) -> Vec<RuntimeErrorFinding> {
         for (finding_idx, expressions) in self.shared_causes.values() {
             if let Some(located) = self.findings.get_mut(*finding_idx) {
@@ -392,7 +394,7 @@ impl<'a> Search<'a> {
             let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
             diagnostics.any(|(_, _, diagnostic)| {
                 diagnostic.location == finding.location
-                    // No guard helps a chain with an undefined field.
+                    // No guard can fix a chain that contains an undefined field.
                     || diagnostic.kind.code() == Code::UndefinedField && chain.contains(&diagnostic.location)
                     || finding.rule == Rule::AbsentObject && diagnostic.kind.code() == Code::NoFieldSelection
             })
@@ -407,7 +409,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns the selections and indices of the chain at `chain`, outermost first.
+/// Returns the nodes of the chain of selections and indices that ends at `chain`, outermost first.
 fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     let mut nodes = Vec::new();
     let mut next = Some(chain);
@@ -426,12 +428,12 @@ fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     nodes
 }
 
-/// Returns true if the cause is reported once for all expressions: an absent root, or a value of the params.
+/// Returns true if an absent value has one finding for all expressions: an absent root, or a field of the params.
 fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// Returns the absent path that made the evaluation fail before the site, preferably in the expression `n`.
+/// Returns the absent path that made the evaluation fail before the site, preferably one read in the expression `n`.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],

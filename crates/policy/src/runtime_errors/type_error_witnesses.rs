@@ -1,4 +1,4 @@
-//! Witnesses of type errors: requests for which an expression fails at the location of a finding of type checking.
+//! Finds witnesses of type errors: requests for which an expression fails at the location of a type-check finding.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -23,10 +23,10 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// Maximum number of kinds that are tried.
+/// Maximum number of kinds for which witnesses are searched.
 const MAX_KINDS: usize = 6;
 
-/// Maximum number of kinds that are tried for one partial failure.
+/// Maximum number of kinds that are tried for one failure that affects only some kinds of a wildcard.
 const MAX_KINDS_OF_PARTIAL: usize = 2;
 
 /// The budget of evaluations for one policy.
@@ -40,13 +40,13 @@ const BUDGET: Budget = Budget {
 pub struct TypeErrorWitness {
     /// The index of the expression in the policy.
     pub index: usize,
-    /// The location of the finding.
+    /// The location of the type error in the expression.
     pub location: Location,
     /// The request.
     pub witness: Witness,
 }
 
-/// Finds witnesses of the type errors of `policy`, at most one for each.
+/// Finds witnesses of the type errors of `policy`, at most one for each type error.
 #[must_use]
 pub fn type_error_witnesses(
     policy: &CompiledPolicy,
@@ -55,7 +55,7 @@ pub fn type_error_witnesses(
     search(policy, context, unproven_findings(context))
 }
 
-/// Finds witnesses of expressions that fail for some of the kinds of wildcards, at most one for each.
+/// Finds witnesses of expressions that fail for only some kinds of a wildcard, at most one for each expression.
 #[must_use]
 pub fn partial_failure_witnesses(
     policy: &CompiledPolicy,
@@ -96,7 +96,7 @@ fn search(
     })
 }
 
-/// A finding without a witness.
+/// A finding that still needs a witness.
 #[derive(Clone, Debug)]
 struct UnprovenFinding {
     index: usize,
@@ -104,7 +104,7 @@ struct UnprovenFinding {
     kinds: Vec<Gvk>,
 }
 
-/// Returns the type errors, each with its kinds.
+/// Returns the locations of all type errors, each with the kinds that have the error.
 fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
     let mut findings: Vec<UnprovenFinding> = Vec::new();
     let mut by_location = HashMap::new();
@@ -133,13 +133,13 @@ fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
 
 struct WitnessSearch<'a> {
     policy: &'a CompiledPolicy,
-    /// The findings without a witness.
+    /// The findings that still need a witness.
     unproven: Vec<UnprovenFinding>,
     budget: Budget,
     witnesses: Vec<TypeErrorWitness>,
 }
 
-/// Nodes at the locations of the findings about one kind.
+/// The nodes at the locations of the findings for one kind.
 type TargetNodes = HashMap<ExprRef, Location>;
 
 impl WitnessSearch<'_> {
@@ -163,7 +163,7 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// Returns the nodes at the locations of the findings about `gvk`.
+    /// Returns the nodes at the locations of the findings for `gvk`.
     fn target_nodes(&self, gvk: &Gvk) -> TargetNodes {
         let mut target_nodes = TargetNodes::new();
         for unproven in self.unproven.iter().filter(|it| it.kinds.contains(gvk)) {
@@ -251,7 +251,8 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`. Records a witness if it fails at one of `target_nodes`.
+    /// Evaluates a request that satisfies `constraints`. Records a witness if the evaluation fails at one of
+    /// `target_nodes`.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,

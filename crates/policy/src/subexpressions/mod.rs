@@ -1,5 +1,5 @@
-//! The subexpressions of an expression that are shown with their values, in source order, without those that macros
-//! add.
+//! Lists the subexpressions of an expression whose values are shown to users, in source order. Nodes that the expansion
+//! of a macro adds are left out.
 
 mod counterfactuals;
 mod nearest;
@@ -11,35 +11,35 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 pub use counterfactuals::{Counterfactuals, Variables, counterfactuals, deciding_element};
 pub use nearest::keep_nearest;
 
-/// Maximum length of the text of a subexpression, in characters.
+/// Maximum length of a subexpression's text, in characters.
 const MAX_TEXT: usize = 100;
 
-/// Depth limit for expressions.
+/// Maximum nesting of subexpressions.
 const MAX_DEPTH: usize = 60;
 
-/// A subexpression.
+/// A subexpression that is shown with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subexpression {
-    /// The node.
+    /// The node in the AST.
     pub id: ExprId,
-    /// The text, generated from the tree and cut if it is long.
+    /// The source text, generated from the AST and cut if it is long.
     pub text: String,
-    /// The depth within the expression.
+    /// The nesting depth, 0 for the whole expression.
     pub depth: usize,
     /// Its role in the expression.
     pub role: SubexpressionRole,
 }
 
-/// Roles of subexpressions.
+/// The role of a subexpression in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubexpressionRole {
     /// The whole expression.
     Whole,
-    /// A term of `&&` or `||`.
+    /// An operand of `&&` or `||`.
     Term,
     /// The condition of `?:`.
     Condition,
-    /// The test of a macro, evaluated for each element.
+    /// The condition that a macro evaluates for each element.
     Test,
     /// Anything else.
     Other,
@@ -94,7 +94,7 @@ fn walk(
                 _ => all.map(|id| below(id, SubexpressionRole::Other)).collect(),
             }
         }
-        // The values of the operands of a path add little to the value of the path.
+        // The value of a path such as `object.spec` shows enough, so its operands are not listed.
         Expr::Select { operand, .. } if ast.qualified_name(*operand).is_none() => {
             vec![below(*operand, SubexpressionRole::Other)]
         }
@@ -121,7 +121,8 @@ fn walk(
             let is_accu =
                 |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
             if let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) {
-                // Terms that a macro adds mention the accumulator. The others are the test, or the collected value.
+                // Operands that the macro adds mention the accumulator. The others are the condition, or the collected
+                // value.
                 let role = match &**function {
                     "_&&_" | "_||_" | "_?_:_" => SubexpressionRole::Test,
                     _ => SubexpressionRole::Other,
@@ -129,7 +130,7 @@ fn walk(
                 let tests = args.iter().filter(|id| !is_accu(**id));
                 let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
                 below.extend(tests.map(|id| match ast.expr(*id) {
-                    // The macro added the list.
+                    // The macro wraps the collected value in a list.
                     Expr::List { elements, .. } if role == SubexpressionRole::Other => {
                         (elements.first().copied().unwrap_or(*id), role)
                     }
@@ -155,7 +156,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     let mut is_mentioned = false;
     let mut look = |child| is_mentioned |= mentions(ast, child, name, depth + 1);
     match ast.expr(id) {
-        // Macros use the same accumulator name: the inner one shadows the outer one.
+        // All macros use the same accumulator name, so an inner macro's accumulator shadows the outer one.
         Expr::Comprehension(fold) if *fold.accu_var == *name => {
             look(fold.iter_range);
             look(fold.accu_init);
@@ -165,7 +166,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     is_mentioned
 }
 
-/// Returns the text of a subexpression.
+/// Returns the source text of the subexpression `id`, generated from the AST and cut if it is long.
 #[must_use]
 pub fn text(ast: &Ast, id: ExprId) -> String {
     let mut out = String::new();
@@ -314,7 +315,7 @@ fn write_call(
     }
 }
 
-/// Writes an operand, in parentheses if it is an operation.
+/// Writes an operand, in parentheses if it is itself an operation with operands.
 fn operand_of(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
     let is_operation = matches!(
         ast.expr(id),

@@ -1,12 +1,12 @@
-//! Selection of the subexpressions shown for a large expression: those nearest to the ones that determined the result.
+//! Selects the subexpressions to show for a large expression: those closest to the ones that determined the result.
 
 use cel::ast::{Ast, ExprId};
 
 use super::{MAX_DEPTH, Subexpression};
 use crate::admission::{RecordedValue, Recording};
 
-/// Keeps at most `max` of `parts`, subexpressions of the expression with index `n`: first those that determined the
-/// result, outer before inner, then those closest to them. The order does not change.
+/// Reduces `parts`, the subexpressions of the expression with the index `n`, to at most `max`. Subexpressions that
+/// determined the result are preferred, outer before inner, then those closest to them. The order does not change.
 pub fn keep_nearest(
     parts: &mut Vec<Subexpression>,
     max: usize,
@@ -48,7 +48,7 @@ impl Evaluation<'_> {
         self.recording.get(&(self.n, id.index()))
     }
 
-    /// Stores for each subexpression how many steps on the path to it do not determine the result.
+    /// Stores for each subexpression the number of nodes on the path to it that did not determine the result.
     fn walk(&self, id: ExprId, distance: usize, depth: usize, off: &mut [usize]) {
         if let Some(off) = off.get_mut(id.index()) {
             *off = distance;
@@ -64,14 +64,14 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns true if the value of `child` determined the value of `id`.
+    /// Returns true if the value of `child` helped to determine the value of `id`.
     fn decides(&self, id: ExprId, child: ExprId) -> bool {
         let Some((function, args)) = self.ast.global_call(id) else {
             return true;
         };
         let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
-            // A subexpression without an evaluation did not determine the result. Calls that a macro adds are not
-            // recorded.
+            // A subexpression that was not evaluated did not determine the result. Calls that a macro adds are never
+            // recorded, so they do not count.
             return self.seen(id).is_none();
         };
         match function {

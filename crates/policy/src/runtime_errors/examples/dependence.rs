@@ -1,4 +1,4 @@
-//! Dependence of the result of a validation on inputs.
+//! Determines which inputs the result of a validation depends on.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, Reads};
 
-/// The inputs that a request provides.
+/// The inputs whose values come from the request.
 const REQUEST: [Input; 4] = [
     Input::Object,
     Input::OldObject,
@@ -14,20 +14,20 @@ const REQUEST: [Input; 4] = [
     Input::NamespaceObject,
 ];
 
-/// The inputs that determine an expression, directly, by variables or by match conditions.
+/// The inputs that the result of a validation depends on, including those read by variables and match conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
-    /// The expression does not compile.
+    /// A needed expression does not compile.
     Broken,
-    /// Params or the authorizer.
+    /// The params or the authorizer, and possibly the request.
     More,
-    /// No input: the result is constant.
+    /// No input. The result is the same for all requests.
     Nothing,
-    /// The request.
+    /// Only the request.
     Request,
 }
 
-/// Returns the dependence of the validation at `index`.
+/// Returns the inputs that the validation at `index` depends on.
 #[must_use]
 pub fn dependence(policy: &CompiledPolicy, index: usize) -> Dependence {
     let expressions = policy.expressions();

@@ -1,4 +1,4 @@
-//! Examples: requests for which a validation is true or false, confirmed by the evaluator.
+//! Finds example requests for which a validation is true or false. The evaluator confirms each of them.
 
 mod dependence;
 mod value_search;
@@ -21,27 +21,27 @@ pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use value_search::{ValueSearch, constrain_operation, trial_constraints, usual_constraints};
 
-/// Maximum number of kinds of one policy.
+/// Maximum number of kinds that are tried for one policy.
 const MAX_KINDS: usize = 16;
 
 /// Maximum number of evaluations for one validation and kind.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// Maximum cost units of these evaluations.
+/// Maximum total CEL cost of the evaluations for one validation and kind.
 const MAX_COST: u64 = 2_000_000;
 
-/// Maximum number of steps of symbolic evaluation for one validation and kind.
+/// Maximum number of symbolic evaluation steps for one validation and kind.
 const MAX_STEPS: u32 = 60_000;
 
-/// Maximum number of rebuilds of a request with a missing value.
+/// Maximum number of times that a request is built again because a value is absent.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.
 #[derive(Clone, Debug)]
 pub struct Examples {
-    /// The index of the validation in the policy.
+    /// The position of the validation among the validations.
     pub validation: usize,
-    /// The index of its expression in the policy.
+    /// The index of the validation's expression among all expressions of the policy.
     pub index: usize,
     /// A request for which all validations are true.
     pub allowed: Option<Witness>,
@@ -56,20 +56,20 @@ pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples>
     run_on_deep_stack(is_deep, || ExampleSearch::new(policy).run(context))
 }
 
-/// The quality of an example, the best first.
+/// The quality of an example, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
-    /// Only this validation denies, and nothing fails.
+    /// Only this validation is false, and no expression fails.
     Only,
-    /// This validation denies first.
+    /// This validation is the first that is false.
     First,
-    /// Other validations deny or fail first.
+    /// An earlier validation is false or fails.
     Preceded,
 }
 
 struct ExampleSearch<'a> {
     policy: &'a CompiledPolicy,
-    /// The indices of the validations' expressions.
+    /// The indices of the validations' expressions in the policy.
     validations: Vec<usize>,
     examples: Vec<[Option<(Quality, Witness)>; 2]>,
 }
@@ -93,7 +93,7 @@ impl<'a> ExampleSearch<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
-            // CONNECT requests and some subresources have no schema.
+            // CONNECT requests and some subresources have no schema, so the builder must work without one.
             let mut builder = builders.for_untyped(resource, operations);
             for n in 0..self.validations.len() {
                 self.try_validation(&mut builder, n);
@@ -109,7 +109,7 @@ impl<'a> ExampleSearch<'a> {
         .collect()
     }
 
-    /// Returns true if the validation `n` has the best example.
+    /// Returns true if the validation `n` has an example of the best quality for the result `expected`.
     fn is_done(&self, n: usize, expected: bool) -> bool {
         let examples = self.examples.get(n);
         let best = examples.and_then(|examples| examples.get(usize::from(!expected))?.as_ref());
@@ -149,7 +149,7 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Tries the constraints that the branch conditions imply.
+    /// Tries requests that the solver finds from the branch conditions.
     fn try_conditions(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -182,8 +182,8 @@ impl<'a> ExampleSearch<'a> {
         );
     }
 
-    /// Returns branch conditions: the validation at `index` is `expected`, and match conditions are true; with
-    /// `with_others`, so are the other validations.
+    /// Returns branch conditions which require that match conditions are true and that the validation at `index` is
+    /// `expected`. If `with_others`, the other validations must also be true.
     fn branch_conditions(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -207,7 +207,7 @@ impl<'a> ExampleSearch<'a> {
                 conditions.push(BranchCondition::Evaluates(node, Scope::default(), true));
             }
         }
-        // The solver takes the last condition first.
+        // The solver takes the last condition first, so the condition of the validation itself is last.
         if let Some(ast) = evaluator.ast(index) {
             let node = ExprRef {
                 index,
@@ -218,7 +218,7 @@ impl<'a> ExampleSearch<'a> {
         conditions
     }
 
-    /// Tries other values of the inputs that the validation reads.
+    /// Tries typical values and the policy's literals for each input that the validation reads.
     fn try_values(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -277,7 +277,7 @@ impl<'a> ExampleSearch<'a> {
                 }
             }
         }
-        // Pairs of changes: all inputs present, and one of them changed.
+        // Makes two changes at once: all inputs are present, and one of them has a trial value.
         let mut all_present = bases.swap_remove(0);
         for path in &paths {
             let mut extended = all_present.clone();
@@ -297,7 +297,8 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`, adds missing values, and records the examples.
+    /// Evaluates a request that satisfies `constraints` and records it as an example. Repeats this with an absent value
+    /// added if the evaluation fails because of it.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -338,7 +339,7 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Records the request for the validation `n`, and for the others if it is better than their examples.
+    /// Records the request as an example of the validation `n`, and of other validations if it is better than theirs.
     fn record(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -375,7 +376,7 @@ impl<'a> ExampleSearch<'a> {
         for (position, step) in of_validations.iter().enumerate() {
             let (slot, quality) = match step.result {
                 Ok(Some(true)) if is_allowed => (0, Quality::Only),
-                // A denied request for another validation replaces only a worse example.
+                // A request that is denied by other validations too replaces only an example of lower quality.
                 Ok(Some(false)) => {
                     let is_only = n_true + 1 == of_validations.len() && !has_error;
                     let quality = match (is_only, first == Some(position)) {
@@ -392,7 +393,7 @@ impl<'a> ExampleSearch<'a> {
                 .get_mut(position)
                 .and_then(|examples| examples.get_mut(slot));
             let Some(example) = example else { continue };
-            // An allowed request that was built for the validation is preferred.
+            // Of allowed requests with the same quality, one that was built for this validation is preferred.
             let is_better = match example {
                 None => true,
                 Some((before, _)) => {

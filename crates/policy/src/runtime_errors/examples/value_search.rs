@@ -1,4 +1,4 @@
-//! Value search: the inputs that a validation reads, and values to try for them.
+//! Collects the inputs that a validation reads, and values to try for them.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// Maximum number of inputs that are changed.
+/// Maximum number of inputs for which values are tried.
 const MAX_PATHS: usize = 24;
 
-/// Maximum number of literals of the policy that are tried.
+/// Maximum number of the policy's literals that are tried as values.
 const MAX_LITERALS: usize = 24;
 
-/// Maximum nesting of searched expressions.
+/// Maximum nesting of expressions that are searched for inputs.
 const MAX_DEPTH: usize = 60;
 
-/// Strings that distinguish names, images and quantities.
+/// Strings that are tried. Many checks of names, images and quantities give different results for them.
 const TEXTS: [&str; 16] = [
     "",
     "Not Valid!",
@@ -43,9 +43,10 @@ const TEXTS: [&str; 16] = [
     "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on",
 ];
 
-/// Numbers that many validations distinguish.
+/// Numbers that are tried. Many checks give different results for them.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
-/// Returns constraints that typical objects satisfy and the schema does not require.
+/// Returns constraints that typical objects satisfy, such as a container in a pod, although the schema does not require
+/// them.
 pub(crate) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
@@ -110,7 +111,7 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// Returns the constraints that are tried at `path`.
+/// Returns the constraints to try for the value at `path`, each alone.
 pub(crate) fn trial_constraints(
     path: &FieldPath,
     literals: &[Json],
@@ -133,7 +134,7 @@ pub(crate) fn trial_constraints(
                     constraints.push((inner.clone(), Constraint::Present));
                     constraints.push((inner, Constraint::Absent));
                 }
-                // Keys neither start nor end with punctuation.
+                // Valid label keys neither start nor end with punctuation, so the literal is extended to a key.
                 let is_mark = |letter: char| letter.is_ascii_punctuation();
                 if text.starts_with(is_mark) || text.ends_with(is_mark) {
                     let prefix = if text.starts_with(is_mark) {
@@ -171,7 +172,7 @@ pub(crate) struct ValueSearch<'r, 'a> {
 }
 
 impl ValueSearch<'_, '_> {
-    /// Collects the inputs that the expression at `index` reads, also by variables, and its literals.
+    /// Collects the literals of the expression at `index` and the inputs that it reads, directly or through variables.
     pub(crate) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.evaluator.ast(index) else {
             return;
@@ -271,7 +272,7 @@ impl ValueSearch<'_, '_> {
         self.add_paths((node, scope), paths);
     }
 
-    /// Adds the inputs that `node` denotes.
+    /// Adds the paths of the inputs that `node` denotes to `paths`.
     fn add_paths(&self, (node, scope): (ExprRef, &Scope), paths: &mut Vec<FieldPath>) {
         let alternatives = match self.evaluator.expr(node) {
             Expr::Select {

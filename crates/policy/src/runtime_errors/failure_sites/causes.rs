@@ -1,4 +1,4 @@
-//! Causes for which a node fails, by the symbolic values of its operands.
+//! Determines the causes for which a node can fail, from the symbolic values of its operands.
 
 use super::finder::FailureSiteFinder;
 use super::{FailureCause, FailureSite};
@@ -8,7 +8,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root};
 
 impl FailureSiteFinder<'_, '_> {
-    /// Adds a call with an operand that may be an integer or a string.
+    /// Adds a site for each operand of a call that may be an integer or a string, unless the call accepts both.
     pub(super) fn add_int_or_string(
         &mut self,
         node: ExprRef,
@@ -30,7 +30,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds an index into a derived list that may be too short.
+    /// Adds a site for an index into the result of `split` or of a macro, which may be too short.
     pub(super) fn add_short_lists(
         &mut self,
         node: ExprRef,
@@ -67,7 +67,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds `node`, which fails if the operand is null.
+    /// Adds `node` as a site for each input that `operand` denotes and that may be null.
     pub(super) fn add_null(
         &mut self,
         node: ExprRef,
@@ -78,7 +78,7 @@ impl FailureSiteFinder<'_, '_> {
         self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
     }
 
-    /// Adds `node`, which may fail if the operand is an `int` instead of a `double` or the reverse.
+    /// Adds `node` as a site for each input that `operand` denotes and that may be an `int` or a `double`.
     pub(super) fn add_number_type(
         &mut self,
         node: ExprRef,
@@ -94,7 +94,7 @@ impl FailureSiteFinder<'_, '_> {
         );
     }
 
-    /// Adds `node` with `cause` if the operand may have such a value.
+    /// Adds `node` as a site with `cause` for each input that `operand` denotes and that may have such a value.
     fn add_operand(
         &mut self,
         node: ExprRef,
@@ -125,7 +125,7 @@ impl FailureSiteFinder<'_, '_> {
         cause: FailureCause,
         path_condition: &PathCondition,
     ) {
-        // Authors of a policy see the values of its params.
+        // The author of a policy knows the values of its params, so only absent params are reported.
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
@@ -182,7 +182,7 @@ impl FailureSiteFinder<'_, '_> {
     }
 }
 
-/// Returns true if a function accepts integers and strings.
+/// Returns true if `function` accepts both integers and strings.
 fn accepts_any_type(function: &str) -> bool {
     matches!(
         function,
@@ -200,7 +200,7 @@ fn accepts_any_type(function: &str) -> bool {
     )
 }
 
-/// Returns the string that a call parses and that may be invalid.
+/// Returns the string argument of a call that fails if this string is invalid.
 pub(super) fn parsed_string(
     function: &str,
     target: Option<ExprId>,

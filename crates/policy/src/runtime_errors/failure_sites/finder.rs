@@ -1,7 +1,7 @@
-//! Visits expressions, and collects failure sites with their path conditions.
+//! Visits the expressions of a policy and collects failure sites with their path conditions.
 //!
 //! The visitor extends the path condition at each `&&`, `||`, `?:` and macro. It visits a variable once for each path
-//! condition under which another expression reads it.
+//! condition under which another expression reads the variable.
 
 use std::collections::HashMap;
 
@@ -19,13 +19,14 @@ use cel::source::Location;
 /// Maximum number of failure sites of one policy for one kind.
 const MAX_SITES: usize = 600;
 
-/// Maximum nesting of visited expressions.
+/// Maximum nesting of expressions that are visited.
 const MAX_DEPTH: usize = 150;
 
-/// Maximum number of path conditions under which one variable is visited.
+/// Maximum number of path conditions under which one variable is visited. Further reads of the variable are ignored.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
-/// Finds the failure sites, and the path conditions of `target_nodes`; mutations are visited if `with_mutations`.
+/// Finds the failure sites of the policy, and the path conditions of `target_nodes`. Visits mutations only if
+/// `with_mutations`.
 pub(crate) fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
@@ -49,10 +50,10 @@ pub(super) struct FailureSiteFinder<'a, 'r> {
     with_mutations: bool,
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
     pub(super) sites: Vec<FailureSite>,
-    /// Selects the nodes whose path conditions are collected.
+    /// Returns true for the nodes whose path conditions are collected.
     is_target: Option<&'r dyn Fn(ExprRef) -> bool>,
     reached: Vec<(ExprRef, PathCondition)>,
-    /// The path conditions of the reads of each variable.
+    /// The path conditions under which each variable is read.
     variable_reads: HashMap<usize, Vec<PathCondition>>,
 }
 
@@ -81,13 +82,13 @@ impl FailureSiteFinder<'_, '_> {
             }
             let Some(node) = root(n) else { continue };
             let path_condition = match expression.role {
-                // Reviews do not evaluate mutations, so they cannot confirm a failure there.
+                // Witnesses are confirmed by a review, which does not evaluate mutations.
                 Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
                     after_conditions.clone()
                 }
                 Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
                 Role::MatchCondition => {
-                    // A false condition hides the error of another one.
+                    // If another match condition is false, the error of this one does not affect the request.
                     let others = conditions.iter().filter(|other| **other != node);
                     let true_others = others.map(is_true);
                     true_others.fold(PathCondition::default(), |path_condition, condition| {
@@ -99,7 +100,7 @@ impl FailureSiteFinder<'_, '_> {
                     after_conditions.clone()
                 }
                 Role::MessageExpression => match validation {
-                    // Messages are evaluated only if the validation is false.
+                    // A message expression is evaluated only if its validation is false.
                     Some(node) => after_conditions.with(
                         BranchCondition::Evaluates(node, Scope::default(), false),
                         false,
@@ -110,7 +111,7 @@ impl FailureSiteFinder<'_, '_> {
             };
             self.visit(node, None, &Scope::default(), &path_condition, 0);
         }
-        // Variables read only earlier variables.
+        // A variable can only read earlier variables, so the last is visited first.
         for (n, expression) in expressions.iter().enumerate().rev() {
             if expression.role != Role::Variable || !self.evaluator.policy.compiles(n) {
                 continue;
@@ -221,7 +222,7 @@ impl FailureSiteFinder<'_, '_> {
         let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
-                // A deciding value of one operand hides the error of the other.
+                // An error of one operand is absorbed if the other operand decides the result.
                 let goes_on = function == "_&&_";
                 let left_condition = path_condition.with(is(*right, goes_on), true);
                 self.visit(node_at(*left), None, scope, &left_condition, depth);

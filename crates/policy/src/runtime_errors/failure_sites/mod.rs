@@ -1,4 +1,4 @@
-//! Failure sites: nodes of a policy that fail for some value, each with its path condition.
+//! Failure sites: nodes of a policy's expressions that fail for some input value, each with its path condition.
 
 mod causes;
 mod finder;
@@ -15,47 +15,47 @@ use cel::source::Location;
 use finder::find_all;
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// Failure sites by expression and node.
+/// The failure sites by the index of the expression and the index of the node in it.
 pub(crate) type SitesByNode<'s> = HashMap<(usize, usize), Vec<&'s FailureSite>>;
 
 /// A node that fails for some value of an input.
 #[derive(Debug)]
 pub(crate) struct FailureSite {
-    /// The node.
+    /// The failing node.
     pub(crate) node: ExprRef,
     /// The input that causes the failure.
     pub(crate) path: FieldPath,
     /// The cause of the failure.
     pub(crate) cause: FailureCause,
-    /// The outermost selection or index of the chain that contains the node.
+    /// The outermost node of the chain of selections and indices that contains `node`.
     pub(crate) chain: ExprId,
-    /// The condition for an evaluation to reach the node.
+    /// The condition under which an evaluation reaches `node`.
     pub(crate) path_condition: PathCondition,
 }
 
 /// The value of an input that causes a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
-    /// The value is absent. An absent root is null.
+    /// The value is absent. For a root, such as `oldObject`, this means that it is null.
     Absent,
     /// The value is null.
     Null,
     /// A number is an `int` instead of a `double` or the reverse, and the call has no such overload.
     NumberType,
-    /// A string is invalid for the call.
+    /// A call cannot parse a string, such as `int('a')`.
     InvalidString,
-    /// A split string has too few parts for this index.
+    /// The list that `split` returns has no element at this index.
     ShortSplit(usize),
-    /// A macro returns too few elements for this index.
+    /// The list that a macro returns has no element at this index.
     ShortList(usize),
-    /// A divisor is 0, or an empty size.
+    /// The divisor is 0, or the size of an empty value.
     ZeroDivisor,
-    /// A value is an integer instead of a string or the reverse, and the call accepts only one of them.
+    /// A value is an integer where the call accepts only a string, or the reverse.
     IntOrString,
 }
 
 impl FailureSite {
-    /// Returns constraints on the path that may cause the failure, each to be tried alone.
+    /// Returns alternative constraints on the value at `path`, each of which may cause the failure.
     pub(crate) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
         let input_type = evaluator.input_type(&self.path);
         let is_collection = input_type
@@ -70,7 +70,7 @@ impl FailureSite {
                 Constraint::Equals(json!(1.5)),
                 Constraint::Present,
             ],
-            // The path condition may already constrain the string.
+            // The path condition may already constrain the string, so its presence is tried first.
             FailureCause::InvalidString | FailureCause::ShortSplit(_) => vec![
                 Constraint::Present,
                 Constraint::Equals(json!("example")),
@@ -99,7 +99,7 @@ pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
     find_with_targets(evaluator, &HashMap::new()).0
 }
 
-/// Finds the failure sites, and the path conditions of `target_nodes`.
+/// Finds the failure sites, and also the path conditions of `target_nodes`.
 pub(crate) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
@@ -107,7 +107,7 @@ pub(crate) fn find_with_targets(
     find_all(evaluator, target_nodes, false)
 }
 
-/// Like [`find_with_targets`], with the expressions of mutations.
+/// Like [`find_with_targets`], but also searches the expressions of mutations.
 pub(crate) fn find_in_mutations(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,

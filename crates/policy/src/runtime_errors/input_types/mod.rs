@@ -1,4 +1,4 @@
-//! Types of the inputs of a policy, and values of them: minimal ones, and ones that satisfy constraints.
+//! Types of a policy's inputs, and values of these types: minimal values, and values that satisfy constraints.
 
 mod minimal;
 pub(crate) mod roots;
@@ -16,30 +16,30 @@ use kubernetes::schema::escape::escape;
 use kubernetes::validity::{
     FieldPath, Root, Segment, is_guaranteed, is_never_empty, is_never_null, is_system_metadata,
 };
-/// The type of an input, with the schema or kind that restricts its values.
+/// The type of an input, with the schema or the built-in kind that restricts its values.
 #[derive(Clone, Debug)]
 pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
-    /// The schema of a custom resource as written.
+    /// The schema in the CRD, in its original JSON form, if the value belongs to a custom resource.
     written: Option<&'a Json>,
-    /// The built-in kind that contains the type.
+    /// The built-in kind whose objects contain the value.
     builtin: Option<Arc<Gvk>>,
-    /// True if the objects are namespaced.
+    /// True if the objects of the kind are namespaced.
     is_namespaced: bool,
 }
 
-/// The type of a field, entry or element.
+/// The type of a field, map entry or list element.
 pub(crate) enum ChildType<'a> {
-    /// A value may be present, and has this type.
+    /// A value of this type may be present.
     Known(InputType<'a>),
-    /// A value may be present, and has any type.
+    /// A value of any type may be present.
     Any,
-    /// No value is present.
+    /// The value is always absent.
     Never,
 }
 
 impl<'a> InputType<'a> {
-    /// Returns the type of objects of a built-in kind.
+    /// Returns the type of the objects of a built-in kind.
     pub(crate) fn builtin(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
         Self {
             type_,
@@ -49,7 +49,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns the type of custom resources, with their schema as written.
+    /// Returns the type of custom resources, with the schema of their CRD in its original JSON form.
     pub(crate) fn custom(
         type_: Arc<DeclType>,
         written: Option<&'a Json>,
@@ -63,7 +63,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns the type of any value.
+    /// Returns the type that any value has.
     pub(crate) fn any() -> Self {
         Self::custom(Arc::new(DeclType::scalar(DeclKind::Unknown)), None, false)
     }
@@ -77,12 +77,12 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns true if a built-in kind contains the type.
+    /// Returns true if the value belongs to an object of a built-in kind.
     pub(crate) fn is_builtin(&self) -> bool {
         self.builtin.is_some()
     }
 
-    /// Returns the built-in kind that contains the type.
+    /// Returns the built-in kind whose objects contain the value. `None` for a custom resource.
     pub(crate) fn builtin_kind(&self) -> Option<&str> {
         self.builtin.as_ref().map(|gvk| &*gvk.kind)
     }
@@ -92,7 +92,7 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
     }
 
-    /// Returns true for an integer or string without further restrictions.
+    /// Returns true for an int-or-string whose values the schema does not restrict.
     pub(crate) fn is_int_or_string(&self) -> bool {
         let is_limited = |written: &Json| {
             let words = ["pattern", "enum", "minimum", "maximum", "maxLength"];
@@ -106,21 +106,21 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::Double)
     }
 
-    /// Returns true for a string without an enumeration or a format.
+    /// Returns true for a string that has neither an enumeration nor a format.
     pub(crate) fn is_unrestricted_string(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()
             && self.format().is_none()
     }
 
-    /// Returns the values of a string enumeration.
+    /// Returns the values of an enumeration of strings. `None` if the type has no enumeration, or a value is not a
+    /// string.
     pub(crate) fn enum_strings(&self) -> Option<HashSet<&str>> {
         let values = self.type_.enum_values.as_ref()?;
         values.iter().map(Json::as_str).collect()
     }
 
-    /// Returns true if the value is a scalar that is never null. Lists and maps of built-in kinds may be null, and so
-    /// may unset times.
+    /// Returns true for a scalar that is never null. Lists, maps and unset times of built-in kinds may be null.
     pub(crate) fn is_never_null(&self) -> bool {
         !self.type_.nullable
             && matches!(
@@ -166,7 +166,8 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::List(_))
     }
 
-    /// Returns the CEL literal for `orValue()` of an absent value.
+    /// Returns the CEL literal to pass to `orValue()` in place of an absent value. `None` if the type has no zero
+    /// value.
     pub(crate) fn default_literal(&self) -> Option<&'static str> {
         Some(match &self.type_.kind {
             DeclKind::Bool => "false",
@@ -184,7 +185,7 @@ impl<'a> InputType<'a> {
         })
     }
 
-    /// Returns the declaration of the field `name`.
+    /// Returns the declaration of the field `name`. `None` if the type has no such field.
     fn declared_field(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
         let fields = self.type_.declared_fields();
@@ -233,7 +234,7 @@ impl<'a> InputType<'a> {
         let Some(field) = self.declared_field(name) else {
             return false;
         };
-        // Go omits zero values, which many defaults of built-in types are.
+        // Go omits zero values when it encodes an object, and many defaults of built-in types are zero values.
         let is_left_out = self.is_builtin() && field.type_.is_scalar();
         field.required
             || field.has_default && !is_left_out
@@ -251,7 +252,7 @@ impl<'a> InputType<'a> {
             .is_some_and(|kind| is_guaranteed(kind, path, name, |field| self.has(field)))
     }
 
-    /// Returns true if the API server sets the field `name` of the metadata at `path`.
+    /// Returns true if the API server always sets the field `name` of the metadata at `path`.
     fn is_system_field(&self, path: &FieldPath, name: &str) -> bool {
         matches!(&*path.segments, [Segment::Field(field)] if **field == *"metadata")
             && matches!(path.root, Root::Object | Root::OldObject | Root::Params)
@@ -259,7 +260,7 @@ impl<'a> InputType<'a> {
     }
 }
 
-/// Returns true for the fields that every object has.
+/// Returns true for the top-level fields that every object has.
 fn is_root_field(path: &FieldPath, name: &str) -> bool {
     path.segments.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata")
 }

@@ -1,4 +1,4 @@
-//! Types of the root variables: params, `request` and `namespaceObject`.
+//! Types of the CEL root variables `params`, `request` and `namespaceObject`.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -15,9 +15,9 @@ pub(crate) struct ParamsType<'a> {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) is_namespaced: bool,
-    /// True if a binding has no params.
+    /// True if a binding has no paramRef, so that `params` may be null.
     pub(crate) may_be_null: bool,
-    /// True if no binding has params.
+    /// True if no binding has a paramRef, so that `params` is always null.
     pub(crate) is_always_null: bool,
 }
 
@@ -38,7 +38,7 @@ fn map_type(value: Arc<DeclType>) -> Arc<DeclType> {
     Arc::new(DeclType::map(value, -1))
 }
 
-/// Returns the types of all roots.
+/// Returns the types of all root variables, for objects of the type `object`.
 pub(crate) fn roots<'a>(
     object: &InputType<'a>,
     request: &InputType<'a>,
@@ -54,7 +54,7 @@ pub(crate) fn roots<'a>(
     roots
 }
 
-/// Returns the type of `request`. Required fields are always present.
+/// Returns the type of `request`. A field is declared as required if the API server always sets it.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a generated name is present).
@@ -70,7 +70,7 @@ pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
         (true, true) => namespaced_subresource,
     };
     let type_ = cell.get_or_init(|| request_type(is_subresource, has_namespace));
-    // Empty values are omitted, as in built-in kinds.
+    // The API server omits empty values, as in built-in kinds.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
     InputType::builtin(Arc::clone(type_), gvk, true)
 }
@@ -128,7 +128,7 @@ fn request_type(is_subresource: bool, has_namespace: bool) -> Arc<DeclType> {
     )
 }
 
-/// Returns the type of `namespaceObject`. Required fields are always present.
+/// Returns the type of `namespaceObject`. A field is declared as required if the API server always sets it.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
 pub(crate) fn namespace_input_type() -> InputType<'static> {

@@ -1,4 +1,4 @@
-//! Changes of a value that satisfy constraints.
+//! Changes a value so that it satisfies constraints.
 
 use serde_json::{Value as Json, json};
 
@@ -9,12 +9,12 @@ use kubernetes::validity::{
     FieldPath, Segment, ValueConstraints, enum_values, has_unique_names, is_omitted_if_false,
 };
 
-/// The longest generated list.
+/// Maximum length of a generated list or map.
 pub(crate) const MAX_LEN: usize = 12;
 
 impl InputType<'_> {
-    /// Changes `value`, which is at `path`, so that its descendant at `rest` satisfies `constraints`. `None` if no
-    /// valid value does.
+    /// Changes `value`, which is at `path`, so that its descendant at the relative path `rest` satisfies `constraints`.
+    /// `None` if no valid value is found.
     pub(crate) fn satisfy(
         &self,
         value: &mut Json,
@@ -48,7 +48,7 @@ impl InputType<'_> {
                 }
                 if !fields.contains_key(&**name) {
                     let mut minimal = input_type.minimal(&child_path)?;
-                    // Kubernetes omits empty values.
+                    // The API server omits empty values of built-in kinds.
                     if !is_always_present && self.is_builtin() && constraints.max_len != Some(0) {
                         input_type.grow(&mut minimal, &child_path, 1)?;
                     }
@@ -85,7 +85,7 @@ impl InputType<'_> {
         }
     }
 
-    /// Adds elements or entries until `value` has `n`.
+    /// Adds elements or entries to `value` until it has `n` of them. `None` if that is not possible.
     fn grow(&self, value: &mut Json, path: &FieldPath, n: usize) -> Option<()> {
         if n > MAX_LEN {
             return None;
@@ -129,7 +129,8 @@ impl InputType<'_> {
         Some(())
     }
 
-    /// Renames `minimal` if one of `items` has its name and Kubernetes requires unique names.
+    /// Changes the name of `minimal` if Kubernetes requires unique names in the list and one of `items` has the same
+    /// name.
     fn with_unique_name(&self, path: &FieldPath, items: &[Json], mut minimal: Json) -> Json {
         let is_keyed = (path.names().last()).is_some_and(|name| has_unique_names(name));
         let is_taken = |name: &Json| items.iter().any(|item| item.get("name") == Some(name));
@@ -144,7 +145,7 @@ impl InputType<'_> {
         minimal
     }
 
-    /// Returns the usual keys of the map at `path` if it maps resource names to quantities.
+    /// Returns the usual keys of the map at `path` if it is a map from resource names to quantities.
     fn resource_names(&self, path: &FieldPath) -> Option<&'static [&'static str]> {
         let is_resource_list = matches!(path.segments.last(), Some(Segment::Field(name))
             if ["limits", "requests"].contains(&&**name));
@@ -156,7 +157,7 @@ impl InputType<'_> {
         ])
     }
 
-    /// Adds optional fields until the object has `n`: maps first, which have no restrictions.
+    /// Adds optional fields until the object has `n` fields. Maps are added first, because any value is valid for them.
     fn add_optional_fields(&self, value: &mut Json, path: &FieldPath, n: usize) {
         let Json::Object(fields) = value else { return };
         let declared = self.type_.declared_fields().iter();
@@ -175,7 +176,7 @@ impl InputType<'_> {
                 };
                 let mut minimal = input_type.minimal(&child_path)?;
                 input_type.grow(&mut minimal, &child_path, 1)?;
-                // Kubernetes may omit these from built-in objects.
+                // The API server may omit these values from objects of built-in kinds.
                 let is_kept =
                     minimal != json!(false) && minimal != json!("") && minimal != json!([]);
                 is_kept.then_some(minimal)
@@ -262,7 +263,7 @@ impl InputType<'_> {
         Some(())
     }
 
-    /// Returns a valid scalar that is not one of `values`.
+    /// Returns a valid scalar that differs from all `values`.
     fn different_scalar(&self, path: &FieldPath, values: &[Json]) -> Option<Json> {
         let of_kind = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));
@@ -286,7 +287,7 @@ impl InputType<'_> {
             })
     }
 
-    /// Returns true if `path` has an enumeration of a built-in kind without `value`.
+    /// Returns true if the built-in kind has an enumeration for `path` that lacks `value`.
     fn is_unlisted_value(&self, path: &FieldPath, value: &Json) -> bool {
         let values = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let text = value.as_str().filter(|text| !text.is_empty());
@@ -294,8 +295,8 @@ impl InputType<'_> {
     }
 }
 
-/// Extends `text` by a word if it starts or ends with punctuation such as `/` or `-`, unless `constraints` fix that
-/// end.
+/// Adds a word to `text` where it starts or ends with punctuation such as `/` or `-`. An end that `constraints` require
+/// stays unchanged.
 fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &constraints.text;
     if text == "*" && prefix.is_empty() && suffix.is_empty() {

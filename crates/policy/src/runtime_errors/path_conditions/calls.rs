@@ -1,4 +1,4 @@
-//! Disjuncts of calls: comparisons, membership, string functions and optionals.
+//! Translates calls to disjuncts: comparisons, membership, string functions and optionals.
 
 use regexp::MemoryLimit;
 use serde_json::{Value as Json, json};
@@ -13,7 +13,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// Returns the disjuncts for which a call evaluates to `expected`.
+/// Returns the disjuncts that make a call evaluate to `expected`.
 pub(crate) fn call_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -88,7 +88,7 @@ pub(crate) fn call_disjuncts(
                 Some(Disjunct::from_constraint(path, constraint))
             });
             if expected && function == "matches" {
-                // Another constraint may require a different match.
+                // The path condition may have another constraint on the string, which requires a different match.
                 disjuncts.extend(for_each_path(&targets, |path| {
                     Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));
@@ -104,7 +104,7 @@ pub(crate) fn call_disjuncts(
     }
 }
 
-/// Returns a string that a simple pattern matches.
+/// Returns a string that `pattern` matches: a sample, the pattern without operators, or a generated string.
 fn matching_text(pattern: &str) -> Option<String> {
     let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -147,7 +147,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 } else {
                     Constraint::Present
                 };
-                // Only root variables are null.
+                // Only absent roots, such as `oldObject`, are null.
                 return if path.segments.is_empty() || !expected {
                     vec![Disjunct::from_constraint(path, constraint)]
                 } else {
@@ -202,7 +202,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 .collect()
         }
         (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
-            // Generated values of one type are equal.
+            // Two generated values of the same type are equal unless a constraint makes them differ.
             let both = [left, right].map(|path| (path.clone(), Constraint::Present));
             let mut disjunct = Disjunct {
                 constraints: both.into(),
@@ -341,12 +341,12 @@ fn ordering(
     }
 }
 
-/// Returns the disjuncts of a constant: one without constraints if it is satisfied, else none.
+/// Returns the disjuncts of a constant condition: one without constraints if it is satisfied, and otherwise none.
 pub(crate) fn constant_disjuncts(is_satisfied: bool) -> Vec<Disjunct> {
     is_satisfied.then(Disjunct::default).into_iter().collect()
 }
 
-/// Returns the disjuncts for which a symbolic value is the boolean `expected`.
+/// Returns the disjuncts that make a symbolic value equal the boolean `expected`.
 pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
     match symbolic {
         SymbolicValue::Input { path, default, .. } => {
@@ -364,7 +364,7 @@ pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec
     }
 }
 
-/// Returns a disjunct that requires the operands of an uninterpreted call.
+/// Returns a disjunct which requires that the operands of an uninterpreted call are present.
 pub(crate) fn operands_present(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,

@@ -1,4 +1,4 @@
-//! Disjuncts of a branch condition, by the form of its expression.
+//! Translates a branch condition to its disjuncts, by the structure of its expression.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Comprehension, Expr, Literal};
 use kubernetes::validity::Constraint;
 
-/// Returns the disjuncts of a branch condition, cached for expressions outside of comprehensions.
+/// Returns the disjuncts of a branch condition. They are cached for expressions outside of comprehensions.
 pub(crate) fn disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     condition: &BranchCondition,
@@ -39,7 +39,7 @@ pub(crate) fn disjuncts(
     }
 }
 
-/// Returns the disjuncts for which the expression at `node` evaluates to `expected`.
+/// Returns the disjuncts that make the expression at `node` evaluate to `expected`.
 fn expression_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -127,7 +127,7 @@ fn expression_disjuncts(
     }
 }
 
-/// Returns the disjuncts for which a comprehension evaluates to `expected`.
+/// Returns the disjuncts that make a comprehension evaluate to `expected`.
 fn comprehension_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,

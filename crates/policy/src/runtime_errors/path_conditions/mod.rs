@@ -1,7 +1,7 @@
-//! Path conditions: the branch conditions on the way to a node, and constraints on a request that satisfy them.
+//! Path conditions: the branch conditions on the way to a node.
 //!
-//! `disjuncts` and `calls` translate one branch condition to its disjuncts: alternatives that each consist of
-//! constraints and residual branch conditions. `solver` combines one disjunct of each condition.
+//! `disjuncts` and `calls` translate a branch condition to its disjuncts. Each disjunct consists of constraints on a
+//! request and of branch conditions that remain to be solved. `solver` combines one disjunct of each condition.
 
 mod calls;
 mod disjuncts;
@@ -12,15 +12,15 @@ use std::rc::Rc;
 
 use crate::runtime_errors::symbolic::BranchCondition;
 
-/// A conjunction of branch conditions, the innermost first.
+/// A conjunction of branch conditions, as a linked list with the innermost condition first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 
 #[derive(Debug)]
 struct Conjunct {
     condition: BranchCondition,
-    /// True if the node is also reached without this condition, and only the effect of its failure on the request
-    /// depends on it. Soft conditions are left out in the first attempt ([`PathCondition::attempts`]).
+    /// True if the evaluation reaches the node even if this condition is false, but an error of the node then does not
+    /// affect the request. The first attempt ignores soft conditions ([`PathCondition::attempts`]).
     is_soft: bool,
     outer: PathCondition,
 }
@@ -40,7 +40,7 @@ impl PathCondition {
             .fold(self.clone(), |all, condition| all.with(condition, false))
     }
 
-    /// Returns the conditions, the outermost last. Soft conditions are included if `with_soft`.
+    /// Returns the conditions, innermost first. Soft conditions are included only if `with_soft`.
     pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
         let mut conditions = Vec::new();
         let mut next = self.0.as_deref();
@@ -53,7 +53,7 @@ impl PathCondition {
         conditions
     }
 
-    /// Returns the values of `with_soft` to try in order.
+    /// Returns the arguments for [`Self::conditions`] to try, in this order.
     pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]
@@ -62,7 +62,7 @@ impl PathCondition {
         }
     }
 
-    /// Returns true if a condition is soft.
+    /// Returns true if one of the conditions is soft.
     fn has_soft(&self) -> bool {
         let mut next = self.0.as_deref();
         while let Some(conjunct) = next {

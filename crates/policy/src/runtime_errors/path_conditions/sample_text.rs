@@ -1,17 +1,17 @@
-//! Sample strings that a regular expression matches.
+//! Generates sample strings that a regular expression matches.
 
 use regexp::{MemoryLimit, Node, NodeId, NodeKind, Program, Regex};
 
-/// The longest generated string, in bytes.
+/// Maximum length of a generated string, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// Maximum nesting of patterns.
+/// Maximum nesting of a pattern.
 const MAX_DEPTH: usize = 60;
 
-/// Maximum number of strings that are generated for one pattern, each with other alternatives.
+/// Maximum number of strings that are generated for one pattern. Each takes other alternatives of `|`.
 const MAX_TEXTS: usize = 4;
 
-/// Returns a string that `pattern` matches. `None` if no simple one does.
+/// Returns a string that `pattern` matches. `None` if no generated string matches.
 pub(crate) fn matching(pattern: &str) -> Option<String> {
     let regex = regexp::parse(pattern).ok()?;
     let program = Program::for_trials(pattern).ok()?;
@@ -22,7 +22,7 @@ pub(crate) fn matching(pattern: &str) -> Option<String> {
     texts.find(|text| program.is_match(text, &MemoryLimit) == Ok(true))
 }
 
-/// Appends a string for the node `id`. Returns false if there is none.
+/// Appends a string that the node `id` matches. Returns false if there is no such string.
 fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usize) -> bool {
     if depth > MAX_DEPTH || out.len() > MAX_TEXT {
         return false;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matching_returns_matching_text() {
+    fn matching_returns_string_that_pattern_matches() {
         for pattern in [
             r"\bjcmd\b",
             r"^[a-z]([-a-z0-9]*[a-z0-9])?$",

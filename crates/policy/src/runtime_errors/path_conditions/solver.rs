@@ -1,11 +1,12 @@
-//! Solver: constraints on a request that satisfy branch conditions.
+//! Solver: finds constraints on a request that satisfy branch conditions.
 //!
-//! A depth-first search over the disjuncts of the conditions. Each step takes one condition and branches on its
-//! disjuncts: the constraints of the disjunct are added, and its residual conditions join the open ones. A branch ends
-//! as soon as two constraints contradict each other. A branch without open conditions is a solution.
+//! The solver is a depth-first search over the disjuncts of the conditions. Each step takes one open condition and
+//! branches on its disjuncts: it adds the constraints of the disjunct, and adds the remaining conditions of the
+//! disjunct to the open ones. A branch of the search ends as soon as two constraints contradict each other. A branch
+//! without open conditions is a solution.
 //!
-//! Solutions are candidates that the evaluator has to confirm: a condition that cannot be interpreted only requires
-//! its operands.
+//! Solutions are only candidates, which the evaluator has to confirm: for a condition that cannot be interpreted, the
+//! solver only requires that its operands are present.
 
 use super::disjuncts::disjuncts;
 use crate::runtime_errors::symbolic::{BranchCondition, SymbolicEvaluator};
@@ -14,17 +15,17 @@ use kubernetes::validity::InputConstraints;
 /// Maximum number of solutions of one path condition.
 const MAX_SOLUTIONS: usize = 5;
 
-/// Maximum number of disjuncts that are expanded for one path condition.
+/// Maximum number of search steps for one path condition.
 const MAX_STEPS: u32 = 120;
 
-/// The number of innermost conditions that are checked for a contradiction before the search.
+/// The number of innermost conditions that are checked for a contradiction before the search starts.
 const MAX_PRECHECKED: usize = 12;
 
-/// The result of the search for constraints.
+/// The result of [`solve`].
 pub(crate) struct Solution {
-    /// One set of constraints for each satisfied combination of disjuncts.
+    /// One set of constraints for each combination of disjuncts without a contradiction.
     pub(crate) solutions: Vec<InputConstraints>,
-    /// True if the conditions are unsatisfiable, and so is every extension of them.
+    /// True if the conditions are unsatisfiable. Adding conditions cannot change this.
     pub(crate) is_unsat: bool,
 }
 
@@ -56,9 +57,9 @@ pub(crate) fn solve(
             }
             continue;
         };
-        // The worklist is a stack, so the first disjunct is pushed last.
+        // The worklist is a stack, so the disjunct to try first is pushed last.
         for (n, disjunct) in disjuncts(evaluator, &condition).iter().enumerate().rev() {
-            // Most conditions have a single disjunct, which needs no copy.
+            // Most conditions have only one disjunct. The first disjunct needs no copy.
             let (mut conditions, mut constraints) = if n == 0 {
                 (
                     std::mem::take(&mut conditions),
@@ -83,7 +84,7 @@ pub(crate) fn solve(
     }
 }
 
-/// Returns true if the conditions with at most one disjunct contradict `constraints` or each other. Most guards are
+/// Returns true if `constraints` and the conditions with at most one disjunct contradict each other. Most guards are
 /// recognized by this check.
 fn is_contradictory(
     evaluator: &SymbolicEvaluator<'_>,

@@ -1,4 +1,4 @@
-//! Guards that exclude the failing value of an input.
+//! Writes guards, which exclude the failing value of an input.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,33 +8,33 @@ use crate::subexpressions;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
 
-/// Maximum nesting of searched expressions.
+/// Maximum nesting of expressions that are searched.
 const MAX_DEPTH: usize = 150;
 
-/// A selection or an index.
+/// A selection or an index in a chain.
 enum Accessor {
     Field(String),
     Key(String),
     Index(i64),
 }
 
-/// The polarity of a subexpression: how its value affects the result, and so where the guard goes and whether an
-/// absent value passes.
+/// The effect of a subexpression on the result. It determines where the guard goes, and whether the expression passes
+/// if the value is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Polarity {
-    /// A conjunction with the guard.
+    /// The subexpression is not negated: `guard && ...` is false if the value is absent.
     Plain,
-    /// An operand of `!`, which contains the guard.
+    /// The subexpression is an operand of `!`. The guard goes inside the `!`.
     Negated,
-    /// An operand of a comparison that an absent value should pass, with the source text: of `!=`, or of `==` with a
-    /// value that means absence.
+    /// The subexpression is compared, and the comparison should be true for an absent value: it is `!=`, or `==` with a
+    /// value that means absence. Contains the source text of the comparison.
     PassesIfAbsent(String),
-    /// The range of `all()`, which is true for an empty range.
+    /// The subexpression is the range of `all()`, which is true for an empty range.
     Universal,
 }
 
 impl Polarity {
-    /// Returns the polarity of the subexpression `id`.
+    /// Returns the polarity of the subexpression `id` in the expression with the index `n`.
     pub(crate) fn at(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
         let Some(ast) = evaluator.ast(n) else {
             return Self::Plain;
@@ -69,7 +69,8 @@ impl Polarity {
                     "!_" => return Self::Negated,
                     "size" => is_size = true,
                     _ if holds_if_absent(ast, (function, args), child, is_size) => {
-                        // A negated comparison with a value that means absence is false for an absent value.
+                        // A comparison with a value that means absence, such as `x == ''`, is true for an absent value.
+                        // If it is negated, the expression is false for an absent value.
                         let n_negations = outward.filter(|id| is_negation(ast, *id)).count();
                         if &**function != "_!=_" && !n_negations.is_multiple_of(2) {
                             return Self::Plain;
@@ -78,7 +79,7 @@ impl Polarity {
                     }
                     _ => {}
                 },
-                // The guard of an iteration variable belongs into the macro.
+                // The guard of an iteration variable goes inside the macro.
                 Expr::Comprehension(fold) if child != fold.iter_range => {
                     let iter_vars = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
                     let mut iter_vars = iter_vars.into_iter().flatten();
@@ -93,21 +94,21 @@ impl Polarity {
         Self::Plain
     }
 
-    /// Returns the guard with `tests`, each of which excludes a failing value.
+    /// Returns a guard made of `tests`, each of which excludes a failing value.
     pub(crate) fn guard(&self, tests: &[String]) -> String {
         match self {
-            Self::Plain => format!("guard it: `{} && ...`", tests.join(" && ")),
+            Self::Plain => format!("add a guard: `{} && ...`", tests.join(" && ")),
             Self::Negated => format!(
-                "guard it inside the `!`: `!({} && ...)`",
+                "add a guard inside the `!`: `!({} && ...)`",
                 tests.join(" && ")
             ),
-            Self::PassesIfAbsent(text) => format!("guard it: `({} || {text})`", negated(tests)),
-            Self::Universal => format!("guard it: `({} || ...)`", negated(tests)),
+            Self::PassesIfAbsent(text) => format!("add a guard: `({} || {text})`", negated(tests)),
+            Self::Universal => format!("add a guard: `({} || ...)`", negated(tests)),
         }
     }
 }
 
-/// Returns the negation of the conjunction of `tests`.
+/// Returns the negation of the conjunction of `tests` as CEL.
 fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
         if test.starts_with("has(") {
@@ -122,7 +123,7 @@ fn negated(tests: &[String]) -> String {
     negated.join(" || ")
 }
 
-/// Returns true if `fold` is `all()`.
+/// Returns true if `fold` is the macro `all()`.
 fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
     let is_true = matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Bool(true)));
     let step = ast.expr(fold.loop_step);
@@ -133,7 +134,7 @@ fn is_negation(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if **function == *"!_")
 }
 
-/// Returns true if `id` is compared with null, which `orValue()` cannot replace.
+/// Returns true if `id` is compared with null. An `orValue()` would then replace the null that the policy looks for.
 fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
     ast.iter().any(|(_, expr)| match expr {
@@ -144,8 +145,8 @@ fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Returns true if the comparison of `part`, or of its size, should hold for an absent part: it differs from the
-/// other operand, or the other operand means absence.
+/// Returns true if the comparison of `part`, or of its size, should be true for an absent `part`: the comparison is
+/// `!=`, or the other operand means absence.
 fn holds_if_absent(
     ast: &Ast,
     (function, args): (&str, &[ExprId]),
@@ -161,7 +162,8 @@ fn holds_if_absent(
     }
 }
 
-/// Returns true if the comparison of 0, in place of `part`, with a literal holds.
+/// Returns true if the comparison is true when 0 takes the place of `part`. False if the other operand is no integer
+/// literal.
 fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
     let [left, right] = args else { return false };
     let number = |id: ExprId| match ast.expr(id) {
@@ -181,7 +183,7 @@ fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> b
     })
 }
 
-/// Returns true if `id` is a literal that means absence.
+/// Returns true if `id` is a literal that means absence, such as `''` or `[]`.
 fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::Literal(literal) => match literal {
@@ -197,7 +199,7 @@ fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
     }
 }
 
-/// Collects the ancestors of `to` below `from`, outermost first. Returns false if `from` does not contain `to`.
+/// Collects the ancestors of `to` from `from` downward, outermost first. Returns false if `from` does not contain `to`.
 fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprId>) -> bool {
     if from == to {
         return true;
@@ -217,8 +219,8 @@ fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprI
     is_found
 }
 
-/// Returns the fix of the chain of selections at `chain`. The nodes `optional` may select absent values. `default` is
-/// the argument of `orValue()`, with the closing parenthesis.
+/// Returns a fix for the chain of selections at `chain`. The nodes in `optional` may select absent values. `default` is
+/// the argument of `orValue()` followed by the closing parenthesis. `is_scale` is true for the replicas of a Scale.
 pub(crate) fn fix(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -271,14 +273,14 @@ pub(crate) fn fix(
     let is_defaultable = has_optional && !is_of_null;
     Some(match default.filter(|_| is_defaultable) {
         Some(default) if is_scale => {
-            format!("write `{optional_text}.orValue({default}`: a Scale omits it if it is 0")
+            format!("write `{optional_text}.orValue({default}`: a Scale omits the field if it is 0")
         }
         Some(default) => format!("{guard}, or write `{optional_text}.orValue({default}`"),
         None => guard,
     })
 }
 
-/// Returns the source text of the chain of selections at `chain`.
+/// Returns the source text of the chain of selections at `chain`. `None` if it contains other expressions.
 pub(crate) fn source_text(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -295,7 +297,7 @@ pub(crate) fn source_text(
     Some(text)
 }
 
-/// Returns the variable of a chain, and its accessors, innermost first.
+/// Returns the variable at which a chain starts, and the accessors of the chain, innermost first.
 fn accessors(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -342,7 +344,7 @@ fn accessors(
     }
 }
 
-/// Returns `text` as a CEL literal. `None` if it needs escapes.
+/// Returns `text` as a CEL string literal. `None` if it needs escapes or is too long.
 pub(crate) fn quote(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text

@@ -1,4 +1,4 @@
-//! Rules, messages and fixes of findings.
+//! Chooses the rule of a finding, and writes its message and fix.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,15 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
 
-/// Maximum length of a witness string in a message, in bytes.
+/// Maximum length of a string value that a message quotes, in bytes.
 const MAX_SHOWN: usize = 60;
 
-/// Writes messages and fixes.
+/// Writes the messages and fixes of findings for one kind.
 #[derive(Clone, Copy)]
 pub(crate) struct MessageWriter<'w, 'a> {
     pub(crate) evaluator: &'w SymbolicEvaluator<'a>,
     pub(crate) resource: &'w ApiResource,
-    /// The name of a binding without params.
+    /// The name of a binding without a paramRef, if there is one.
     pub(crate) without_params: Option<&'w str>,
 }
 
@@ -56,7 +56,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// Returns the cause and the error as a sentence.
+    /// Returns a sentence with the cause, the request and the error.
     pub(crate) fn message(
         self,
         synthetic: &SyntheticRequest,
@@ -128,11 +128,11 @@ impl MessageWriter<'_, '_> {
             }
             FailureCause::ShortSplit(index) => {
                 let parts = if index == 1 {
-                    "one part only"
+                    "only one part"
                 } else {
                     "too few parts"
                 };
-                format!("`{shown}` may have {parts}: {subject} {with} fails with `{error}`")
+                format!("`{shown}` may split into {parts}: {subject} {with} fails with `{error}`")
             }
             FailureCause::ShortList(_) => format!(
                 "the list may be too short, depending on `{shown}`: {subject} fails with `{error}`"
@@ -158,7 +158,7 @@ impl MessageWriter<'_, '_> {
                 let number = operand.and_then(|id| guard::source_text(self.evaluator, n, id));
                 let number = number.unwrap_or_else(|| "x".to_owned());
                 Some(format!(
-                    "convert it with `double({number})` where the other operand is a double such as `1.0`"
+                    "convert the value with `double({number})` if the other operand is a double such as `1.0`"
                 ))
             }
             FailureCause::InvalidString => self.conversion_guard(site),
@@ -177,7 +177,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// Returns the guard of a call that accepts only integers or only strings.
+    /// Returns a guard for a call that accepts only integers or only strings.
     fn type_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
@@ -211,7 +211,7 @@ impl MessageWriter<'_, '_> {
         input_type.is_some_and(|input_type| input_type.is_builtin())
     }
 
-    /// Returns the guard of a value that may be null. `has()` is true for null.
+    /// Returns a guard for a value that may be null. It compares with null, since `has()` is true for null.
     fn null_guard(self, site: &FailureSite) -> String {
         let (n, id) = (site.node.index, site.node.id);
         let operand = self.operand_at(site).unwrap_or(id);
@@ -225,7 +225,7 @@ impl MessageWriter<'_, '_> {
         polarity.guard(&[format!("{chain_text} != null")])
     }
 
-    /// Returns the operand of the node, or the node itself, that denotes the path of the site.
+    /// Returns the operand that denotes the path of the site: an operand of the node, or the node itself.
     fn operand_at(self, site: &FailureSite) -> Option<ExprId> {
         let (n, id) = (site.node.index, site.node.id);
         let operands = match self.evaluator.expr(site.node) {
@@ -241,11 +241,11 @@ impl MessageWriter<'_, '_> {
                 .iter()
                 .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == site.path))
         };
-        // The site of a macro's range is the range itself.
+        // If the site is the range of a macro, the node itself denotes the path.
         std::iter::once(id).chain(operands).find(denotes_path)
     }
 
-    /// Returns the guard of a call that parses a string.
+    /// Returns a guard for a call that parses a string.
     fn conversion_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
@@ -281,7 +281,7 @@ impl MessageWriter<'_, '_> {
         Some(polarity.guard(&[test]))
     }
 
-    /// Returns the source text of a chain of selections, or of its size.
+    /// Returns the source text of a chain of selections, or of `size()` of such a chain.
     fn source_text(self, n: usize, id: ExprId) -> Option<String> {
         match self.evaluator.expr(ExprRef { index: n, id }) {
             Expr::Call {
@@ -307,18 +307,18 @@ impl MessageWriter<'_, '_> {
         if absent.segments.is_empty() {
             return Some(match absent.root {
                 Root::Object => {
-                    "guard it: `object == null || ...`, or remove DELETE from the rule's operations"
+                    "add a guard: `object == null || ...`, or remove DELETE from the rule's operations"
                         .to_owned()
                 }
                 Root::OldObject => {
-                    "guard it: `oldObject == null || ...`, or remove CREATE from the rule's operations"
+                    "add a guard: `oldObject == null || ...`, or remove CREATE from the rule's operations"
                         .to_owned()
                 }
                 Root::Params => {
-                    "give the binding a paramRef, or guard it: `params == null || ...`".to_owned()
+                    "add a paramRef to the binding, or add a guard: `params == null || ...`".to_owned()
                 }
                 Root::Namespace | Root::Request => {
-                    "guard it: `namespaceObject == null || ...`".to_owned()
+                    "add a guard: `namespaceObject == null || ...`".to_owned()
                 }
             });
         }
@@ -335,14 +335,15 @@ impl MessageWriter<'_, '_> {
         let chain_path = self.chain_path(site);
         let default =
             chain_path.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
-        // An existing `orValue()` takes effect once the chain is optional.
+        // The argument of an existing `orValue()` is kept. It takes effect once the chain is optional.
         let (default, is_whole_expression) = match self.or_value_argument(n, site.chain) {
             Some((known, is_whole_expression)) => (Some(known), is_whole_expression),
             None => (default.map(str::to_owned), false),
         };
         let sort = self.role(n);
         let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
-        // Values of objects are `dyn` when the policy is created, so a condition has to compare them.
+        // When the policy is created, the type of object fields is `dyn`. A condition must be boolean, so it has to
+        // compare.
         let default = default.map(|value| {
             let compared = if is_whole_expression && is_condition {
                 " == true"
@@ -357,7 +358,7 @@ impl MessageWriter<'_, '_> {
             site.chain,
             &optional,
             default.as_deref(),
-            // Go omits the replicas of a Scale if they are 0.
+            // Go omits the field `replicas` of a Scale if it is 0.
             &*self.resource.gvk.kind == "Scale" && absent.fields() == ["spec", "replicas"],
         )
     }
@@ -367,7 +368,7 @@ impl MessageWriter<'_, '_> {
         Some(expression.role)
     }
 
-    /// Returns the argument of the `orValue()` call on the chain, and true if that call is the whole expression.
+    /// Returns the argument of the `orValue()` call on `chain`, and true if this call is the whole expression.
     fn or_value_argument(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
         let ast = self.evaluator.ast(n)?;
         let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
@@ -387,7 +388,8 @@ impl MessageWriter<'_, '_> {
         Some((value, id == ast.root()))
     }
 
-    /// Returns the path of the whole chain of the site. `None` if it does not start at a root.
+    /// Returns the path that the whole chain of the site denotes. `None` if the chain does not start at a root
+    /// variable.
     fn chain_path(self, site: &FailureSite) -> Option<FieldPath> {
         let node = site.node.with_id(site.chain);
         let alternatives = self.evaluator.evaluate(node, &Scope::default());

@@ -1,4 +1,4 @@
-//! Messages of findings, and guards that fix the expressions.
+//! Writes the messages of findings, and the guards that fix the expressions.
 
 mod guard;
 pub(crate) mod messages;

@@ -15,15 +15,15 @@ use kubernetes::validity::{
     self, Constraint, FieldPath, InputConstraints, Root, Segment, ValueConstraints,
 };
 
-/// The names of generated objects, users and namespaces.
+/// The name of generated objects and users, and the default namespace.
 const NAME: &str = "example";
 const NAMESPACE: &str = "default";
 
-/// The label of each namespace with its name.
+/// The label that the API server sets on each namespace to the namespace's name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl RequestBuilder<'_> {
-    /// Returns the first operation that satisfies `constraints`.
+    /// Returns the first operation of the builder that satisfies `constraints`.
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let path = FieldPath::new(Root::Request).field("operation")?;
         let required = constraints.at(&path);
@@ -51,7 +51,7 @@ impl RequestBuilder<'_> {
         self.operations.iter().find(fits).copied()
     }
 
-    /// Builds a request that satisfies `constraints`. `None` if no valid one is found.
+    /// Builds a request that satisfies `constraints`. `None` if no valid request is found.
     pub(crate) fn build(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
         let operation = self.operation(constraints)?;
         let mut constraints = constraints.clone();
@@ -153,7 +153,7 @@ impl RequestBuilder<'_> {
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
-        // The API server sets the generation before admission. It is omitted if no expression reads it.
+        // The API server sets the generation before admission. It is only added if an expression reads it.
         let has_generation_field = !self.is_builtin || has_generation(&self.resource.gvk);
         if self.reads_generation && has_generation_field {
             metadata
@@ -161,7 +161,7 @@ impl RequestBuilder<'_> {
                 .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
-        // The request has the name and the namespace of the object.
+        // Constraints on the name and namespace of the request also apply to the object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(required) = constraints.at(&of_request)
@@ -284,7 +284,7 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // Only the user can be chosen.
+        // `userInfo` is the only part of the request that a client can choose freely.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",
@@ -307,7 +307,7 @@ impl RequestBuilder<'_> {
         all.filter_map(|resources| resources.namespace_selector.as_ref())
     }
 
-    /// Returns the name of the namespace, one that the namespace selectors select.
+    /// Returns the name of a namespace that the namespace selectors select.
     fn namespace_name(&self) -> String {
         let name_constraints = self.namespace_selectors().flat_map(selector_constraints);
         let mut name_constraints = name_constraints.filter(|(key, _)| key == NAME_LABEL);
@@ -325,7 +325,7 @@ impl RequestBuilder<'_> {
         named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
     }
 
-    /// Adds the constraints of the object selectors.
+    /// Adds constraints on labels, so that the object selectors select the object.
     fn add_selector_constraints(
         &self,
         constraints: &mut InputConstraints,
@@ -360,7 +360,7 @@ fn satisfy_all(
         .iter()
         .filter(|(path, _)| path.root == root && !path.segments.is_empty());
     let all: Vec<(&FieldPath, &ValueConstraints)> = of_root.collect();
-    // Removals go last, so that no other change reverts them.
+    // Absent values are removed last, so that no other change adds them again.
     let (absent, present): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|(_, required)| required.is_present == Some(false));
@@ -370,7 +370,7 @@ fn satisfy_all(
     Some(())
 }
 
-/// Returns the constraints on labels that a selector implies.
+/// Returns the constraints on labels that `selector` requires.
 fn selector_constraints(selector: &LabelSelector) -> Vec<(String, Constraint)> {
     let equal = selector.match_labels.iter().flatten();
     let mut constraints: Vec<_> = equal

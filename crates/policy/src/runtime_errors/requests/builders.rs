@@ -1,4 +1,4 @@
-//! Request builders for the kinds that a policy matches.
+//! Creates request builders for the kinds that a policy matches.
 
 use super::RequestBuilder;
 use crate::admission::{Admission, Operation};
@@ -21,7 +21,7 @@ pub(crate) struct RequestBuilders<'c, 'a> {
 }
 
 impl<'c, 'a> RequestBuilders<'c, 'a> {
-    /// Returns builders of requests with params if the policy has a paramKind.
+    /// Returns builders whose requests have params if the policy has a paramKind.
     pub(crate) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             params: params_type(policy, context),
@@ -29,7 +29,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// Returns builders of requests without params.
+    /// Returns builders whose requests have no params.
     pub(crate) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             policy,
@@ -39,12 +39,12 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// Returns the admission of the policy.
+    /// Returns the evaluator of the policy's admission decisions.
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// Returns the builder of requests for `resource`. `None` if the kind has no schema.
+    /// Returns the builder of requests for `resource`. `None` if its kind has no schema.
     pub(crate) fn for_resource<'m>(
         &'m self,
         resource: &'m ApiResource,
@@ -54,7 +54,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         Some(self.with(resource, operations, object))
     }
 
-    /// Returns the builder of requests for `resource`. Without a schema, objects have any content.
+    /// Returns the builder of requests for `resource`. If its kind has no schema, any object is considered valid.
     pub(crate) fn for_untyped<'m>(
         &'m self,
         resource: &'m ApiResource,
@@ -83,7 +83,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
     }
 }
 
-/// Returns the definition of a custom resource.
+/// Returns the schema and subresources of a custom resource. `None` for a built-in kind.
 fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
     if let Some((_, version)) = context.schemas.custom(gvk) {
         return Some(Custom {
@@ -91,14 +91,14 @@ fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
             has_status: version.has_status,
         });
     }
-    // The OpenAPI of a cluster does not list subresources.
+    // The OpenAPI document of a cluster does not list subresources, so a status is assumed.
     (!context.written.is_builtin_kind(gvk)).then(|| Custom {
         schema: context.written.written(gvk),
         has_status: true,
     })
 }
 
-/// Returns the type of the objects of `gvk`. `None` without a schema.
+/// Returns the type of the objects of `gvk`. `None` if the kind has no schema.
 pub(crate) fn object_type<'a>(
     context: &Context<'a>,
     gvk: &Gvk,
@@ -114,7 +114,7 @@ pub(crate) fn object_type<'a>(
     })
 }
 
-/// Returns the type of the params of `policy`. `None` without a paramKind.
+/// Returns the type of the params of `policy`. `None` if the policy has no paramKind.
 pub(crate) fn params_type<'a>(
     policy: &CompiledPolicy,
     context: &Context<'a>,

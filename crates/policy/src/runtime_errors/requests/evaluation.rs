@@ -1,4 +1,4 @@
-//! Evaluation of a policy for synthetic requests, within a budget.
+//! Evaluates a policy for synthetic requests, within a budget.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use cel::value::EvalError;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 
-/// The remaining budget of evaluations.
+/// The evaluations and the CEL cost that are left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub(crate) n_evaluations: u32,
@@ -28,7 +28,7 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// Returns the request for the admission, its namespace, and all namespaces.
+    /// Returns the request in the form that admission takes, its namespace, and all namespaces by name.
     pub(crate) fn admission_request(
         &self,
         synthetic: &SyntheticRequest,
@@ -73,7 +73,7 @@ impl RequestBuilder<'_> {
         Some((request, namespace, namespaces))
     }
 
-    /// Converts the namespace, once for consecutive requests in it.
+    /// Converts the namespace. Consecutive requests in the same namespace share the result.
     fn namespace(&self, namespace: &Json) -> Namespace {
         let mut last = self.last_namespace.borrow_mut();
         match &*last {
@@ -86,7 +86,8 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for a request. `None` if the rules do not match it, or it was evaluated before.
+    /// Evaluates the policy for a request. `None` if the rules do not match the request, if it was evaluated before, or
+    /// if the budget is used up.
     pub(crate) fn evaluate_once(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -101,7 +102,8 @@ impl RequestBuilder<'_> {
             .cloned()
     }
 
-    /// Evaluates the policy for a request, or returns the cached failures. `None` if the rules do not match it.
+    /// Evaluates the policy for a request, or returns the cached failures. `None` if the rules do not match the
+    /// request, or if the budget is used up.
     pub(crate) fn evaluate(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -128,7 +130,7 @@ impl RequestBuilder<'_> {
         failures
     }
 
-    /// Returns the results of all expressions. `None` as for [`RequestBuilder::evaluate_once`].
+    /// Returns the results of all expressions for a request. `None` as for [`RequestBuilder::evaluate_once`].
     pub(crate) fn trace_once(
         &mut self,
         synthetic: &Rc<SyntheticRequest>,
@@ -156,15 +158,15 @@ impl RequestBuilder<'_> {
         let (evaluation, steps) =
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &context);
-        // An interrupted expression counts with the limit of a call.
+        // An interrupted expression is charged the whole limit of a call.
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);
         let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
-        // Authorizer checks are free here, as none is sent.
+        // No authorizer check is sent to a cluster, so its cost is not charged to the budget.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
         let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);
-        // The API server's decision is unknown if a limit is exceeded.
+        // If a limit is exceeded, the API server's decision is unknown.
         evaluation.exceeded.is_none().then_some(steps)
     }
 }

@@ -1,4 +1,4 @@
-//! Kinds that represent all that the rules of a policy match.
+//! Chooses a few kinds that represent all kinds that the rules of a policy match.
 
 use std::collections::HashSet;
 
@@ -6,23 +6,24 @@ use crate::admission::Operation;
 use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// Maximum number of kinds of rules without wildcards.
+/// Maximum number of kinds that represent those of rules without wildcards.
 const MAX_KINDS: usize = 4;
 
-/// Kinds that represent the others of a wildcard, in order of preference.
+/// Kinds that preferably represent the others of a wildcard, best first.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// Maximum number of kinds of wildcards.
+/// Maximum number of kinds that represent those of wildcards.
 const MAX_WILDCARD_KINDS: usize = 2;
 
-/// Returns resources that represent all matched ones, each of another kind, with the operations of their requests.
+/// Returns a few resources of different kinds that represent all matched resources, each with the operations of its
+/// requests.
 pub(crate) fn representative_kinds<'a>(
     targets: &'a [Target<'a>],
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {
     representative_kinds_up_to(targets, MAX_KINDS)
 }
 
-/// Like [`representative_kinds`], with up to `max` kinds of rules without wildcards.
+/// Like [`representative_kinds`], but returns up to `max` kinds of rules without wildcards.
 pub(crate) fn representative_kinds_up_to<'a>(
     targets: &'a [Target<'a>],
     max: usize,
@@ -54,10 +55,10 @@ pub(crate) fn representative_kinds_up_to<'a>(
         .collect()
 }
 
-/// Returns the operations of the requests for a target, the most common one first.
+/// Returns the operations of the requests for `target`, the most common operation first.
 pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
     let names: Vec<_> = target.operations.names().collect();
-    // Statuses and scales are only updated.
+    // A status or a scale can only be updated.
     let (_, subresource) = target
         .resource
         .gvr
@@ -77,7 +78,7 @@ pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
         .collect()
 }
 
-/// Returns one target per kind, resources before subresources.
+/// Returns at most `max` targets, one per kind. A resource is preferred to a subresource.
 pub(crate) fn one_per_kind<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
     let mut seen = HashSet::new();
     let (subresources, resources): (Vec<_>, Vec<_>) = targets

@@ -1,10 +1,10 @@
-//! Request builders: synthetic requests that satisfy constraints, and their evaluation.
+//! Builds synthetic requests that satisfy constraints, and evaluates the policy for them.
 //!
-//! - `builders`, `kinds`: one [`RequestBuilder`] for each kind that represents the matched ones.
-//! - `build`: constraints become a [`SyntheticRequest`] with valid objects.
-//! - `prepare`, `object_cache`: defaults and metadata that the API server sets before admission.
-//! - `evaluation`: the evaluator runs the whole policy, within a [`Budget`].
-//! - `witness`: the request as it is sent, for a finding.
+//! - `builders`, `kinds`: create one [`RequestBuilder`] for each kind that represents the matched kinds.
+//! - `build`: turns constraints into a [`SyntheticRequest`] with valid objects.
+//! - `prepare`, `object_cache`: add the defaults and metadata that the API server sets before admission.
+//! - `evaluation`: runs the whole policy in the evaluator, within a [`Budget`].
+//! - `witness`: converts a request to the form in which a finding shows it.
 
 mod build;
 pub(crate) mod builders;
@@ -38,34 +38,34 @@ use prepare::stored_operation;
 pub(crate) use synthetic_request::SyntheticRequest;
 pub use witness::Witness;
 
-/// Builds requests of one kind, and evaluates the policy for them.
+/// Builds requests for one kind, and evaluates the policy for them.
 pub(crate) struct RequestBuilder<'a> {
     pub(crate) admission: &'a Admission,
     pub(crate) policy: &'a CompiledPolicy,
     pub(crate) resource: &'a ApiResource,
     pub(crate) operations: Vec<Operation>,
     pub(crate) object: InputType<'a>,
-    /// The type of the params. `None` without a paramKind.
+    /// The type of the params. `None` if the policy has no paramKind.
     pub(crate) params: Option<ParamsType<'a>>,
-    /// True for a built-in kind.
+    /// True if the kind is built-in.
     is_builtin: bool,
-    /// The definition of a custom resource.
+    /// The schema and subresources of a custom resource. `None` for a built-in kind.
     custom: Option<Custom<'a>>,
     /// True if an expression may read `metadata.generation`.
     reads_generation: bool,
-    /// The type of `request`.
+    /// The type of the CEL variable `request`.
     request: InputType<'static>,
     object_cache: &'a ObjectCache,
-    /// The minimal object, once it is built.
+    /// The minimal valid object of the kind, built on first use.
     minimal: OnceCell<Option<Json>>,
-    /// The namespace of the last request, as JSON and converted.
+    /// The namespace of the last request, as JSON and in its converted form.
     last_namespace: RefCell<Option<(Json, Namespace)>>,
-    /// Constraints for which requests were built.
+    /// Constraints for which a request was already built.
     tried: Vec<InputConstraints>,
-    /// Evaluated requests with their failures. `None` if the rules do not match.
+    /// Requests that were already evaluated, with their failures. `None` if the rules do not match the request.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
-    /// The matchConstraints of the policy, and the matchResources of a binding.
+    /// The matchConstraints of the policy, and possibly the matchResources of a binding. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
 }
 
@@ -103,13 +103,13 @@ impl<'a> RequestBuilder<'a> {
         }
     }
 
-    /// Adds the definition of a custom resource.
+    /// Sets the schema and subresources of a custom resource.
     pub(crate) fn with_definition(mut self, custom: Option<Custom<'a>>) -> Self {
         self.custom = custom;
         self
     }
 
-    /// Restricts requests to those that a binding matches.
+    /// Restricts the requests to those that a binding with `match_resources` matches.
     pub(crate) fn with_match_resources(
         mut self,
         match_resources: Option<&'a MatchResources>,
@@ -118,13 +118,13 @@ impl<'a> RequestBuilder<'a> {
         self
     }
 
-    /// Returns the symbolic evaluator of the policy for the kind, with at most `max_steps` steps.
+    /// Returns the symbolic evaluator of the policy for the kind, limited to `max_steps` steps.
     pub(crate) fn evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
         let roots = roots(&self.object, &self.request, self.params.as_ref());
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
-    /// Returns the values that are the same in all requests of the kind.
+    /// Returns the inputs with a value that is the same in all requests for the kind.
     fn constants(&self) -> Vec<(FieldPath, Json)> {
         let (resource, subresource) = self.resource_and_subresource();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
@@ -165,7 +165,7 @@ impl<'a> RequestBuilder<'a> {
             .collect()
     }
 
-    /// Returns true if no request was built for `constraints` before.
+    /// Records `constraints` as tried. Returns true if they were not tried before.
     pub(crate) fn is_untried(&mut self, constraints: &InputConstraints) -> bool {
         let is_untried = !self.tried.contains(constraints);
         if is_untried {
@@ -179,11 +179,11 @@ impl<'a> RequestBuilder<'a> {
         resource.split_once('/').unwrap_or((resource, ""))
     }
 
-    /// Returns true if validation of a built-in kind rejects an object of the request.
+    /// Returns true if validation of a built-in kind rejects one of the objects in the request.
     pub(crate) fn fails_validation(&self, synthetic: &SyntheticRequest) -> bool {
         let is_whole = matches!(self.resource_and_subresource(), (_, "" | "status"));
         let kind = &self.resource.gvk.kind;
-        // CONNECT requests refer to a stored object.
+        // A CONNECT request refers to a stored object, which is validated like an updated one.
         let update = defaulting::Operation::Update;
         let operation = stored_operation(synthetic.operation).unwrap_or(update);
         let old = synthetic.sent[1].as_ref().map(|old| (update, old));
@@ -195,7 +195,7 @@ impl<'a> RequestBuilder<'a> {
     }
 }
 
-/// Returns constraints for the minimal request of each operation.
+/// Returns one set of constraints for each operation, which the minimal request with this operation satisfies.
 pub(crate) fn minimal_constraints(operations: &[Operation]) -> Vec<InputConstraints> {
     let mut all = vec![InputConstraints::default()];
     for operation in operations.iter().skip(1) {

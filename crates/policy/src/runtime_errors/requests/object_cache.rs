@@ -1,4 +1,4 @@
-//! Cache of objects that do not depend on the policy.
+//! Cache of generated objects that do not depend on the policy.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,20 +16,20 @@ const MAX_MINIMAL: usize = 200;
 /// Maximum number of cached prepared objects.
 const MAX_PREPARED: usize = 500;
 
-/// Cached objects, for one set of schemas.
+/// Minimal and prepared objects, valid for one set of schemas.
 #[derive(Debug, Default)]
 pub struct ObjectCache {
     minimal: Mutex<HashMap<Gvk, Option<Json>>>,
     prepared: Mutex<HashMap<PreparedKey, PreparedEntry>>,
 }
 
-/// The key of prepared objects, with a digest of the sent ones.
+/// The key of prepared objects: the inputs of the preparation, with a hash of the sent objects.
 type PreparedKey = (CacheKey, u64);
 
-/// The sent objects, and the prepared ones if they are known.
+/// The sent objects, and the prepared ones. `None` if the API server's result is unknown.
 type PreparedEntry = ([Option<Json>; 2], Option<PreparedObjects>);
 
-/// The inputs that determine how the API server prepares objects.
+/// The inputs, other than the objects, that determine how the API server prepares objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     pub(crate) gvk: Gvk,
@@ -40,7 +40,7 @@ pub(crate) struct CacheKey {
 }
 
 impl ObjectCache {
-    /// Returns the minimal valid object of `gvk`. `None` if none is found.
+    /// Returns the minimal valid object of `gvk`. `None` if no valid object is found.
     pub(crate) fn minimal(&self, gvk: &Gvk, input_type: &InputType<'_>) -> Option<Json> {
         if let Some(cached) = lock(&self.minimal).get(gvk) {
             return cached.clone();
@@ -53,7 +53,8 @@ impl ObjectCache {
         object
     }
 
-    /// Returns the objects as policies see them, by `prepare` if they are not cached. `None` if they are unknown.
+    /// Returns the objects as policies see them, from the cache or by a call of `prepare`. `None` if `prepare` returns
+    /// `None`.
     pub(crate) fn prepared(
         &self,
         key: CacheKey,
@@ -75,7 +76,7 @@ impl ObjectCache {
     }
 }
 
-/// Locks a mutex. A panic of another thread leaves a consistent map.
+/// Locks a mutex. A thread that panicked while it held the lock left the map consistent, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Preparation of objects as by the API server before admission: defaults, metadata, and dropped fields (ADR 21).
+//! Prepares objects as the API server does before admission: sets defaults and metadata, and drops fields (ADR 21).
 
 use serde_json::{Map, Value as Json};
 
@@ -9,21 +9,22 @@ use crate::admission::Operation;
 use kubernetes::defaulting::{self, Stage, SubresourceRequest};
 use kubernetes::validity::{FieldPath, InputConstraints, Root, preserve_immutable};
 
-/// The object and the old object.
+/// The object and the old object of a request.
 type Objects = [Option<Json>; 2];
 
-/// The objects of a request.
+/// The objects of a request before and after preparation.
 pub(crate) struct PreparedObjects {
-    /// The objects as sent.
+    /// The objects as the client sends them.
     pub(crate) sent: Objects,
     /// The objects as policies see them.
     pub(crate) seen: Objects,
-    /// The digest of the sent objects.
+    /// The hash of the sent objects.
     pub(crate) digest: u64,
 }
 
 impl RequestBuilder<'_> {
-    /// Prepares the objects. `None` if the API server's result is unknown, or if it rejects the objects.
+    /// Prepares the objects for `operation`. `None` if the API server's result is unknown, or if it rejects the
+    /// objects.
     pub(crate) fn prepare(
         &self,
         constraints: &InputConstraints,
@@ -109,7 +110,7 @@ impl RequestBuilder<'_> {
 }
 
 impl PreparedObjects {
-    /// Returns objects that policies see as they are sent.
+    /// Returns objects that reach policies exactly as the client sent them.
     fn unchanged(sent: Objects) -> Self {
         Self {
             digest: digest(&sent),
@@ -119,7 +120,7 @@ impl PreparedObjects {
     }
 }
 
-/// Returns the operation on the stored object. `None` for a connection, which changes none.
+/// Returns the operation on the stored object. `None` for CONNECT, which changes no object.
 pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Operation> {
     Some(match operation {
         Operation::Create => defaulting::Operation::Create,
@@ -129,8 +130,8 @@ pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
     })
 }
 
-/// Copies to the old object the fields that the request cannot change: the status, or all but the status. Fields that
-/// `constraints` mention are not copied.
+/// Copies to the old object the fields that the request cannot change: the status, or for a status request everything
+/// but the status. Fields that `constraints` mention are not copied.
 fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,

@@ -1,28 +1,28 @@
-//! Witnesses: requests for which an expression fails, as they are sent.
+//! Witnesses: requests for which an expression fails, in the form in which findings show them.
 
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{RequestBuilder, SyntheticRequest};
 
-/// A request for which an expression fails, in the form of an `AdmissionReview`, with params and namespace.
+/// A request for which an expression fails, in the format of an `AdmissionReview`, with its params and namespace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
-    /// The request: operation, kind, resource, name, namespace, userInfo, object, oldObject.
+    /// The request, with the fields operation, kind, resource, name, namespace, userInfo, object and oldObject.
     pub request: Json,
-    /// The params; null without any. `None` without a paramKind.
+    /// The params, or null if the request has none. `None` if the policy has no paramKind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Json>,
-    /// The namespace of the request. `None` for cluster-scoped objects.
+    /// The Namespace of the request. `None` for cluster-scoped objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_object: Option<Json>,
-    /// The error of the expression.
+    /// The evaluator's error, or an empty string if the witness is an example without an error.
     pub error: String,
 }
 
 impl RequestBuilder<'_> {
-    /// Returns the witness for a request and its `error`.
+    /// Returns the witness for `synthetic`, whose evaluation fails with `error`.
     pub(crate) fn witness(&self, synthetic: &SyntheticRequest, error: &str) -> Witness {
         let mut request = synthetic.request.clone();
         if let Some(fields) = request.as_object_mut() {

@@ -3,16 +3,17 @@
 use super::{ExprRef, Scope};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// A condition of a branch on the way to a node.
+/// A condition that must hold for the evaluation to reach a node.
 #[derive(Clone, Debug)]
 pub(crate) enum BranchCondition {
     /// The boolean expression evaluates to this value.
     Evaluates(ExprRef, Scope, bool),
-    /// The list or map at the path has an element.
+    /// The list or map at the path is not empty.
     NonEmpty(FieldPath),
 }
 
-/// One disjunct of a branch condition: constraints, and residual branch conditions.
+/// A disjunct of a branch condition: one way to satisfy it. It consists of constraints, and of branch conditions that
+/// remain to be solved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disjunct {
     pub(crate) constraints: Vec<(FieldPath, Constraint)>,

@@ -1,20 +1,20 @@
-//! Classifies comprehensions by their macros.
+//! Determines which macro a comprehension was expanded from.
 
 use super::SymbolicEvaluator;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
-/// The kind of a comprehension.
+/// The macro of a comprehension, with the nodes of its arguments.
 pub(crate) enum ComprehensionKind {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
-    /// `filter` and `map`: the test if there is one, and the element.
+    /// `filter` or `map`: the node of the filter condition, if there is one, and the node of the resulting element.
     FilterMap(Option<ExprId>, ExprId),
     /// `cel.bind`.
     Bind,
     Other,
 }
-/// Returns the kind of `fold` in the expression `index`.
+/// Returns the macro that `fold` was expanded from, in the expression with the index `index`.
 pub(crate) fn comprehension_kind(
     evaluator: &SymbolicEvaluator<'_>,
     index: usize,
@@ -49,7 +49,7 @@ pub(crate) fn comprehension_kind(
     }
 }
 
-/// Returns the element of `accumulator + [element]`.
+/// Returns the element in `accumulator + [element]`. `None` if the node at `id` has another structure.
 fn appended_element(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
     let Expr::Call { function, args, .. } = ast.expr(id) else {
         return None;

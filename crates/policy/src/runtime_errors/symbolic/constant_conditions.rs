@@ -1,4 +1,4 @@
-//! Conditions that are constant for a kind, such as `object.kind == 'Pod'`.
+//! Evaluates conditions that have the same value in all requests for a kind, such as `object.kind == 'Pod'`.
 
 use serde_json::Value as Json;
 
@@ -7,10 +7,10 @@ use super::{
 };
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
-/// Maximum nesting of an evaluated condition.
+/// Maximum nesting of a condition that is evaluated.
 const MAX_DEPTH: usize = 20;
 
-/// Maximum length of a list literal that is iterated.
+/// Maximum length of a list literal over which a macro is evaluated.
 const MAX_ELEMENTS: usize = 16;
 
 /// Returns the value of the condition at `node` if it is the same for all requests of the kind.
@@ -70,7 +70,7 @@ fn constant_truth_at(
     }
 }
 
-/// Evaluates a macro over a list literal.
+/// Evaluates `all` or `exists` over a list literal. `None` if the result is unknown.
 fn comprehension_truth(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -101,7 +101,7 @@ fn comprehension_truth(
     conjunction(iterations, is_all)
 }
 
-/// Returns the conjunction of `parts`, or their disjunction if `is_all` is false. `None` if it is unknown.
+/// Returns the conjunction of `parts` if `is_all`, and otherwise their disjunction. `None` if the result is unknown.
 fn conjunction(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> {
     let mut is_open = false;
     for part in parts {
@@ -114,12 +114,12 @@ fn conjunction(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Optio
     (!is_open).then_some(is_all)
 }
 
-/// Returns true if two constants are equal. `None` if one is not constant.
+/// Returns true if two constants are equal. `None` if one of them is not constant.
 pub(crate) fn constant_equality(left: &[SymbolicValue], right: &[SymbolicValue]) -> Option<bool> {
     Some(constant(left)? == constant(right)?)
 }
 
-/// Returns true if a constant is an element of a list of constants. `None` if that is unknown.
+/// Returns true if a constant is an element of a list of constants. `None` if the result is unknown.
 pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue]) -> Option<bool> {
     let element = constant(element)?;
     let [SymbolicValue::List(elements)] = of else {

@@ -1,7 +1,7 @@
-//! Free values: values of a request that users choose within known rules.
+//! Free values: values of a request that users may choose arbitrarily, or within a known format.
 //!
-//! Strings of built-in kinds that are not listed here may have a format that validation requires, so no value is
-//! generated for them.
+//! A string field of a built-in kind that is not listed here may have a format that validation requires. The search
+//! therefore generates no values for it.
 
 use serde_json::{Value as Json, json};
 
@@ -20,13 +20,13 @@ enum StringFormat {
     Name,
 }
 
-/// Fields of built-in kinds that are unrestricted strings, or lists of them.
+/// String fields of built-in kinds, or lists of strings, whose values validation does not restrict.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateEnv`; neither
 /// commands nor arguments have a format).
 const FREE_FIELDS: [&str; 4] = ["image", "command", "args", "value"];
 
-/// Fields of built-in kinds that are object names.
+/// String fields of built-in kinds whose values must be object names.
 const NAME_FIELDS: [&str; 5] = [
     "serviceAccountName",
     "priorityClassName",
@@ -35,10 +35,10 @@ const NAME_FIELDS: [&str; 5] = [
     "host",
 ];
 
-/// Fields of built-in kinds that are maps of labels.
+/// Fields of built-in kinds whose values must be maps of labels.
 const LABEL_FIELDS: [&str; 2] = ["nodeSelector", "matchLabels"];
 
-/// Numeric fields of built-in kinds that may be 0.
+/// Numeric fields of built-in kinds for which validation accepts 0.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `pkg/apis/batch/validation/validation.go`
 /// (`ValidateNonnegativeField`).
@@ -52,7 +52,7 @@ const ZERO_FIELDS: [&str; 6] = [
 ];
 
 impl SymbolicEvaluator<'_> {
-    /// Returns true if the number at `path` may be 0, or the list or map empty.
+    /// Returns true if the value at `path` may be the number 0, or an empty list or map.
     pub(crate) fn may_be_zero(&self, path: &FieldPath) -> bool {
         let Some(input_type) = self.input_type(path) else {
             return false;
@@ -70,7 +70,7 @@ impl SymbolicEvaluator<'_> {
         input_type.is_number() && (!input_type.is_builtin() || ZERO_FIELDS.contains(&name))
     }
 
-    /// Returns true if users may set the value at `path` to an integer or a string.
+    /// Returns true if the value at `path` is an int-or-string that users may set to an integer or to a string.
     pub(crate) fn is_int_or_string(&self, path: &FieldPath) -> bool {
         let input_type = self.input_type(path);
         matches!(path.root, Root::Object | Root::OldObject)
@@ -84,7 +84,7 @@ impl SymbolicEvaluator<'_> {
         self.input_type(path).is_some_and(is_null) && !self.has_crd_rules(path)
     }
 
-    /// Returns true if the number at `path` may be an `int` or a `double`.
+    /// Returns true if the value at `path` is a number that CEL may see as an `int` or as a `double`.
     pub(crate) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
         let is_number =
             |input_type: InputType<'_>| input_type.is_double() && !input_type.is_builtin();
@@ -92,12 +92,12 @@ impl SymbolicEvaluator<'_> {
         is_of_object && self.input_type(path).is_some_and(is_number) && !self.has_crd_rules(path)
     }
 
-    /// Returns true if users choose the string at `path`.
+    /// Returns true if users may choose the string at `path`, arbitrarily or within a known format.
     pub(crate) fn is_free_string(&self, path: &FieldPath) -> bool {
         self.string_format(path).is_some()
     }
 
-    /// Returns true if validation accepts `text` at `path`. False if the string at `path` is not free.
+    /// Returns true if validation accepts `text` at `path`. False if users may not choose the string at `path`.
     pub(crate) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
         self.string_format(path).is_some_and(|format| match format {
             StringFormat::Any => true,
@@ -146,7 +146,7 @@ impl SymbolicEvaluator<'_> {
         root.is_some_and(|root| root.builtin_kind() == Some("ConfigMap"))
     }
 
-    /// Returns true if a CRD has validation rules for the value at `path` or a parent of it.
+    /// Returns true if a CRD has validation rules for the value at `path` or for one of its parents.
     fn has_crd_rules(&self, path: &FieldPath) -> bool {
         let mut next = Some(path.clone());
         while let Some(path) = next {
@@ -163,7 +163,8 @@ impl SymbolicEvaluator<'_> {
     }
 }
 
-/// Returns a string and an integer that are valid at `path`: a name and a number for ports, else a percentage and 1.
+/// Returns a string and an integer that are both valid at `path`: a name and a number for ports, else a percentage and
+/// 1.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
@@ -175,7 +176,7 @@ pub(crate) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     }
 }
 
-/// Returns true if `text` has the characters of a label value, or else of a DNS label.
+/// Returns true if `text` has the characters of a label value if `is_label`, and otherwise those of a DNS label.
 fn is_label_or_name(text: &str, is_label: bool) -> bool {
     let is_end = |c: char| {
         c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_label_or_name_checks_characters() {
+    fn is_label_or_name_rejects_wrong_characters() {
         for (text, is_label, is_name) in [
             ("example", true, true),
             ("a-b", true, true),

@@ -1,4 +1,4 @@
-//! Iterations of comprehensions: the elements visited, and the conditions for visiting them.
+//! Finds the elements that a comprehension visits, and the conditions for visiting them.
 
 use serde_json::json;
 
@@ -60,8 +60,8 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    /// Returns the path of the list that the macro of `symbolic` iterates over, and the conditions for its filter to
-    /// drop the known elements. `None` if `symbolic` is not the result of such a macro.
+    /// Returns the path of the list that the macro of `symbolic` iterates over, and the conditions under which its
+    /// filter drops all known elements. `None` if `symbolic` is not the result of a `filter` or `map`.
     pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,
@@ -94,7 +94,7 @@ impl SymbolicEvaluator<'_> {
         Some((path, excluded))
     }
 
-    /// Returns the path of the first input of a list.
+    /// Returns the path of the first input from which the list `symbolic` is made.
     fn first_path(&self, symbolic: &SymbolicValue, depth: usize) -> Option<FieldPath> {
         if depth > 8 {
             return None;
@@ -150,8 +150,8 @@ impl SymbolicEvaluator<'_> {
         alternatives
     }
 
-    /// Returns the scopes of the loop body of `fold`, one per known element, each with the conditions for the
-    /// iteration.
+    /// Returns one scope for the loop body of `fold` per known element, each with the conditions for visiting that
+    /// element.
     pub(crate) fn iterations(
         &self,
         index: usize,

@@ -1,7 +1,7 @@
-//! Symbolic evaluation: the input or constant that each expression of a policy denotes.
+//! Symbolic evaluation: determines the input or the constant that each expression of a policy denotes.
 //!
-//! An expression has several alternatives if branches denote different values. An expression that cannot be interpreted
-//! evaluates to [`SymbolicValue::Unknown`].
+//! If branches of an expression denote different values, the result has an alternative for each of them. The result of
+//! an expression that cannot be interpreted is [`SymbolicValue::Unknown`].
 
 mod branch_conditions;
 mod comprehensions;
@@ -28,36 +28,36 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 pub(crate) use values::{ANY_KEY, ExprRef, Scope, SymbolicValue, input_value};
 use values::{literal_value, select, sizes_of};
 
-/// Maximum number of alternatives of one expression.
+/// Maximum number of alternatives of one expression. More are dropped.
 const MAX_ALTERNATIVES: usize = 4;
 
-/// Maximum length of a list literal that is evaluated.
+/// Maximum length of a list literal that is evaluated. Longer literals are unknown.
 const MAX_ELEMENTS: usize = 64;
 
-/// Maximum nesting of evaluated expressions, including variables.
+/// Maximum depth of nested evaluations, including those of variables.
 const MAX_DEPTH: usize = 120;
 
-/// The disjuncts of boolean expressions, by the expected value.
+/// The disjuncts of boolean expressions, by node and expected result.
 type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 
-/// Evaluates the expressions of a policy symbolically, for one kind.
+/// Symbolic evaluator of the expressions of a policy for one kind.
 pub(crate) struct SymbolicEvaluator<'a> {
     pub(crate) policy: &'a CompiledPolicy,
     pub(crate) roots: Vec<(Root, InputType<'a>)>,
-    /// The last variable of each name.
+    /// The index of the last variable of each name.
     variables: HashMap<&'a str, usize>,
-    /// Values that are the same in all requests of the kind.
+    /// Inputs with a value that is the same in all requests for the kind, such as `object.kind`.
     constants: Vec<(FieldPath, Json)>,
-    /// Values of expressions outside of comprehensions.
+    /// The values of nodes evaluated without comprehension variables.
     cache: RefCell<HashMap<ExprRef, Vec<SymbolicValue>>>,
-    /// Disjuncts of expressions outside of comprehensions.
+    /// The disjuncts of nodes evaluated without comprehension variables.
     pub(crate) disjuncts: RefCell<DisjunctCache>,
-    /// Steps that are left.
+    /// The remaining number of evaluation steps.
     steps_left: Cell<u32>,
 }
 
 impl<'a> SymbolicEvaluator<'a> {
-    /// Creates an evaluator for one kind, with the types of its inputs, that takes at most `max_steps` steps.
+    /// Creates an evaluator for one kind, with the types of its inputs, limited to `max_steps` evaluation steps.
     pub(crate) fn new(
         policy: &'a CompiledPolicy,
         roots: Vec<(Root, InputType<'a>)>,
@@ -79,14 +79,14 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Takes a step. Returns false if none is left.
+    /// Counts an evaluation step. Returns false if the limit is reached.
     pub(crate) fn take_step(&self) -> bool {
         let left = self.steps_left.get();
         self.steps_left.set(left.saturating_sub(1));
         left > 0
     }
 
-    /// Returns true if no step is left.
+    /// Returns true if the limit on evaluation steps is reached.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.steps_left.get() == 0
     }
@@ -102,18 +102,18 @@ impl<'a> SymbolicEvaluator<'a> {
             .map_or(&NOTHING, |ast| ast.expr(node.id))
     }
 
-    /// Returns the node with the index `id` of the expression `n`.
+    /// Returns the node with the index `id` in the expression with the index `n`.
     pub(crate) fn node(&self, n: usize, id: usize) -> Option<ExprRef> {
         let id = self.ast(n)?.id(id)?;
         Some(ExprRef { index: n, id })
     }
 
-    /// Returns the index of the last variable `name`.
+    /// Returns the index of the last variable named `name`.
     pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
     }
 
-    /// Returns the type of the value at `path`. `None` if there is no such value.
+    /// Returns the type of the value at `path`. `None` if no value can exist at `path`.
     pub(crate) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut input_type = root.clone();
@@ -127,7 +127,7 @@ impl<'a> SymbolicEvaluator<'a> {
         Some(input_type)
     }
 
-    /// Returns true if a valid object may lack `path`, given that it has its parent.
+    /// Returns true if a valid object that has the parent of `path` may lack `path`.
     pub(crate) fn may_be_absent(&self, path: &FieldPath) -> bool {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
@@ -136,7 +136,7 @@ impl<'a> SymbolicEvaluator<'a> {
         if matches!(last, Segment::Field(key) if &**key == "kubernetes.io/metadata.name") {
             return false;
         }
-        // Params without a schema are not checked.
+        // For params without a schema, the search does not report absent fields.
         let root = self.input_type(&FieldPath::new(path.root));
         if root.is_none_or(|root| root.is_unknown()) {
             return false;
@@ -153,7 +153,7 @@ impl<'a> SymbolicEvaluator<'a> {
             .is_some_and(|input_type| input_type.is_map())
     }
 
-    /// Evaluates `node`. Returns its alternatives.
+    /// Evaluates `node` symbolically and returns the alternatives of its value.
     pub(crate) fn evaluate(&self, node: ExprRef, scope: &Scope) -> Vec<SymbolicValue> {
         self.evaluate_at(node, scope, 0)
     }
@@ -339,7 +339,7 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Replaces inputs that are constant for the kind by their values.
+    /// Replaces inputs that have the same value in all requests for the kind by that value.
     fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
         let constant_or_input = |symbolic| match symbolic {
             SymbolicValue::Input { ref path, .. } => {
@@ -364,14 +364,14 @@ impl<'a> SymbolicEvaluator<'a> {
                 path.element(usize::try_from(n.as_u64()?).ok()?)
             }
             [SymbolicValue::MapKey(map)] if map == path => path.field(ANY_KEY),
-            // Any unknown key of a map denotes the same entry.
+            // All unknown keys of a map are represented by one entry.
             _ if self.is_map(path) => path.field(ANY_KEY),
             _ => None,
         };
         select(operands, step)
     }
 
-    /// Returns the index of the variable that the selection at `node` reads.
+    /// Returns the index of the variable that `node` reads. `None` if `node` is not a selection from `variables`.
     pub(crate) fn read_variable(&self, node: ExprRef) -> Option<usize> {
         let ast = self.ast(node.index)?;
         let is_read = matches!(
@@ -386,7 +386,7 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 }
 
-/// Returns the root that an identifier denotes. `None` if it holds no data of a request.
+/// Returns the input root that an identifier denotes. `None` if the identifier is no input with data of a request.
 fn root_of(name: &str) -> Option<Root> {
     Some(match Input::from_name(name)? {
         Input::Object => Root::Object,

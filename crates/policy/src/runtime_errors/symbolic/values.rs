@@ -1,4 +1,4 @@
-//! Symbolic values, and the scopes of comprehension variables.
+//! Symbolic values, and the scopes that hold the values of comprehension variables.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use cel::ast::{ExprId, Literal};
 use kubernetes::validity::FieldPath;
 
-/// The key that denotes any entry of a map.
+/// The key that represents any entry of a map.
 pub(crate) const ANY_KEY: &str = "example";
 
 /// A node of an expression of a policy.
@@ -20,36 +20,36 @@ pub(crate) struct ExprRef {
 }
 
 impl ExprRef {
-    /// Returns the node `id` of the same expression.
+    /// Returns the node `id` of the expression that contains `self`.
     pub(crate) fn with_id(self, id: ExprId) -> Self {
         Self { id, ..self }
     }
 }
 
-/// The value that an expression denotes.
+/// The value that an expression denotes, as far as it is known.
 #[derive(Clone, Debug)]
 pub(crate) enum SymbolicValue {
-    /// The input at a path.
+    /// The value of an input.
     Input {
         path: FieldPath,
-        /// True for an optional of the input.
+        /// True if the expression is an optional, such as `object.?spec`.
         is_optional: bool,
-        /// The argument of `orValue()`.
+        /// The constant argument of `orValue()`, which replaces the input if it is absent.
         default: Option<Json>,
     },
-    /// A constant.
+    /// A value that is the same in each request.
     Constant(Json),
-    /// A list of these elements, or of some of them.
+    /// A list of at least some of these elements.
     List(Rc<Vec<SymbolicValue>>),
-    /// The concatenation or sum of two operands.
+    /// The result of `+` on two operands: a concatenation or a sum. Each operand has its alternatives.
     Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
-    /// The list that a macro returns.
+    /// The list that a `filter` or `map` returns.
     Comprehension(ExprRef, Scope),
-    /// A key of the map at the path.
+    /// A key of the map at this path.
     MapKey(FieldPath),
-    /// The number of elements or entries at the path.
+    /// The number of elements, entries or characters of the value at this path.
     Size(FieldPath),
-    /// The parts of the split string at the path.
+    /// The list that `split` returns for the string at this path.
     SplitParts(FieldPath),
     Unknown,
 }
@@ -100,7 +100,7 @@ pub(crate) fn literal_value(literal: &Literal) -> SymbolicValue {
     })
 }
 
-/// The variables that comprehensions bind, innermost first.
+/// The comprehension variables in scope, innermost first, with their values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope(Option<Rc<LocalVariable>>);
 
@@ -120,7 +120,7 @@ impl Scope {
         })))
     }
 
-    /// Returns true if no variable is bound.
+    /// Returns true if no comprehension variable is in scope.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -1,9 +1,9 @@
-//! Counterfactuals: changes that would flip the result of an expression. For a false `a && b`, these are the false
-//! terms.
+//! Counterfactuals: changes that would flip the result of an expression. For a false `a && b`, the change is that each
+//! false operand becomes true.
 //!
-//! They are derived from the recorded values and the structure of the expression, without checking that a request can
-//! be changed this way. A counterfactual assumes that the other subexpressions keep their values. It lists those
-//! that the change may affect, because they read the same fields, with `still`.
+//! Counterfactuals are derived from the recorded values and the structure of the expression. Whether a request can be
+//! changed this way is not checked. A counterfactual assumes that the other subexpressions keep their values. If the
+//! change may affect some of these, because they read the same fields, it lists them with `still`.
 
 mod reads;
 
@@ -15,30 +15,30 @@ use self::reads::{Atom, Read};
 use super::{MAX_DEPTH, operand_of, text};
 use crate::admission::{RecordedValue, Recording};
 
-/// Maximum number of counterfactuals that are shown, and of terms in one.
+/// Maximum number of counterfactuals that are shown, and of terms in one of them.
 const MAX_SHOWN: usize = 3;
 const MAX_TERMS: usize = 6;
 
-/// Maximum number of counterfactuals that are collected. The others are only counted.
+/// Maximum number of counterfactuals that are collected. Further ones are only counted.
 const MAX_COLLECTED: usize = 32;
 
-/// Inputs whose presence depends on the operation, not on their content.
+/// Root variables whose presence depends only on the operation and the policy.
 const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
 
 /// The counterfactuals of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counterfactuals {
-    /// The first of them. The terms of each must hold together.
+    /// The counterfactuals to show. Each is a list of terms that must be true together.
     pub shown: Vec<Vec<String>>,
-    /// The number of further ones.
+    /// The number of counterfactuals that are not shown.
     pub n_more: usize,
 }
 
-/// Counterfactuals while they are collected.
+/// The counterfactuals that were collected so far.
 #[derive(Clone, Debug, Default)]
 struct CounterfactualSet {
     counterfactuals: Vec<Counterfactual>,
-    /// The number of further ones.
+    /// The number of counterfactuals that were dropped.
     n_more: usize,
 }
 
@@ -50,7 +50,7 @@ impl CounterfactualSet {
         }
     }
 
-    /// Cuts the list to the limit, and counts the rest.
+    /// Truncates the list to the limit, and counts the dropped counterfactuals.
     fn cut(mut self) -> Self {
         let n_over = self.counterfactuals.len().saturating_sub(MAX_COLLECTED);
         self.n_more = self.n_more.saturating_add(n_over);
@@ -63,22 +63,23 @@ impl CounterfactualSet {
     }
 }
 
-/// Terms that must hold together.
+/// A set of terms that must all have their expected value.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Terms that do not hold yet, or were not evaluated.
+    /// Terms that do not have their expected value, or were not evaluated.
     changed: Vec<Atom>,
-    /// Terms that hold already.
+    /// Terms that already have their expected value.
     kept: Vec<Atom>,
 }
 
-/// The expressions of variables, by name.
+/// The variables of the policy: names and expressions.
 pub type Variables<'a> = [(String, &'a Ast)];
 
-/// Returns the counterfactuals for the expression with index `n` to have the result `wanted`. Each is a list of terms
-/// that must hold together: those that do not hold yet or were not evaluated, and with `still` those that hold but may
-/// not after the change. There are none if the result is `wanted` already, or if they would only repeat the expression.
-/// If there are many, those with the fewest terms are shown.
+/// Returns the counterfactuals that give the expression with the index `n` the result `wanted`.
+///
+/// Each counterfactual lists the terms that must become true. Terms that are true, but may change as well, are listed
+/// with `still`. The result is empty if the expression already has the result `wanted`, or if the only counterfactual
+/// would repeat the expression. If there are many counterfactuals, those with the fewest terms are shown.
 #[must_use]
 pub fn counterfactuals(
     ast: &Ast,
@@ -114,8 +115,8 @@ pub fn counterfactuals(
     }
 }
 
-/// Returns the element or entry that determined the result of the macro `id` (`all` or `exists`), as an expression.
-/// `None` if it is not a single one, or if it is unknown.
+/// Returns the element or entry that determined the result of the macro `id` (`all` or `exists`), as a CEL expression.
+/// `None` if several elements determined the result, or if the element is unknown.
 #[must_use]
 pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) -> Option<String> {
     let Expr::Comprehension(fold) = ast.expr(id) else {
@@ -144,7 +145,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Returns the terms of a counterfactual as text. `None` if they contradict each other, or are too many.
+    /// Returns the terms of a counterfactual as text. `None` if they contradict each other, or if there are too many.
     fn terms(&self, counterfactual: &Counterfactual) -> Option<Vec<String>> {
         let all: Vec<Atom> = counterfactual
             .changed
@@ -174,8 +175,8 @@ impl Evaluation<'_> {
         (terms.len() <= MAX_TERMS).then_some(terms)
     }
 
-    /// Returns true if `atom` only says that an input is present, which depends on the operation, so that no change of
-    /// the input's content affects it.
+    /// Returns true if `atom` only requires that a root variable is not null. This depends on the operation, so a
+    /// change of the variable's content does not affect it.
     fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
         let Some(root) = self.root_there(atom) else {
             return false;
@@ -190,7 +191,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the input that is not null if `atom` holds. `None` if `atom` is not such a test.
+    /// Returns the root variable that `atom` requires to be non-null. `None` if `atom` is not such a test.
     fn root_there(&self, (id, wanted): Atom) -> Option<&str> {
         let (function, args) = self.ast.global_call(id)?;
         let is_there = match function {
@@ -210,7 +211,7 @@ impl Evaluation<'_> {
         root.filter(|_| is_there)
     }
 
-    /// Collects the subexpressions that gave `id` its recorded value `wanted`.
+    /// Collects the innermost subexpressions that gave `id` its recorded value `wanted`.
     fn kept(&self, id: ExprId, wanted: bool, depth: usize, atoms: &mut Vec<Atom>) {
         if depth < MAX_DEPTH
             && let Expr::Call {
@@ -240,7 +241,7 @@ impl Evaluation<'_> {
         self.recording.get(&(self.n, id.index()))
     }
 
-    /// Returns true if `id` was `wanted` in every evaluation.
+    /// Returns true if every evaluation of `id` had the result `wanted`.
     fn is(&self, id: ExprId, wanted: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let (same, other) = if wanted {
@@ -252,8 +253,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns true if the last of several evaluations of `id` is the first with the result `value`. In nested macros,
-    /// that evaluation ended both.
+    /// Returns true if the last of several evaluations of `id` is the only one with the result `value`. In nested
+    /// macros, this result ended both the inner and the outer macro.
     fn ends_with(&self, id: ExprId, value: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let first = if value {
@@ -265,7 +266,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the counterfactuals for `id` to be `wanted`.
+    /// Returns the counterfactuals that give `id` the result `wanted`.
     fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> CounterfactualSet {
         if self.is(id, wanted) {
             let mut counterfactual = Counterfactual::default();
@@ -304,7 +305,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the counterfactuals for the evaluated branch of `?:` to be `wanted`.
+    /// Returns the counterfactuals that give the evaluated branch of `?:` the result `wanted`.
     fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> CounterfactualSet {
         let mut all = self.counterfactuals(branch, wanted, depth);
         for counterfactual in &mut all.counterfactuals {
@@ -313,7 +314,8 @@ impl Evaluation<'_> {
         all
     }
 
-    /// Returns true if `id` does not depend on the request: its only variables are bound by its own macros.
+    /// Returns true if `id` does not depend on the request: it has no other variables than those that its macros
+    /// declare.
     fn is_constant(&self, id: ExprId) -> bool {
         let mut own: Vec<&str> = Vec::new();
         self.has_own_names_only(id, &mut own, 0)
@@ -342,7 +344,7 @@ impl Evaluation<'_> {
         only_own
     }
 
-    /// Returns the counterfactuals for all of `terms` to be `wanted`.
+    /// Returns the counterfactuals that give all of `terms` the result `wanted`.
     fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> CounterfactualSet {
         let mut all = CounterfactualSet::new(Counterfactual::default());
         for term in terms {
@@ -358,7 +360,7 @@ impl Evaluation<'_> {
                     changed: [&*counterfactual.changed, &*more.changed].concat(),
                     kept: [&*counterfactual.kept, &*more.kept].concat(),
                 });
-                // Drops counterfactuals with too many terms to show.
+                // Counterfactuals with too many terms to show are dropped.
                 let is_short =
                     |counterfactual: &Counterfactual| counterfactual.changed.len() <= MAX_TERMS;
                 counterfactuals.filter(is_short).collect::<Vec<_>>()
@@ -372,7 +374,7 @@ impl Evaluation<'_> {
         all
     }
 
-    /// Returns the counterfactuals for one of `terms` to be `wanted`.
+    /// Returns the counterfactuals that give at least one of `terms` the result `wanted`.
     fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> CounterfactualSet {
         let mut all = CounterfactualSet::default();
         for term in terms {
@@ -383,7 +385,7 @@ impl Evaluation<'_> {
         all.cut()
     }
 
-    /// Returns the text of a term that must be `wanted`, with the recorded values of its operands.
+    /// Returns the text of a term with the expected result `wanted`, followed by the recorded values of its operands.
     fn term(&self, id: ExprId, wanted: bool) -> String {
         let term = self.condition(id, wanted);
         if self.seen(id).is_none() {
@@ -405,7 +407,7 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns the operands of a call whose values are not visible in its text.
+    /// Returns the operands of a call whose values cannot be seen in the text of the call.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();
@@ -420,7 +422,7 @@ impl Evaluation<'_> {
         operands.filter(is_path).collect()
     }
 
-    /// Returns the text of the condition that `id` is `wanted`.
+    /// Returns CEL text that is true if `id` has the result `wanted`.
     fn condition(&self, id: ExprId, wanted: bool) -> String {
         match self.ast.expr(id) {
             Expr::Comprehension(fold) => {
@@ -462,7 +464,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns the text of the condition on the elements of the range of a macro.
+    /// Returns text that is true if the macro `id` has the result `wanted`, such as `x < 3 for each x of object.c`.
     fn elements_condition(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
         let (is_all, test) = self.test(fold)?;
         let some = if is_all == wanted { "each" } else { "some" };
@@ -479,7 +481,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the test for each element, with true for `all` and false for `exists`. `None` for other macros.
+    /// Returns the condition that a macro evaluates for each element, with true for `all` and false for `exists`.
+    /// `None` for other macros.
     fn test(&self, fold: &Comprehension) -> Option<(bool, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
             return None;
@@ -496,7 +499,7 @@ impl Evaluation<'_> {
         is_accu.then_some((is_all, *test))
     }
 
-    /// Returns the first element for which `test` had the result `value`, in an evaluation that ended with it.
+    /// Returns the first element for which `test` had the result `value`, if that result ended the macro `id`.
     fn element(
         &self,
         id: ExprId,
@@ -514,7 +517,7 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // In nested macros the last evaluation determined the result, if it is the first with this value.
+            // In nested macros the last evaluation determined the result, if it is the first with this result.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
             let since = *range
@@ -539,7 +542,7 @@ fn as_count(times: &[u64]) -> u64 {
     u64::try_from(times.len()).unwrap_or(u64::MAX)
 }
 
-/// Returns the operator that is true if `operator` is false.
+/// Returns the opposite comparison operator, with spaces around it. `None` for other operators.
 fn negated(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "_==_" => " != ",

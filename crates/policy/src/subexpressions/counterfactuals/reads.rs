@@ -1,43 +1,43 @@
-//! The paths that subexpressions read, and with them whether a change of one may affect another.
+//! Collects the paths that subexpressions read, and decides with them whether a change of one may affect another.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// Maximum number of paths of one subexpression. Beyond it, the subexpression counts as reading everything.
+/// Maximum number of paths of one subexpression. Beyond this limit, the subexpression counts as reading everything.
 const MAX_READS: usize = 500;
 
-/// A path that a subexpression reads, its root first. The empty path stands for any path.
+/// A path that a subexpression reads, starting at a root variable. An empty path means that any path may be read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     path: Vec<String>,
-    /// The number of steps that must be present, because the subexpression fails without them.
+    /// The number of leading names of the path that must be present, or else the subexpression fails.
     n_needed: usize,
-    /// True if only the presence of the last step matters.
+    /// True if the subexpression depends only on the presence of the path's last name.
     is_presence: bool,
-    /// True if it was read without an error.
+    /// True if the path was read without an error in the recorded evaluation.
     is_seen: bool,
-    /// True if the subexpression cannot be evaluated without it.
+    /// True if every evaluation of the subexpression reads the path.
     is_always: bool,
 }
 
-/// A subexpression with the value that it must have.
+/// A boolean subexpression with the value that it must have.
 pub(super) type Atom = (ExprId, bool);
 
-/// A chain of selections. Everything after an index that is not a literal string belongs to the list.
+/// A chain of selections. The path ends before the first index that is not a literal string.
 struct Chain {
     path: Vec<String>,
-    /// True if the root has a leading dot, so that no name bound by a macro hides it.
+    /// True if the root has a leading dot, so that it cannot be an iteration variable of a macro.
     is_absolute: bool,
     n_needed: usize,
-    /// True for a test of the presence of the last step.
+    /// True if the chain only tests the presence of the last name.
     is_presence: bool,
     is_cut: bool,
     indices: Vec<ExprId>,
 }
 
-/// Returns the chain of selections `id`. `None` if its operand is not a name.
+/// Returns the chain of selections that ends at `id`. `None` if its innermost operand is not an identifier.
 fn chain(ast: &Ast, id: ExprId) -> Option<Chain> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
@@ -73,7 +73,7 @@ impl Chain {
 }
 
 impl Evaluation<'_> {
-    /// Returns the paths that `id` reads.
+    /// Returns the paths that the subexpression `id` reads.
     pub(super) fn reads(&self, id: ExprId) -> Vec<Read> {
         let mut reads = Vec::new();
         self.read(id, (&mut Vec::new(), true, 0), &mut reads);
@@ -103,7 +103,7 @@ impl Evaluation<'_> {
                 self.read(*index, (own, is_always, depth), reads);
             }
             match chain.path.first().map(String::as_str) {
-                // A macro's range is read as a whole.
+                // An iteration variable is covered by the range of its macro, which is read as a whole.
                 Some(root) if !chain.is_absolute && own.iter().any(|name| name == root) => {}
                 Some("variables") => {
                     let definition = chain.path.get(1).and_then(|name| {
@@ -114,7 +114,7 @@ impl Evaluation<'_> {
                         reads.push(anything);
                         return;
                     };
-                    // The details of the reads of a variable are not tracked.
+                    // For reads inside of a variable, only the paths are tracked.
                     let of_it = Evaluation { ast, ..*self };
                     let n_before = reads.len();
                     of_it.read(ast.root(), (&mut Vec::new(), false, depth), reads);
@@ -161,7 +161,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns the chain of selections `id`, or the one whose presence it tests.
+    /// Returns the chain of selections that ends at `id`. For `'key' in chain`, returns the chain extended by the key.
     fn chain_or_test(&self, id: ExprId) -> Option<Chain> {
         let Some(("@in" | "_in_", [key, operand])) = self.ast.global_call(id) else {
             return chain(self.ast, id);
@@ -177,13 +177,13 @@ impl Evaluation<'_> {
         Some(tested)
     }
 
-    /// Returns the path whose presence `id` tests. `None` for other expressions.
+    /// Returns the path whose presence the expression `id` tests. `None` for other expressions.
     fn tests(&self, id: ExprId) -> Option<Vec<String>> {
         let chain = self.chain_or_test(id)?;
         (chain.is_presence && !chain.is_cut).then_some(chain.path)
     }
 
-    /// Returns the paths without which an atom does not have its value.
+    /// Returns the paths that must be present for an atom to have its value.
     fn needed(&self, (id, wanted): Atom) -> Vec<Vec<String>> {
         let reads = self.reads(id).into_iter().filter(|read| read.is_always);
         let needed = reads.map(|read| read.path.into_iter().take(read.n_needed).collect());
@@ -191,7 +191,7 @@ impl Evaluation<'_> {
         needed.chain(tested).collect()
     }
 
-    /// Returns true if no object can satisfy both atoms, because one requires a value that the other excludes.
+    /// Returns true if no object can satisfy both atoms, because one requires a value that the other one excludes.
     pub(super) fn contradict(&self, one: Atom, other: Atom) -> bool {
         let excludes = |one: Atom, other: Atom| {
             let absent = self.tests(one.0).filter(|_| !one.1);
@@ -203,7 +203,7 @@ impl Evaluation<'_> {
         excludes(one, other) || excludes(other, one) || self.are_of_two_values(one, other)
     }
 
-    /// Returns true if the atoms require one operand to equal two different values.
+    /// Returns true if the atoms require the same operand to equal two different values.
     fn are_of_two_values(&self, one: Atom, other: Atom) -> bool {
         let equality = |(id, wanted): Atom| match self.ast.expr(id) {
             Expr::Call {
@@ -223,14 +223,14 @@ impl Evaluation<'_> {
         };
         let of_both = equality(one).zip(equality(other));
         of_both.is_some_and(|((left, value), (right, other))| {
-            // Numbers have several spellings.
+            // Other numbers are not compared, because equal numbers can have different literals.
             let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
             let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
             (are_texts || are_ints) && value != other && self.is_same(left, right)
         })
     }
 
-    /// Returns true if `atom` has its value whenever those of `counterfactual` have theirs.
+    /// Returns true if `atom` has its value whenever all atoms of `counterfactual` have theirs.
     pub(super) fn is_implied(
         &self,
         (id, wanted): Atom,
@@ -269,7 +269,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns true if a change of one subexpression may affect the other, according to the paths that they read.
+    /// Returns true if a change of the value of `changed` may affect the value of `other`, according to the paths that
+    /// they read.
     pub(super) fn may_affect(&self, changed: ExprId, other: ExprId) -> bool {
         let of_other = self.reads(other);
         self.reads(changed).iter().any(|read| {
@@ -280,7 +281,7 @@ impl Evaluation<'_> {
 }
 
 impl Read {
-    /// Returns true if the path may be the operation of the request.
+    /// Returns true if the path may be or contain `request.operation`.
     pub(super) fn is_of_operation(&self) -> bool {
         let mut steps = self.path.iter().map(String::as_str);
         matches!(
@@ -289,10 +290,10 @@ impl Read {
         )
     }
 
-    /// Returns true if a change of this path may affect `other`.
+    /// Returns true if a change of the value at this path may affect a subexpression that reads `other`.
     fn touches(&self, other: &Self) -> bool {
         let is_related = self.path.starts_with(&other.path) || other.path.starts_with(&self.path);
-        // The value is present before and after the change, so its presence is not affected.
+        // The value at `self` is present before and after the change, so a test of its presence keeps its result.
         let stays = self.is_seen
             && other.is_presence
             && other.path.len() <= self.n_needed

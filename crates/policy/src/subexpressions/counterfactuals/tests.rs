@@ -11,7 +11,8 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 
-/// Returns the counterfactuals of `expression` for an object, each as one text.
+/// Returns the counterfactuals that flip the result of `expression` for a sample object. The terms of each are joined
+/// to a string.
 fn changes_of(expression: &str) -> Vec<String> {
     with_variables(&[], expression)
 }
@@ -94,7 +95,7 @@ fn counterfactuals_show_deciding_terms_with_operands() {
                 "!object.d and object.b.startsWith('a') (not evaluated)",
             ],
         ),
-        // Counterfactuals that only repeat the expression are not shown.
+        // A counterfactual that would only repeat the expression is not shown.
         ("has(object.e)", &[]),
         ("!has(object.a)", &[]),
         (
@@ -129,7 +130,7 @@ fn counterfactuals_show_deciding_terms_with_operands() {
 }
 
 #[test]
-fn counterfactuals_values_without_text_are_not_shown() {
+fn counterfactuals_omit_values_without_text() {
     let check = "authorizer.group('apps').resource('deployments').check('list').allowed()";
     assert!(changes_of(check).is_empty());
     assert_eq!(changes_of(&format!("!{check}")), [check]);
@@ -151,7 +152,7 @@ fn deciding_element_is_shown_by_index_or_key() {
             "p < 5 for each p of i.p (fails for i.p[1]) for each i of object.l (fails for object.l[1])"
         ]
     );
-    // Several elements fail, so no single one determines the result.
+    // Several elements fail, so no single element determines the result.
     assert_eq!(
         changes_of("object.c.exists(x, x > 5)"),
         ["x > 5 for some x of object.c"]
@@ -189,20 +190,20 @@ fn counterfactuals_beyond_limits_are_counted_or_dropped() {
     assert_eq!(changes_of(&any(10..15)), shown(2));
     assert_eq!(changes_of(&any(10..80)), shown(67));
     assert_eq!(changes_of(&["object.a == 1"; 4].join(" || ")), [first(1)]);
-    // One operand cannot have two values.
+    // An operand cannot equal two values at once.
     let pair = "(object.a == 1 || object.a == 2)";
     assert_eq!(
         changes_of(&format!("{pair} && {pair}")),
         [first(1), first(2)]
     );
     assert_eq!(changes_of(&["object.a == 1"; 7].join(" && ")), [""; 0]);
-    // The shortest first.
+    // The counterfactuals with the fewest terms come first.
     let all = format!("(object.b == 'a' && object.a == 1) || {}", any(10..14));
     assert_eq!(changes_of(&all), shown(2));
 }
 
 #[test]
-fn presence_of_object_is_not_repeated() {
+fn counterfactuals_omit_null_tests_of_root_variables() {
     let table: [(&str, &[&str]); 4] = [
         (
             "object != null && object.a <= 5",
@@ -219,7 +220,7 @@ fn presence_of_object_is_not_repeated() {
                 "request.operation == 'DELETE' (request.operation is \"CREATE\")",
             ],
         ),
-        // Values within the object may become absent.
+        // Unlike `object`, a field can become absent through the change.
         (
             "object.m != null && object.m.x > 5",
             &["object.m.x > 5 (object.m.x is 1) and still object.m != null"],
@@ -231,7 +232,7 @@ fn presence_of_object_is_not_repeated() {
 }
 
 #[test]
-fn counterfactuals_nested_macros_show_elements() {
+fn counterfactuals_of_nested_macros_show_deciding_elements() {
     assert_eq!(
         changes_of("object.l.all(x, x.p.all(y, y < 5))"),
         [
@@ -241,9 +242,9 @@ fn counterfactuals_nested_macros_show_elements() {
 }
 
 #[test]
-fn counterfactuals_affected_terms_are_listed_with_still() {
+fn counterfactuals_list_affected_terms_with_still() {
     let table: [(&str, &[&str]); 14] = [
-        // Without `a`, the first term would be false, unless `b` goes as well.
+        // If only `a` is removed, the first term is false. It stays true if `b` is removed too.
         (
             "(has(object.a) == has(object.b)) && (!has(object.a) || string(object.a) == object.b)",
             &[
@@ -272,7 +273,7 @@ fn counterfactuals_affected_terms_are_listed_with_still() {
             "'x' in object.m && object.m == {'y': 9}",
             &["object.m == {…} (object.m is {\"x\": 1, \"y\": 9}) and still 'x' in object.m"],
         ),
-        // No object satisfies both.
+        // No object satisfies both terms, so this combination is not shown.
         (
             "has(object.a) && (!has(object.a) || object.a == 1)",
             &["object.a == 1 (object.a is 7)"],
@@ -281,7 +282,7 @@ fn counterfactuals_affected_terms_are_listed_with_still() {
             "object.m.y == 9 && (!has(object.m) || object.m.x > 5)",
             &["object.m.x > 5 (object.m.x is 1)"],
         ),
-        // Implied presence is not shown.
+        // A presence test that another term implies is not shown.
         (
             "has(object.a) && has(object.e) && object.e == object.a",
             &["has(object.e) and object.e == object.a (not evaluated)"],
@@ -316,7 +317,7 @@ fn counterfactuals_affected_terms_are_listed_with_still() {
 }
 
 #[test]
-fn counterfactuals_variable_reads_what_its_expression_reads() {
+fn counterfactuals_list_affected_variables_with_still() {
     let variables = [("big", "object.a > 5"), ("text", "object.b == 'text'")];
     assert_eq!(
         with_variables(&variables, "variables.big && object.a < 3"),
