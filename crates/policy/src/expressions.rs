@@ -1,4 +1,4 @@
-//! The expressions of a policy, parsed once.
+//! Parses the expressions of a policy, each once.
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use cel::env::Env;
 use cel::interrupt::working_on;
 use cel::{stack, syntax};
 
-/// The purpose of an expression.
+/// The purpose of an expression in its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A match condition.
@@ -24,7 +24,7 @@ pub enum Role {
     Variable,
     /// A validation.
     Validation,
-    /// The message of a validation.
+    /// The message of a validation, as an expression.
     MessageExpression,
     /// The value of an audit annotation.
     AuditAnnotation,
@@ -35,48 +35,48 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns true for the expression of a mutation.
+    /// Returns true for expressions of mutations.
     #[must_use]
     pub const fn is_mutation(self) -> bool {
         matches!(self, Self::ApplyConfiguration | Self::JsonPatch)
     }
 }
 
-/// An expression of a policy, with its parsed tree.
+/// An expression of a policy, with its AST.
 #[derive(Debug)]
 pub struct PolicyExpression {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The purpose of the expression.
     pub role: Role,
     /// The name of a variable or match condition, or the key of an audit annotation.
     pub name: Option<String>,
-    /// The text, as in the policy.
+    /// The source, as in the policy.
     pub text: Arc<str>,
     parsed: Result<Arc<Ast>, Diagnostics>,
-    /// The parser's findings with the API server's wording, computed on first use.
+    /// The parser's findings with the API server's messages, computed on first use.
     in_upstream_words: OnceLock<Diagnostics>,
 }
 
-/// The wording of syntax errors. All other findings only have the API server's wording.
+/// The wording of syntax errors. All other findings always have the API server's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// Our own wording, for authors of policies.
+    /// Messages written for policy authors.
     Ours,
-    /// The API server's wording, for output that is compared with it.
+    /// The API server's messages, for output that must equal the API server's.
     Upstream,
 }
 
-/// The number of bytes of findings that may still be written for a policy. Beyond it, only the first finding of each
-/// expression is written.
+/// The remaining size in bytes of the findings for a policy. If it is 0, only the first finding of each expression is
+/// written.
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// Several times the size limit of an object in the cluster.
+/// A limit several times as large as the maximum size of an object in a cluster.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The maximum that upstream writes about an expression of one line: a hundred findings for each of ten kinds, each
-/// with the line of 16,000 characters and a caret below it, and as much again.
+/// The maximum size of upstream's findings for a single-line expression: a hundred findings for each of ten kinds, each
+/// with the source line of 16,000 characters and a line with a caret, plus the same size as a reserve.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 impl Default for TextLeft {
@@ -86,18 +86,18 @@ impl Default for TextLeft {
 }
 
 impl TextLeft {
-    /// Returns the limit for the upstream profile.
+    /// Returns the limit that applies to the upstream profile.
     pub(super) fn upstream() -> Self {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }
 
-    /// Returns true if the limit is reached.
+    /// Returns true if no more text may be written.
     pub(super) fn is_used_up(&self) -> bool {
         self.0.get() == 0
     }
 
-    /// Drops the findings in `diagnostics`, for the expression `text`, that exceed the limit. Returns the length of the
-    /// rest in bytes.
+    /// Removes the findings from `diagnostics` that exceed the limit. `text` is the source of the expression. Returns
+    /// the rendered length of the remaining findings in bytes.
     pub(super) fn cut(&self, diagnostics: &mut Diagnostics, text: &str) -> usize {
         let left = self.0.get();
         let n_bytes = diagnostics.cut(text, left);
@@ -106,13 +106,13 @@ impl TextLeft {
     }
 }
 
-/// The result of checking an expression in an environment.
+/// The result of parsing and type-checking an expression in an environment.
 pub(super) enum ExpressionCheck<'a> {
-    /// The text could not be parsed.
+    /// The expression cannot be parsed.
     Unparsed(&'a Diagnostics),
-    /// Type errors, with the types as far as they are known.
+    /// The expression has type errors. The types of its nodes are recorded as far as they are known.
     Failed(CheckedAst, Diagnostics),
-    /// No errors.
+    /// The expression has no errors.
     Passed(CheckedAst),
 }
 
@@ -142,7 +142,7 @@ impl PolicyExpression {
         }
     }
 
-    /// Returns the tree.
+    /// Returns the AST.
     ///
     /// # Errors
     /// Returns the parser's findings if the expression cannot be parsed.
@@ -150,7 +150,7 @@ impl PolicyExpression {
         self.parsed.as_ref()
     }
 
-    /// Returns `diagnostics`, the findings of the parser, in the wording `words`.
+    /// Returns the parser's findings for this expression, `diagnostics`, in the wording `words`.
     pub(super) fn in_words<'a>(
         &'a self,
         diagnostics: &'a Diagnostics,
@@ -164,17 +164,17 @@ impl PolicyExpression {
             .get_or_init(|| antlr::findings(&self.text))
     }
 
-    /// Returns the number of nodes in the tree.
+    /// Returns the number of nodes in the AST. 0 if the expression cannot be parsed.
     pub(super) fn n_nodes(&self) -> usize {
         self.parsed.as_ref().map_or(0, |ast| ast.len())
     }
 
-    /// Returns true if checking needs a large stack.
+    /// Returns true if type-checking the expression needs a large stack.
     pub(super) fn is_deep(&self) -> bool {
         self.parsed.as_ref().is_ok_and(|ast| checker::is_deep(ast))
     }
 
-    /// Checks the expression in `env`: first types, then literals.
+    /// Type-checks the expression in `env`, and then validates its literals.
     ///
     /// Source: cel-go `cel/env.go`, `Env.Check`.
     pub(super) fn check(&self, env: &Env) -> ExpressionCheck<'_> {
@@ -195,15 +195,15 @@ impl PolicyExpression {
     }
 }
 
-/// Maximum total number of nodes in the expressions of a policy. Expressions beyond it are not compiled. A megabyte of
-/// text has fewer nodes, except with macros that copy.
+/// Maximum total number of AST nodes in the expressions of a policy. Expressions above this limit are not compiled. A
+/// megabyte of source has fewer nodes, except with macros that copy their arguments.
 const MAX_NODES: usize = 500_000;
 
-/// Policies with more text than this are parsed in one thread with a large stack.
+/// A policy with more source than this is parsed on a thread with a large stack.
 const MAX_SHALLOW_BYTES: usize = 16 * 1024;
 
-/// Parses all expressions of `policy`, in the order of its fields: match conditions, variables, validations each with
-/// its message, audit annotations, and then `mutations`.
+/// Parses all expressions of `policy`, in the order of its fields: match conditions, variables, validations (each
+/// followed by its message expression), audit annotations, and then `mutations`.
 pub(super) fn parse_all(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpression> {
     let in_mutations = mutation_expressions(mutations).map(|(.., text)| text.len());
     let n_bytes = n_bytes(policy) + in_mutations.sum::<usize>();
@@ -212,7 +212,7 @@ pub(super) fn parse_all(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<P
     })
 }
 
-/// Returns the approximate size of the text to parse.
+/// Returns the approximate number of bytes to parse.
 fn n_bytes(policy: &RequestPolicy) -> usize {
     let conditions = policy.match_conditions.iter();
     let variables = policy.variables.iter();
@@ -231,7 +231,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
     let mut n_left = MAX_NODES;
     for (n, condition) in policy.match_conditions.iter().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
-        // The API server trims these before compiling them on creation.
+        // The API server trims match conditions before it compiles them on creation.
         expressions.push(PolicyExpression::new_within(
             &mut n_left,
             field_ref,
@@ -296,7 +296,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
     expressions
 }
 
-/// Returns the expressions that the API server compiles, in the order of the mutations: role, field and text.
+/// Returns the role, the field path and the source of the mutations' expressions that the API server compiles.
 fn mutation_expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
     let all = mutations.iter().enumerate();
     all.filter_map(|(n, mutation)| match &*mutation.patch_type {

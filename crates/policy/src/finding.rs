@@ -1,6 +1,6 @@
-//! Findings of type checking for the expressions of a policy, as data.
+//! Type-check findings for the expressions of a policy, as data.
 //!
-//! Only the messages are text. The renderers of statuses, terminals and files format the rest.
+//! Only the messages are strings. The rest is formatted by the code that renders statuses, terminal output and files.
 
 use std::sync::Arc;
 
@@ -8,42 +8,42 @@ use super::consequence::Consequence;
 use cel::diagnostic::{Diagnostic, Diagnostics, Severity, Shown};
 use kubernetes::schema::Gvk;
 
-/// The findings for one expression.
+/// The type-check findings for one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionFindings {
     /// The index of the expression among those of the policy.
     pub index: usize,
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The text of the expression.
+    /// The source of the expression.
     pub text: Arc<str>,
-    /// The effect of the failing expression on the request.
+    /// The effect on the request if the expression fails.
     pub consequence: Consequence,
-    /// The findings by kind, sorted by group, version and kind. Never empty.
+    /// The findings for each kind, sorted by group, version and kind. Never empty.
     pub kinds: Vec<KindFindings>,
-    /// Facts about several kinds.
+    /// Additional facts that are not about a single kind.
     pub notes: Vec<Note>,
 }
 
-/// The findings for an expression and the objects of one kind.
+/// The findings for one expression and one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindFindings {
     /// The kind.
     pub gvk: Gvk,
-    /// Subexpressions that cannot be evaluated or that the API server rejects, sorted by location.
+    /// Subexpressions that fail, or that the API server rejects, sorted by location.
     pub errors: Diagnostics,
-    /// Subexpressions that can be evaluated but are probably mistakes, sorted by location.
+    /// Subexpressions that evaluate without an error but are probably mistakes, sorted by location.
     pub warnings: Diagnostics,
-    /// True if a previous kind has findings at the same locations, so that the source is not shown again.
+    /// True if the findings of an earlier kind are at the same locations, so that the source need not be shown again.
     pub repeats_places: bool,
 }
 
-/// A fact about several kinds.
+/// A fact about the findings that is not about a single kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The number of further kinds with findings.
+    /// The number of kinds with findings that are not listed.
     MoreKinds(usize),
-    /// The number of kinds matched by wildcards for which the expression is evaluated and fails; it succeeds for none.
+    /// The expression fails for each kind matched by wildcards for which it is evaluated.
     NoWildcardKind {
         /// The number of kinds that fail.
         n_failing: usize,
@@ -53,7 +53,7 @@ pub enum Note {
 }
 
 impl ExpressionFindings {
-    /// Returns the findings with their kinds, in order.
+    /// Returns the findings with their kinds and severities, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Gvk, Severity, &Diagnostic)> {
         self.kinds.iter().flat_map(|kind| {
             kind.iter()
@@ -61,7 +61,7 @@ impl ExpressionFindings {
         })
     }
 
-    /// Returns true if an expression fails or is rejected for some kind.
+    /// Returns true if the expression fails or is rejected for at least one kind.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.errors.is_empty())
@@ -69,7 +69,7 @@ impl ExpressionFindings {
 }
 
 impl KindFindings {
-    /// Returns the findings, in order.
+    /// Returns the findings with their severities, errors first.
     pub fn iter(&self) -> impl Iterator<Item = (Severity, &Diagnostic)> {
         let errors = self.errors.as_slice().iter();
         let warnings = self.warnings.as_slice().iter();
@@ -77,7 +77,7 @@ impl KindFindings {
         errors.chain(warnings.map(|diagnostic| (Severity::Warning, diagnostic)))
     }
 
-    /// Returns the findings by severity, in order.
+    /// Returns the findings grouped by severity, errors first.
     pub fn by_severity(&self) -> impl Iterator<Item = (Severity, &Diagnostics)> {
         [
             (Severity::Error, &self.errors),
@@ -87,7 +87,7 @@ impl KindFindings {
         .filter(|(_, diagnostics)| !diagnostics.is_empty())
     }
 
-    /// Returns the rendering options for the findings of a severity.
+    /// Returns the options for rendering the findings of `severity`.
     #[must_use]
     pub fn shown(&self, severity: Severity) -> Shown {
         Shown {
@@ -96,7 +96,7 @@ impl KindFindings {
         }
     }
 
-    /// Returns the length of the rendered findings for the expression `text`, in bytes.
+    /// Returns the length of the rendered findings in bytes, for an expression with the source `text`.
     pub(super) fn rendered_len(&self, text: &str) -> usize {
         let lengths = self.by_severity().map(|(severity, diagnostics)| {
             diagnostics.rendered_len(text, self.shown(severity)) + 1

@@ -1,4 +1,4 @@
-//! Policies that are expensive to check: each check ends soon after its interrupt fires, for any policy.
+//! Tests that the check of a policy which is expensive to check ends soon after its interrupt fires.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const N_KINDS: usize = 60;
 const MAX_TEXT: usize = 100_000;
 const MAX_POLICY: usize = 200_000;
 
-/// Concatenates results of `part` up to 100,000 characters.
+/// Joins the results of `part` with `separator`, up to 100,000 characters.
 fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     let mut text = part(0);
     for n in 1.. {
@@ -43,7 +43,7 @@ fn variables(n: usize, expression: impl Fn(usize) -> String) -> Vec<Value> {
     (0..n).map(variable).collect()
 }
 
-/// Returns policies that are large in different dimensions, by name.
+/// Returns policies that are extremely large in different respects, by name.
 #[expect(
     clippy::too_many_lines,
     clippy::format_collect,
@@ -358,15 +358,15 @@ fn policy(mut spec: Value) -> ValidatingAdmissionPolicy {
     serde_json::from_value(json!({"metadata": {"name": "hostile"}, "spec": spec})).unwrap()
 }
 
-/// The longest time between two polls of an interrupt.
+/// Maximum time between two polls of an interrupt.
 ///
-/// Release builds are about ten times as fast as those of tests, and this machine may be busy with other tests.
+/// Release builds poll about ten times as often as test builds, and the machine may be busy with other tests.
 const MAX_GAP: Duration = Duration::from_millis(1_500);
 
 /// The time after which a check is interrupted.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// Checks `policy` until its end, or for [`TIME_LIMIT`]. Returns the longest time between two polls of the interrupt.
+/// Checks `policy` for at most [`TIME_LIMIT`]. Returns the longest time between two polls of the interrupt.
 fn longest_gap(
     policy: &ValidatingAdmissionPolicy,
     (schemas, mapper): &(SchemaSet, Arc<RestMapper>),
@@ -402,7 +402,7 @@ fn checks_of_hostile_policies_poll_their_interrupt() {
     let mut slow = Vec::new();
     for (n, (name, spec)) in hostile().into_iter().enumerate() {
         let policy = policy(spec);
-        // Most of the work is the same in both profiles.
+        // Both profiles do mostly the same work, so only some policies are checked with both.
         let is_upstream = n % 4 == 0;
         let profiles = [
             Some(Profile::Truthful),

@@ -1,7 +1,8 @@
-//! The part of a subject that decides about requests, for all kinds with such a part.
+//! The part of a policy or webhook that determines its effect on requests, in one type for all kinds.
 //!
-//! [`RequestPolicy`] is a whole ValidatingAdmissionPolicy, a MutatingAdmissionPolicy without its mutations, or one
-//! webhook of a configuration. Field references are those of a policy; [`webhooks::field_of_webhook`] translates them.
+//! A [`RequestPolicy`] is created from a whole ValidatingAdmissionPolicy, from a MutatingAdmissionPolicy without its
+//! mutations, or from one webhook of a configuration. Field references are those of a policy.
+//! [`webhooks::field_of_webhook`] translates them for webhooks.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/plugin.go` (`NewPlugin`),
 //! `pkg/admission/plugin/webhook/accessors.go` (`WebhookAccessor`).
@@ -18,16 +19,16 @@ use kubernetes::schema::{GroupVersion, Gvk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The part of a policy or webhook that decides about requests.
+/// The part of a policy or webhook that determines its effect on requests.
 ///
-/// Absent lists are empty. The serialized form is for our own storage.
+/// An absent list is represented as an empty list. The serialized form is only for the controller's own storage.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestPolicy {
     /// The name of the policy or webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The kind of the params. Webhooks have none.
+    /// The kind of the params. Webhooks have no params.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param_kind: Option<ParamKind>,
     /// The rules and selectors.
@@ -45,13 +46,13 @@ pub struct RequestPolicy {
     /// The audit annotations of a ValidatingAdmissionPolicy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub audit_annotations: Vec<AuditAnnotation>,
-    /// The effect of failures: `Fail`, which denies the request and is the default, or `Ignore`.
+    /// The effect of an error: `Fail` (the default) denies the request, and `Ignore` does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<String>,
 }
 
 impl RequestPolicy {
-    /// Returns the policy with this name and spec.
+    /// Creates the policy from its name and spec.
     #[must_use]
     pub fn new(name: Option<String>, spec: ValidatingAdmissionPolicySpec) -> Self {
         Self {
@@ -66,10 +67,10 @@ impl RequestPolicy {
         }
     }
 
-    /// Returns the policy that a webhook of a configuration amounts to: its rules, selectors and match conditions.
+    /// Creates a policy from the rules, selectors and match conditions of a webhook.
     ///
     /// # Errors
-    /// Returns an error if a field has the wrong type.
+    /// Returns an error if one of these fields has the wrong type.
     pub fn from_webhook(webhook: &Value) -> Result<Self, serde_json::Error> {
         let webhook = match webhook {
             Value::Object(_) => Webhook::deserialize(webhook)?,
@@ -104,8 +105,8 @@ impl From<&ValidatingAdmissionPolicy> for RequestPolicy {
     }
 }
 
-/// Converts everything but the mutations. A wildcard among the operations becomes the operations that the API server
-/// calls mutating policies for.
+/// Converts everything except for the mutations. If a rule has the operation `*`, it is replaced by the operations for
+/// which the API server calls mutating policies.
 impl From<&MutatingAdmissionPolicy> for RequestPolicy {
     fn from(policy: &MutatingAdmissionPolicy) -> Self {
         let name = policy.metadata.name.clone();
@@ -132,7 +133,7 @@ impl From<&Self> for RequestPolicy {
     }
 }
 
-/// The operations of requests to mutating policies.
+/// The operations for which the API server calls mutating policies.
 const MUTATING_OPERATIONS: [&str; 3] = ["CREATE", "UPDATE", "CONNECT"];
 
 fn expand_operations(rule: &mut NamedRuleWithOperations) {
@@ -143,7 +144,7 @@ fn expand_operations(rule: &mut NamedRuleWithOperations) {
     }
 }
 
-/// The fields of a webhook that a [`RequestPolicy`] has too. `null` and a missing field are equivalent.
+/// The fields of a webhook that [`RequestPolicy`] also has. A field that is `null` counts as missing.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Webhook {
@@ -156,7 +157,7 @@ struct Webhook {
     failure_policy: Option<String>,
 }
 
-/// Returns the kind of the policy's params. `None` without a paramKind, and if its apiVersion cannot be parsed.
+/// Returns the kind of the policy's params. `None` if there is no paramKind, or if its apiVersion cannot be parsed.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeChecker.paramsGVK`.
 #[must_use]
@@ -168,8 +169,8 @@ pub fn param_kind(policy: &RequestPolicy) -> Option<Gvk> {
     Some(Gvk::new(group, version, kind))
 }
 
-/// Returns the paramKind as declared, for lookups and messages. If its apiVersion cannot be parsed, the version is the
-/// whole apiVersion, which no API server serves.
+/// Returns the paramKind as declared, for lookups and messages. An apiVersion that cannot be parsed is returned as the
+/// version. No API server serves such a version, so lookups fail.
 #[must_use]
 pub fn declared_param_kind(policy: &RequestPolicy) -> Option<Gvk> {
     let declared = policy.param_kind.as_ref()?;
@@ -179,7 +180,7 @@ pub fn declared_param_kind(policy: &RequestPolicy) -> Option<Gvk> {
     }))
 }
 
-/// Returns true if errors deny requests: failurePolicy `Fail`, the default.
+/// Returns true if an error denies the request: failurePolicy is `Fail`, which is the default.
 #[must_use]
 pub fn fails_closed(policy: &RequestPolicy) -> bool {
     policy.failure_policy.as_deref() != Some("Ignore")
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn serialized_form_round_trips() {
+    fn request_policy_serialization_round_trips() {
         let policy = ValidatingAdmissionPolicy {
             spec: Some(ValidatingAdmissionPolicySpec {
                 validations: Some(vec![Validation::default()]),

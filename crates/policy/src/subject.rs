@@ -1,57 +1,57 @@
-//! Kinds of objects whose expressions and rules are evaluated, as one table, and the identity of such an object.
+//! The table of the object kinds that are checked (subjects), and the identity of such an object.
 //!
-//! A kind is a variant of [`SubjectKind`] with a [`Row`], which has its names, resources and versions.
+//! Each kind is a variant of [`SubjectKind`]. Its [`Row`] contains its names, resources and versions.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A kind of object whose expressions and rules are evaluated.
+/// A kind of object whose expressions and rules are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SubjectKind {
-    /// Policies that validate requests.
+    /// A policy that validates requests.
     #[default]
     ValidatingAdmissionPolicy,
-    /// Policies that change requests and do not validate them.
+    /// A policy that changes the objects of requests.
     MutatingAdmissionPolicy,
-    /// Configurations of validating webhooks, each of which is called or not.
+    /// A configuration of validating webhooks, which are each checked like a policy.
     ValidatingWebhookConfiguration,
-    /// Configurations of mutating webhooks, each of which is called or not.
+    /// A configuration of mutating webhooks, which are each checked like a policy.
     MutatingWebhookConfiguration,
-    /// Definitions of custom resources, whose rules are about objects and not about requests.
+    /// A CRD. Its validation rules are about objects instead of requests.
     CustomResourceDefinition,
 }
 
-/// The facts in which kinds differ.
+/// The properties of a subject kind.
 #[derive(Debug)]
 pub struct Row {
-    /// The kind.
+    /// The name of the kind.
     pub kind: &'static str,
-    /// The resource.
+    /// The plural name of the resource.
     pub plural: &'static str,
     /// The API group.
     pub group: &'static str,
-    /// The versions, the best first.
+    /// The served versions, the preferred one first.
     pub versions: &'static [&'static str],
-    /// The resource of the bindings. `None` if the kind has no bindings.
+    /// The plural name of the bindings' resource. `None` if the kind has no bindings.
     pub bindings: Option<&'static str>,
-    /// The kind of the objects that hold the conditions. `None` if the kind has a status of its own.
+    /// The kind of the objects that store the conditions. `None` if the kind stores them in its own status.
     pub status_object: Option<StatusObjectKind>,
-    /// Other names of the resource in arguments of commands.
+    /// Other names of the resource that command-line arguments accept.
     pub aliases: &'static [&'static str],
-    /// The object, in messages.
+    /// The noun for an object of the kind, for messages.
     pub noun: &'static str,
-    /// The part that an API server evaluates for a request, in messages.
+    /// The noun for the part that an API server evaluates for a request, for messages.
     pub evaluated: &'static str,
-    /// The consequence if no request matches, in messages.
+    /// The consequence if no request matches, for messages.
     pub never_runs: &'static str,
 }
 
-/// A kind of objects that hold the conditions of subjects without a status.
+/// A kind of objects that store the conditions of subjects without a status of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatusObjectKind {
-    /// The kind.
+    /// The name of the kind.
     pub kind: &'static str,
-    /// The resource.
+    /// The plural name of the resource.
     pub plural: &'static str,
 }
 
@@ -135,7 +135,7 @@ const DEFINITIONS: Row = Row {
 };
 
 impl Row {
-    /// Returns true if `resource` names the kind in arguments of commands.
+    /// Returns true if the command-line argument `resource` refers to the kind.
     #[must_use]
     pub fn is_named(&self, resource: &str) -> bool {
         resource == self.plural || self.aliases.contains(&resource)
@@ -152,7 +152,7 @@ impl SubjectKind {
         Self::CustomResourceDefinition,
     ];
 
-    /// Returns the facts about the kind.
+    /// Returns the properties of the kind.
     #[must_use]
     pub const fn row(self) -> &'static Row {
         match self {
@@ -170,7 +170,7 @@ impl SubjectKind {
         self.row().kind
     }
 
-    /// Returns the resource.
+    /// Returns the plural name of the resource.
     #[must_use]
     pub const fn plural(self) -> &'static str {
         self.row().plural
@@ -185,19 +185,20 @@ impl SubjectKind {
         )
     }
 
-    /// Returns the kind of this name.
+    /// Returns the kind with the name `kind`.
     #[must_use]
     pub fn from_kind(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|of| of.as_str() == kind)
     }
 
-    /// Returns the kind with this resource.
+    /// Returns the kind whose resource has the plural name `plural`.
     #[must_use]
     pub fn from_plural(plural: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|of| of.plural() == plural)
     }
 
-    /// Returns the kinds whose conditions are in objects of their own: the controller watches them on request only.
+    /// Returns the kinds whose conditions are stored in separate objects. The controller watches these kinds only if a
+    /// flag enables it.
     pub fn opt_in() -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
         all.filter(|kind| kind.row().status_object.is_some())
@@ -210,17 +211,17 @@ impl fmt::Display for SubjectKind {
     }
 }
 
-/// Identity of an object: its kind and its name. None of the kinds has namespaces.
+/// The identity of a subject: its kind and its name. All subject kinds are cluster-scoped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubjectId {
-    /// The kind.
+    /// The kind of the subject.
     pub kind: SubjectKind,
-    /// The name among objects of the kind.
+    /// The name, which is unique among the objects of the kind.
     pub name: Arc<str>,
 }
 
 impl SubjectId {
-    /// Returns the identity of the object with this name.
+    /// Returns the identity of the object with this kind and name.
     pub fn new(kind: SubjectKind, name: impl Into<Arc<str>>) -> Self {
         Self {
             kind,
@@ -234,7 +235,7 @@ impl SubjectId {
     }
 }
 
-/// Writes the name of a `ValidatingAdmissionPolicy`, or the resource and the name.
+/// Writes only the name for a `ValidatingAdmissionPolicy`, and otherwise the resource and the name.
 impl fmt::Display for SubjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {

@@ -1,8 +1,8 @@
-//! Differences between the `truthful` profile and upstream's type checker: for each finding of upstream's alone, the
-//! rule that explains why the expression evaluates without an error.
+//! Explains the differences between the `truthful` profile and upstream's type checker. For each finding that only
+//! upstream reports, a rule gives the reason why the expression evaluates without an error.
 //!
-//! The rules only explain. The findings themselves come from abstract interpretation (`super::interpret`). A difference
-//! without a rule is a bug in this crate.
+//! The rules do not affect the findings, which come from abstract interpretation (`super::interpret`). A difference
+//! that no rule explains is a bug in this crate.
 
 use super::driver::{Driver, KindAnalysis};
 use super::upstream::KindContext;
@@ -19,9 +19,9 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// A rule: its name, the reason why such expressions do not fail, and the predicate for them.
+/// A rule: a name, the reason why the expressions that it covers do not fail, and a predicate for these expressions.
 struct Rule {
-    /// A stable name, for tests and the documentation.
+    /// A stable name, used in tests and in the documentation.
     name: &'static str,
     /// The reason why the API server evaluates such an expression without an error.
     reason: &'static str,
@@ -31,21 +31,21 @@ struct Rule {
 /// Subexpressions that are never evaluated.
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
-    "for one kind and operation `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
-     the kind lacks and the like are constants; expressions that they exclude are never evaluated",
+    "for a given kind and operation, `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
+     the kind lacks and similar conditions are constant; branches that they exclude are never evaluated",
 );
 
 /// Subexpressions whose error is absorbed.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
-    "the other operand of `&&` or `||` determines the result and absorbs the error; or the value is only a \
-     default for an absent one, or is itself absent",
+    "the other operand of `&&` or `||` determines the result and absorbs the error; or the value is only the \
+     default of an optional, or is itself absent",
 );
 
-/// Subexpressions that are not reached because an operand fails.
+/// Subexpressions that are not reached because an operand fails before.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
-    "the expression has a warning for an operand that fails before this",
+    "the expression has a warning for an operand that fails earlier",
 );
 
 static RULES: &[Rule] = &[
@@ -131,8 +131,8 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "optional-selection",
-        reason: "an optional selection of an undeclared field is empty, not an error; so is an index \
-                 into an optional whose value has nothing there",
+        reason: "an optional selection of an undeclared field is empty instead of an error, and so is an index \
+                 into an optional whose value lacks the element",
         applies: |finding, checked| {
             let is_index = is_call(finding, checked, &["_[_]", "_[?_]"])
                 && arg_types(finding, checked)
@@ -147,7 +147,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "object-as-map",
-        reason: "objects are maps at run time: they can be indexed, measured and iterated over",
+        reason: "objects are maps at run time: they can be indexed, iterated over and passed to size()",
         applies: |finding, checked| match finding.kind.code() {
             Code::NotARange => finding
                 .expr
@@ -164,7 +164,7 @@ static RULES: &[Rule] = &[
     Rule {
         name: "plain-json",
         reason: "the object is plain JSON at run time: times, durations and bytes are strings, and a number is \
-                 an int or a double by how it is written",
+                 an int or a double, depending on its JSON form",
         applies: |finding, checked| {
             let is_other = |type_: &Type| {
                 matches!(
@@ -200,7 +200,7 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// Returns the names of the rules with their reasons, in the order in which they are tried.
+/// Returns the names and reasons of the rules, in the order in which they are tried.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let others = RULES.iter().map(|rule| (rule.name, rule.reason));
     [NOT_REACHED, NO_EFFECT]
@@ -212,18 +212,18 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A finding of upstream's type checker for an expression that evaluates without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The kind.
+    /// The kind for which upstream reports the finding.
     pub gvk: Gvk,
     /// Upstream's message.
     pub message: String,
-    /// The rule that explains it. `None` is a bug in this crate.
+    /// The name of the rule that explains the difference. `None` indicates a bug in this crate.
     pub rule: Option<&'static str>,
 }
 
-/// Returns the findings of upstream's type checker that the truthful profile does not have, with the rules that explain
-/// them.
+/// Returns the findings that upstream's type checker reports but the truthful profile does not, each with the rule that
+/// explains it.
 #[must_use]
 pub fn differences(
     policy: &CompiledPolicy,
@@ -278,7 +278,7 @@ pub fn differences(
     differences
 }
 
-/// Returns the name of the rule that explains a finding of upstream's.
+/// Returns the name of the rule that explains why `finding`, which only upstream reports, is not an error.
 fn explain(
     n: usize,
     finding: &Diagnostic,
@@ -301,17 +301,17 @@ fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {
     finding.expr.map(|id| checked.ast().expr(id))
 }
 
-/// Returns true if the finding is about a call of one of `functions`.
+/// Returns true if `finding` is at a call of one of `functions`.
 fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     matches!(expr(finding, checked), Some(Expr::Call { function, .. }) if functions.contains(&&**function))
 }
 
-/// Returns true if the finding is a call of one of `functions` without a matching overload.
+/// Returns true if `finding` says that a call of one of `functions` has no matching overload.
 fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     finding.kind.code() == Code::NoMatchingOverload && is_function(finding, checked, functions)
 }
 
-/// Returns the types of receiver and arguments of the call at the finding.
+/// Returns the types of the receiver and the arguments of the call at `finding`. Empty for other expressions.
 fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     match expr(finding, checked) {
         Some(Expr::Call { target, args, .. }) => target
@@ -323,7 +323,7 @@ fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     }
 }
 
-/// Returns the operand type and the field of the selection at the finding. `None` for other findings.
+/// Returns the operand type and the field of the selection at `finding`. `None` for other expressions.
 fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
     match expr(finding, checked)? {
         Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),

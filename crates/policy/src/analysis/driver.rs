@@ -1,9 +1,9 @@
 //! Runs the interpreter over all expressions of a policy for one kind, and collects the findings of the `truthful`
 //! profile.
 //!
-//! Each expression is interpreted once per class of equivalent requests: per operation and per resource of the kind if
-//! the policy distinguishes them. Expressions that the API server rejects fail for every request; their findings are
-//! the checker's.
+//! If a policy distinguishes operations or resources, each expression is interpreted once for each operation and
+//! resource of the kind, and otherwise once. Expressions that the API server rejects fail for every request, so their
+//! findings come from the type checker.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,17 +25,18 @@ use cel::types::Type;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::schema::Gvk;
 
-/// Steps that all expressions of a policy may take, over all kinds.
+/// Maximum number of interpreter steps for one policy, over all its expressions and kinds.
 const STEPS: u32 = 3_000_000;
 
-/// Steps charged for each issue, and bytes of text per step, for the work to store, format and split findings.
+/// The steps that are charged for each issue, and the bytes of text per charged step. They account for the work to
+/// store, format and split findings.
 const STEPS_OF_ISSUE: usize = 20;
 const BYTES_OF_STEP: usize = 8;
 
 /// Maximum number of issues reported for one expression and kind.
 const MAX_ISSUES: usize = 200;
 
-/// The analysis of one policy by the `truthful` profile.
+/// Analyzes one policy for the `truthful` profile, kind by kind.
 pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
@@ -46,7 +47,7 @@ pub(super) struct Driver<'a> {
     keeps_traces: bool,
 }
 
-/// The subexpressions that one evaluation reached.
+/// The subexpressions that were reached when one expression was interpreted for one request class.
 #[derive(Debug)]
 pub(super) struct Trace {
     n: usize,
@@ -55,7 +56,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Returns true if `id` is evaluated.
+    /// Returns true if the evaluation reaches `id`.
     pub(super) fn is_visited(&self, id: ExprId) -> bool {
         self.visited.get(id.index()).copied().unwrap_or(false)
     }
@@ -66,39 +67,40 @@ impl Trace {
     }
 }
 
-/// The findings for one kind.
+/// The results of the analysis for one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindAnalysis {
-    /// By the index of the expression.
+    /// The findings by the index of the expression.
     pub(super) findings: BTreeMap<usize, Finding>,
-    /// Tests for a field that objects of the kind cannot have: expression, test and field.
+    /// Presence tests of a field that objects of the kind cannot have: index of the expression, node and field.
     pub(super) absent: Vec<(usize, ExprId, UndefinedField)>,
-    /// Other tests for a field.
+    /// All other presence tests: index of the expression and node.
     pub(super) present: Vec<(usize, ExprId)>,
-    /// Comparisons of values that are never equal because of their types: expression, comparison and reason.
+    /// Comparisons of values that are never equal because of their types: index of the expression, node and reason.
     pub(super) incomparable: Vec<(usize, ExprId, String)>,
-    /// Other comparisons.
+    /// All other comparisons: index of the expression and node.
     pub(super) comparable: Vec<(usize, ExprId)>,
-    /// The match conditions that are evaluated. True if the condition is false in every request class.
+    /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
-    /// By expression: the number of request classes that evaluate it, and its selections from null in these classes.
+    /// By expression, the number of request classes that evaluate it, and one selection from null for each class that
+    /// has one.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
-    /// The subexpressions that are evaluated, by the index of the expression.
+    /// The nodes that are evaluated, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
     /// The traces of the expressions, if requested.
     traces: Option<Vec<Trace>>,
 }
 
-/// The error of an expression for one kind.
+/// The errors of one expression for one kind.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
-    /// Subexpressions that cannot be evaluated.
+    /// Subexpressions that fail in an evaluation.
     Issues(Vec<Issue>),
     /// The API server rejects the expression.
     Rejected {
-        /// The findings.
+        /// The findings of the parser, the type checker or the planner.
         diagnostics: Diagnostics,
-        /// Their length as text, in bytes.
+        /// The length of the rendered findings, in bytes.
         n_bytes: usize,
     },
 }
@@ -123,23 +125,23 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Records traces of the expressions.
+    /// Enables the recording of traces.
     pub(super) fn with_traces(mut self) -> Self {
         self.keeps_traces = true;
         self
     }
 
-    /// Returns true if the budget is used up.
+    /// Returns true if no steps are left in the budget.
     pub(super) fn is_exhausted(&self) -> bool {
         self.budget == 0
     }
 
-    /// Returns the steps left in the budget.
+    /// Returns the number of steps left in the budget.
     pub(super) fn n_steps_left(&self) -> u32 {
         self.budget
     }
 
-    /// Takes `n_steps` from the budget. Returns true if the budget had more than that; otherwise it takes none.
+    /// Takes `n_steps` from the budget if more than `n_steps` are left. Returns true if it took them.
     pub(super) fn try_take(&mut self, n_steps: u32) -> bool {
         let is_enough = n_steps < self.budget;
         if is_enough {
@@ -175,7 +177,7 @@ impl<'a> Driver<'a> {
         self.budget = self.budget.saturating_sub(n_steps);
     }
 
-    /// Interprets all expressions for the requests of `class`, and stores the types of the variables.
+    /// Interprets all expressions for the requests of `class`, and stores the types of the variables in `types`.
     fn follow_requests(
         &mut self,
         gvk: &Gvk,
@@ -195,7 +197,7 @@ impl<'a> Driver<'a> {
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.follow(n, variable, &facts);
-            // The value of a variable that selects from null is unknown.
+            // If the expression of a variable selects from null, the value of the variable is unknown.
             let value = outcome
                 .as_ref()
                 .filter(|outcome| outcome.null.is_empty())
@@ -204,12 +206,12 @@ impl<'a> Driver<'a> {
             let parsed = variable.parsed().ok();
             let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
             let variable = Variable { value, presence };
-            // If several variables have the same name, the last one wins.
+            // If several variables have the same name, the last one is read.
             facts.variables.insert(name.clone(), variable);
             variables.insert(name, (n, outcome));
         }
         let mut reached: Vec<(usize, Interpretation)> = Vec::new();
-        // The API server evaluates match conditions without a namespace.
+        // The API server passes no namespace to match conditions.
         //
         // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
         let namespace = facts.set_root("namespaceObject", AbstractValue::constant(Const::Null));
@@ -221,7 +223,8 @@ impl<'a> Driver<'a> {
         for (n, outcome) in conditions {
             let Some(outcome) = outcome else { continue };
             analysis.decide(n, &outcome);
-            // A false match condition skips everything else, including errors of other match conditions.
+            // If a match condition is false, the API server evaluates nothing else and ignores errors of other match
+            // conditions.
             if outcome.value.as_bool() == Some(false) {
                 return;
             }
@@ -241,17 +244,17 @@ impl<'a> Driver<'a> {
             facts.applied_to =
                 (expression.role == Role::ApplyConfiguration).then(|| object.clone());
             let Some(outcome) = self.follow(n, expression, &facts) else {
-                // A validation that does not compile denies nothing.
+                // A validation that does not compile denies no request, so its message is not evaluated.
                 is_denied &= expression.role != Role::Validation;
                 continue;
             };
             if expression.role == Role::Validation {
-                // The message of a validation that always holds is never shown.
+                // The message of a validation that is always true is never evaluated.
                 is_denied = outcome.value.as_bool() != Some(true);
             }
             reached.push((n, outcome));
         }
-        // Variables are evaluated when a reached expression reads them.
+        // A variable is only evaluated if an evaluated expression reads it.
         let mut pending: Vec<String> = Vec::new();
         for (n, outcome) in reached {
             pending.extend(outcome.reads.iter().cloned());
@@ -267,7 +270,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Interprets an expression that the API server accepts.
+    /// Interprets an expression. `None` if the API server rejects it, or if the budget is used up.
     fn follow(
         &mut self,
         n: usize,
@@ -280,7 +283,7 @@ impl<'a> Driver<'a> {
             .then(|| interpret::interpret(ast, facts, &mut self.budget))
     }
 
-    /// Adds the checker's findings for expressions that the API server rejects.
+    /// Adds the type checker's findings for expressions that the API server rejects.
     fn check_rejected(
         &mut self,
         object: &Type,
@@ -316,7 +319,7 @@ impl<'a> Driver<'a> {
             let mut diagnostics = match expression.check(env) {
                 ExpressionCheck::Unparsed(diagnostics) => diagnostics.clone(),
                 ExpressionCheck::Failed(_, diagnostics) => diagnostics,
-                // Planning errors are reported for the mutation as a whole.
+                // Planning errors of a mutation are reported once, for the mutation as a whole.
                 ExpressionCheck::Passed(_) if is_mutation => continue,
                 ExpressionCheck::Passed(checked) => {
                     match unplanned(&checked, env, &expression.text) {
@@ -340,8 +343,8 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Returns why the API server cannot plan an expression that passes the check. `None` if it can. Without a plan no
-/// request can be evaluated, on any branch.
+/// Returns the reason why the API server cannot plan an expression that passes type checking. `None` if it can. Without
+/// a plan, the expression cannot be evaluated for any request.
 fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics> {
     let error = Program::plan(checked, env, &KubernetesRuntime).err()?;
     let issue = Issue {
@@ -355,7 +358,7 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
     Some(interpret::to_diagnostics([&issue], checked.ast(), text))
 }
 
-/// Returns the expressions with one role, with their indices.
+/// Returns the expressions with the role `role`, each with its index.
 fn expressions(
     policy: &CompiledPolicy,
     role: Role,
@@ -365,7 +368,7 @@ fn expressions(
 }
 
 impl KindAnalysis {
-    /// Adds the value of a match condition for one request class.
+    /// Records whether the match condition with the index `n` is false in one request class.
     fn decide(&mut self, n: usize, outcome: &Interpretation) {
         let is_false = outcome.value.as_bool() == Some(false) && !outcome.gave_up;
         *self.is_false.entry(n).or_insert(true) &= is_false;
@@ -401,7 +404,7 @@ impl KindAnalysis {
         }
     }
 
-    /// Returns the traces of the expression with index `n`, one per request class.
+    /// Returns the traces of the expression with the index `n`, one per request class that evaluates it.
     pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
         self.traces
             .iter()
@@ -409,17 +412,18 @@ impl KindAnalysis {
             .filter(move |trace| trace.n == n)
     }
 
-    /// Returns true if the kind has no findings: no failure, no absent field, no incomparable types.
+    /// Returns true if the analysis has no failing subexpression, no test of an absent field, and no incomparable
+    /// types.
     pub(super) fn has_no_findings(&self) -> bool {
         self.findings.is_empty() && self.absent.is_empty() && self.incomparable.is_empty()
     }
 
-    /// Returns true if the expression with index `n` has a finding.
+    /// Returns true if the expression with the index `n` has a finding.
     pub(super) fn fails(&self, n: usize) -> bool {
         self.findings.contains_key(&n)
     }
 
-    /// Returns true if the expression with index `n` has a finding at `id`.
+    /// Returns true if the expression with the index `n` has a finding at the node `id`, or is rejected as a whole.
     pub(super) fn has_finding_at(&self, n: usize, id: Option<ExprId>) -> bool {
         self.findings.get(&n).is_some_and(|finding| match finding {
             Finding::Rejected { .. } => true,
@@ -427,7 +431,7 @@ impl KindAnalysis {
         })
     }
 
-    /// Adds an issue for each expression that selects from null in every request.
+    /// Adds an issue for each expression that selects from null in every request class that evaluates it.
     fn find_null(&mut self) {
         let evaluated = std::mem::take(&mut self.evaluated);
         for (n, (n_evaluated, null)) in evaluated {
@@ -439,7 +443,7 @@ impl KindAnalysis {
                     id: *id,
                     kind: DiagnosticKind::NoFieldSelection { operand },
                     note: Some(
-                        "this is null in every request that the rules match, so the expression always fails",
+                        "this value is null in every request that the rules match, so the expression always fails",
                     ),
                 };
                 self.add_issue(n, issue);
@@ -447,7 +451,7 @@ impl KindAnalysis {
         }
     }
 
-    /// Adds an issue to the expression with index `n`.
+    /// Adds an issue to the expression with the index `n`, up to the maximum number of issues.
     pub(super) fn add_issue(&mut self, n: usize, issue: Issue) {
         let entry = self.findings.entry(n);
         match entry.or_insert_with(|| Finding::Issues(Vec::new())) {
@@ -461,7 +465,7 @@ impl KindAnalysis {
     }
 }
 
-/// Merges the reached nodes `visited` into `known`, by node id.
+/// Adds the nodes reached in `visited` to `known`. Both are indexed by node.
 pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
     if known.is_empty() {
         known.extend(visited);
@@ -473,7 +477,7 @@ pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
 }
 
 impl Finding {
-    /// Returns the steps charged for the finding.
+    /// Returns the number of steps that are charged for the finding.
     fn n_steps(&self) -> usize {
         match self {
             Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
@@ -481,7 +485,7 @@ impl Finding {
         }
     }
 
-    /// Returns the diagnostics for `expression`, as many as `text_left` allows.
+    /// Converts the finding to diagnostics for `expression`, as many as `text_left` allows.
     pub(super) fn to_diagnostics(
         &self,
         expression: &PolicyExpression,

@@ -1,15 +1,16 @@
-//! Type analysis of a compiled policy: the expressions that fail, and the kinds for which they fail.
+//! Type analysis of a compiled policy: finds the expressions that fail, and the kinds for which they fail.
 //!
-//! The steps, in order:
+//! The modules, in the order in which they are used:
 //!
-//! - `requests`: splits the requests for a kind into classes (operations, resources), with the values known for each.
-//! - `interpret`: the abstract interpreter, for one expression and one request class.
+//! - `requests`: groups the requests for a kind into classes, by operation and resource, with the values known for each
+//!   class.
+//! - `interpret`: the abstract interpreter, which interprets one expression for one request class.
 //! - `driver`: interprets all expressions for one kind, in the API server's order. `memo` reuses the result for
 //!   equivalent kinds.
 //! - `report`: merges the results of all kinds into the findings of the policy.
 //!
-//! For the `upstream` profile, `upstream` runs upstream's own type checker instead. [`differences`] explains each of
-//! its findings that the analysis does not share.
+//! For the `upstream` profile, `upstream` runs upstream's type checker instead. For each of upstream's findings that
+//! the analysis does not report, [`differences`] gives the reason.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
@@ -42,55 +43,55 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use memo::Memo;
 use report::{Report, Scope};
 
-/// The semantics of the type check.
+/// Selects the type checker whose findings are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// The findings of kube-controller-manager v1.36, quirks included.
+    /// The findings of kube-controller-manager v1.36, including its quirks.
     Upstream,
-    /// All expressions and all kinds, without findings for expressions that evaluate without an error.
+    /// Findings for all expressions and kinds, but only for expressions that fail in an evaluation.
     #[default]
     Truthful,
 }
 
-/// A kind that was not checked, and the reason.
+/// A kind that was not checked, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UncheckedKind {
     /// The kind.
     pub gvk: Gvk,
-    /// The reason: no schema is published, the schema cannot be parsed, …
+    /// The reason, such as `no schema is published`.
     pub reason: String,
-    /// True if the reason is temporary.
+    /// True if the reason is temporary, so that a retry may succeed.
     pub unavailable: bool,
 }
 
-/// The outcome of type checking.
+/// The result of type-checking a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeCheck {
     /// The expressions with findings, in the order of the policy's fields.
     pub findings: Vec<ExpressionFindings>,
-    /// The kinds that rules match by name and that were checked, sorted.
+    /// The checked kinds that rules match by name, in sorted order.
     pub checked: Vec<Gvk>,
-    /// The kinds that rules match by name and that were not checked.
+    /// The kinds that rules match by name but that were not checked.
     pub unchecked: Vec<UncheckedKind>,
-    /// The kinds that rules match by wildcards only.
+    /// The kinds that rules match only by wildcards.
     pub by_wildcard: WildcardKinds,
-    /// The checked kinds that rules match as subresources, sorted.
+    /// The checked kinds of subresources, in sorted order.
     pub subresource_kinds: Vec<Gvk>,
-    /// Comparisons that are never equal, because the types differ for all kinds.
+    /// Comparisons that are never equal because the types differ, for all kinds.
     pub incomparable: Vec<IncomparableTypes>,
-    /// The indices of the match conditions that are false for every request that the rules match.
+    /// The indices of match conditions that are false for every request that the rules match.
     pub always_false: Vec<usize>,
-    /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the policy's
+    /// The expressions that fail for only some of the kinds that rules match by wildcards, in the order of the policy's
     /// fields.
     pub partial: Vec<PartialFailure>,
-    /// The kind of the params, with true if its schema was found. `None` without a paramKind.
+    /// The kind of the params, and true if its schema was found. `None` if the policy has no paramKind.
     pub params: Option<(Gvk, bool)>,
 }
 
-/// A comparison of values of incomparable types: it always has the same result, without an error.
+/// A comparison of incomparable types. It never fails, and its result is always the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomparableTypes {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The location of the comparison in the expression.
     pub location: Location,
@@ -98,44 +99,46 @@ pub struct IncomparableTypes {
     pub message: String,
 }
 
-/// An expression that fails for some of the kinds that rules match by wildcards only, in a subexpression that evaluates
-/// for others.
+/// An expression that fails for only some of the kinds that rules match by wildcards. Its failing subexpression
+/// evaluates without an error for others of these kinds.
 ///
-/// Type checking does not warn about it, because bindings or selectors may exclude those kinds.
+/// Type checking does not warn about such an expression, because bindings or selectors may exclude the kinds for which
+/// it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialFailure {
     /// The index of the expression among those of the policy.
     pub index: usize,
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The location at which it fails for most of these kinds.
+    /// The location of the failure. If the failures are at several locations, the one with the most kinds.
     pub location: Location,
-    /// The error there.
+    /// The error at this location.
     pub message: String,
-    /// Some of the kinds for which it fails there, common kinds first.
+    /// Some of the kinds for which the expression fails at this location, common kinds first.
     pub kinds: Vec<Gvk>,
-    /// The number of kinds for which it fails, there or elsewhere.
+    /// The number of kinds for which the expression fails at any location.
     pub n_failing: usize,
-    /// The number of kinds of wildcards that were checked.
+    /// The number of kinds matched by wildcards that were checked.
     pub n_all: usize,
 }
 
-/// The outcome for the kinds that rules match by wildcards only.
+/// The result for the kinds that rules match only by wildcards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WildcardKinds {
-    /// The kinds that were checked, sorted.
+    /// The kinds that were checked, in sorted order.
     pub checked: Vec<Gvk>,
     /// The kinds that were not checked.
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// The reason for kinds of a wildcard beyond the number that is checked for one policy.
+/// The reason for kinds of a wildcard that exceed the maximum number of kinds for one policy.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// Maximum number of kinds of wildcards that are analyzed as open objects: without a schema, or beyond the checked ones.
+/// Maximum number of unchecked kinds of wildcards that are analyzed as objects with unknown fields. These are kinds
+/// without a schema, and kinds that exceed the maximum number of checked kinds.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
-/// Returns the kinds whose schemas [`type_check`] needs in addition to that of the params, sorted.
+/// Returns the kinds whose schemas [`type_check`] needs, in sorted order. The kind of the params is not included.
 #[must_use]
 pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
     match profile {
@@ -155,7 +158,7 @@ pub fn type_check(
     type_check_here(policy, RuleSource::Unmatched(mapper), schemas, profile)
 }
 
-/// Type-checks a policy whose rules are matched already.
+/// Type-checks a policy whose rules were already matched.
 #[must_use]
 pub fn type_check_matched(
     policy: &CompiledPolicy,
@@ -166,12 +169,12 @@ pub fn type_check_matched(
     type_check_here(policy, RuleSource::Matched(matches), schemas, profile)
 }
 
-/// The resources that the rules of a policy match.
+/// The resources that the rules of a policy match, or the served resources to match them with.
 #[derive(Clone, Copy)]
 enum RuleSource<'a> {
-    /// Matched in advance.
+    /// The rules were already matched.
     Matched(&'a RuleMatches),
-    /// Still to be matched with the served resources.
+    /// The rules must be matched with these served resources.
     Unmatched(&'a RestMapper),
 }
 
@@ -245,7 +248,7 @@ fn check(
     outcome
 }
 
-/// Splits the kinds into those with schemas and the others.
+/// Splits `kinds` into those with a schema and the others.
 fn resolve(
     kinds: &[Gvk],
     schemas: &dyn SchemaResolver,
@@ -320,7 +323,8 @@ fn check_truthfully(
     outcome.by_wildcard.unchecked.extend(beyond);
     let unseen = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
-    // Kinds without a schema count too: an expression on an open object may succeed.
+    // For kinds without a schema, only successes are recorded: an expression may succeed because its fields are
+    // unknown.
     let object = requests::schemaless_type(metadata);
     for unchecked in unseen {
         if unseen.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
@@ -349,8 +353,8 @@ fn check_truthfully(
     outcome.findings = report.into_findings(policy, scope);
 }
 
-/// Returns the type of objects of `gvk`: upstream's, or the type of the plain JSON that the API server evaluates, in
-/// which timestamps, for example, are strings.
+/// Returns the type of objects of `gvk`. For the truthful profile, this is the type of the JSON that the API server
+/// evaluates. For example, timestamps are strings there.
 pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
@@ -358,8 +362,8 @@ pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -
     }
 }
 
-/// Returns the type of params of `gvk`. Upstream puts a timestamp into its name, as into that of the object type, so
-/// the two types are never equal, even if the kind is the same.
+/// Returns the type of params of `gvk`. Upstream adds a timestamp to the names of the param type and the object type,
+/// so these two types always differ, even if the kind is the same.
 fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),

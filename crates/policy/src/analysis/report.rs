@@ -1,11 +1,12 @@
-//! Merges the findings for each kind into the warnings of a policy.
+//! Merges the findings for all kinds into the warnings of a policy.
 //!
-//! - A rule that names a kind intends that kind: expressions that cannot be evaluated for it cause a warning.
-//! - A wildcard intends any kind: an expression may read fields that some kinds lack, as long as it evaluates for one
-//!   kind that reaches the subexpression, including kinds without a schema. A subexpression that fails for all of them
-//!   (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) causes a warning.
-//! - A test for a field never fails. But if no kind has the field, it is always false, which is probably a mistake: a
-//!   warning, not an error.
+//! - If a rule names a kind, that kind is intended. An expression that fails for it causes a warning.
+//! - A wildcard may be intended for any of its kinds. An expression may read fields that some kinds lack if its failing
+//!   subexpression evaluates without an error for another kind, or may do so for a kind without a schema. A
+//!   subexpression that fails for all kinds that reach it causes a warning, such as `object.kind == 'Pod' ?
+//!   object.spec.contianers.size() > 0 : true`.
+//! - A presence test of a field never fails. If no kind has the field, it is always false, which is probably a mistake,
+//!   so it causes a warning instead of an error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -23,40 +24,42 @@ use cel::interrupt::{checkpoint, working_on};
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
 
-/// Knowledge of the kinds that the rules match.
+/// How much is known about the kinds that the rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All kinds, with their schemas.
+    /// All kinds are known, with their schemas.
     Checked,
-    /// All kinds, some without a schema.
+    /// All kinds are known, but some without a schema.
     NamesOnly,
-    /// Not all kinds.
+    /// Some kinds are unknown.
     Partial,
 }
 
-/// Maximum length of a warning for kinds of wildcards, in bytes.
+/// Maximum total length of the warnings for kinds of wildcards, for one expression, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
-/// Maximum number of kinds of wildcards listed for a failing expression.
+/// Maximum number of kinds of wildcards that are listed for a failing expression.
 const MAX_PARTIAL_KINDS: usize = 6;
 
 /// The kinds of wildcards that are listed first.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
-/// Maximum number of remembered source excerpts.
+/// Maximum number of source excerpts that are stored to detect repetitions.
 const MAX_PLACES: usize = 8;
 
-/// The findings for all kinds.
+/// The merged findings for all kinds.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     kinds: Vec<Kind>,
-    /// The subexpressions that some kind of a wildcard evaluates without an error, by the index of the expression.
+    /// The nodes that are evaluated without an error for at least one kind of a wildcard, by the index of the
+    /// expression.
     succeeding: BTreeMap<usize, Vec<bool>>,
-    /// Comparisons of values that are never equal because of their types, by expression and location, with the reason.
+    /// Comparisons of values that are never equal because of their types, by expression and node, with the reason.
     incomparable: BTreeMap<(usize, usize), (ExprId, String)>,
-    /// The match conditions that some kind reaches. True if the condition is false for all of these kinds.
+    /// The match conditions that are evaluated for at least one kind. True if the condition is false for all of these
+    /// kinds.
     is_false: BTreeMap<usize, bool>,
-    /// The comparisons that can be true or false for some kind.
+    /// The comparisons that can have both results for at least one kind, by expression and node.
     comparable: HashSet<(usize, usize)>,
 }
 
@@ -66,12 +69,12 @@ struct Kind {
     gvk: Gvk,
     is_by_wildcard: bool,
     analysis: KindAnalysis,
-    /// Tests for a field that no kind has, by the index of the expression.
+    /// Presence tests of fields that no kind has, by the index of the expression.
     always_false: BTreeMap<usize, Vec<Issue>>,
 }
 
 impl Report {
-    /// Adds the analysis of objects of `gvk`.
+    /// Adds the analysis for objects of `gvk`.
     pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
         self.add_comparisons(&mut analysis);
         if is_by_wildcard {
@@ -86,7 +89,8 @@ impl Report {
         });
     }
 
-    /// Adds the subexpressions that a kind of a wildcard evaluates without an error, but not its findings.
+    /// Records the subexpressions that are evaluated without an error for a kind of a wildcard. Ignores the findings
+    /// for the kind.
     pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
         self.add_comparisons(analysis);
         for (n, visited) in std::mem::take(&mut analysis.visited) {
@@ -110,7 +114,7 @@ impl Report {
             .extend(comparable.map(|(n, id)| (n, id.index())));
     }
 
-    /// Returns the comparisons of values that are never equal, for any kind.
+    /// Returns the comparisons of values that are never equal for any kind.
     pub(super) fn incomparable(
         &self,
         policy: &CompiledPolicy,
@@ -133,7 +137,7 @@ impl Report {
         comparisons.collect()
     }
 
-    /// Returns the match conditions that read an input and are false for every request, for any kind.
+    /// Returns the match conditions that read an input and are false for every request of every kind.
     pub(super) fn always_false(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<usize> {
         if scope != Scope::Checked {
             return Vec::new();
@@ -147,8 +151,8 @@ impl Report {
         is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
-    /// Returns the expressions that fail for some kinds of wildcards where others evaluate, each with the location at
-    /// which most fail.
+    /// Returns the expressions that fail for only some kinds of wildcards, each with the location at which it fails for
+    /// most kinds.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let failures = expressions.filter_map(|(n, expression)| self.partly(n, expression));
@@ -171,7 +175,7 @@ impl Report {
                 place.or_insert((issue, Vec::new())).1.push(&kind.gvk);
             }
         }
-        // If several locations have equally many kinds, the first.
+        // If several locations have the same number of kinds, the first location is used.
         let (issue, mut kinds) = places
             .into_values()
             .rev()
@@ -194,13 +198,14 @@ impl Report {
         })
     }
 
-    /// Returns true if some kind of the wildcards evaluates `id` and the whole expression with index `n`.
+    /// Returns true if the expression with the index `n` succeeds for some kind of a wildcard and its evaluation
+    /// reaches `id`.
     fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
         let visited = self.succeeding.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
     }
 
-    /// Returns the findings, by expression.
+    /// Returns the findings, grouped by expression.
     pub(super) fn into_findings(
         mut self,
         policy: &CompiledPolicy,
@@ -227,7 +232,7 @@ impl Report {
         findings.collect()
     }
 
-    /// Returns the findings for the expression with index `n`, and those that several kinds share.
+    /// Returns the findings for the expression with the index `n` for each kind, and the notes about all kinds.
     fn findings_of(
         &self,
         n: usize,
@@ -255,7 +260,7 @@ impl Report {
                 continue;
             }
             let mut of_kind = kind.findings(n, expression, finding.as_deref(), text_left);
-            // The first is shown regardless of its length.
+            // The first finding is shown even if it is longer than the limit.
             if !kind.is_by_wildcard
                 || shown.add(&mut of_kind, &expression.text, kind.is_rejected(n))
                 || kind_findings.is_empty()
@@ -276,8 +281,9 @@ impl Report {
         (kind_findings, notes)
     }
 
-    /// Returns the finding of `kind` to report for the expression with index `n`. For a kind of wildcards, only
-    /// subexpressions that fail wherever they are evaluated, and only if all kinds are known.
+    /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind of a wildcard, it
+    /// contains only subexpressions that fail for all kinds that reach them, and it is `None` if some kinds are
+    /// unknown.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
@@ -292,7 +298,7 @@ impl Report {
         }
     }
 
-    /// Finds the tests for a field that no kind has.
+    /// Finds presence tests of fields that no kind has.
     fn find_always_false(&mut self) {
         let present = self.kinds.iter().flat_map(|kind| &kind.analysis.present);
         let present: HashSet<_> = present.copied().collect();
@@ -324,7 +330,8 @@ impl Kind {
         )
     }
 
-    /// Converts `finding` and the tests that are always false to findings for the expression with index `n`.
+    /// Converts `finding`, and the presence tests that are always false, to the findings of this kind for the
+    /// expression with the index `n`.
     fn findings(
         &self,
         n: usize,
@@ -346,30 +353,30 @@ impl Kind {
     }
 }
 
-/// The findings shown for one expression and the kinds of wildcards.
+/// The findings for kinds of wildcards that are shown for one expression.
 #[derive(Default)]
 struct ShownFindings {
     n_failing: usize,
     n_bytes: usize,
-    /// The source excerpts that were shown.
+    /// The source excerpts that are already shown.
     places: Vec<String>,
 }
 
 impl ShownFindings {
-    /// Returns true if the limit is reached.
+    /// Returns true if the limit on the length is reached.
     fn is_full(&self) -> bool {
         self.n_bytes > MAX_SHOWN_BYTES
     }
 
-    /// Counts `findings`, those for the expression `text`, against the limit. Returns true if they fit. The source
-    /// excerpt is shown for the first kind only.
+    /// Adds the length of `findings`, for an expression with the source `text`, to the total. Returns true if the limit
+    /// is not exceeded. The source excerpt is shown only for the first kind.
     fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
         findings.repeats_places = self.places.contains(&places);
         if !findings.repeats_places && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
-        // If the API server rejects the expression, the finding is the same for every kind.
+        // If the API server rejects the expression, the findings are the same for every kind, so two are enough.
         self.n_bytes += if is_rejected {
             MAX_SHOWN_BYTES / 2 + 1
         } else {

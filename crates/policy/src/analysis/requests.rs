@@ -1,5 +1,5 @@
-//! The classes of equivalent requests that an expression is interpreted for (operations and resources of a kind), and
-//! the values of its inputs.
+//! Groups the requests for a kind into classes, by operation and resource, and determines the values of the inputs in
+//! each class. An expression is interpreted once for each class.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::reads::Input;
 /// Maximum number of resources of one kind that are analyzed separately.
 const MAX_RESOURCES: usize = 8;
 
-/// The properties of requests that the expressions of a policy distinguish.
+/// The properties of requests that the expressions of a policy may distinguish.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestFeatures {
     operations: bool,
@@ -52,16 +52,17 @@ impl RequestFeatures {
     }
 }
 
-/// A class of equivalent requests.
+/// A class of requests that the policy does not distinguish.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestClass<'a> {
-    /// The operation. `None` if it does not matter.
+    /// The operation. `None` if the class contains several operations.
     operation: Option<&'static str>,
-    /// The resource. `None` if there are several and it does not matter.
+    /// The resource. `None` if the class contains several resources.
     target: Option<&'a Target<'a>>,
 }
 
-/// Returns the classes of requests for objects of a kind, in the resources `targets`, that `features` distinguish.
+/// Returns the classes of requests for the resources `targets` of a kind. `features` determines which requests are in
+/// separate classes.
 pub(super) fn classes<'t>(
     features: RequestFeatures,
     targets: &'t [&'t Target<'t>],
@@ -97,7 +98,8 @@ pub(super) fn classes<'t>(
     classes
 }
 
-/// The inputs of [`roots`] for a class of requests, except for the object type, the kind and the resource.
+/// The properties of a request class on which the result of [`roots`] depends, except for the object type, the kind and
+/// the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RequestVariant {
     operation: Option<&'static str>,
@@ -105,7 +107,7 @@ pub(super) struct RequestVariant {
     is_of_namespaces: bool,
 }
 
-/// Returns the variants of the requests for objects of `gvk`, in the resources `targets`, that `features` distinguish.
+/// Returns the variant of each class of requests for the resources `targets` of the kind `gvk`.
 pub(super) fn variants(
     features: RequestFeatures,
     gvk: &Gvk,
@@ -121,7 +123,7 @@ pub(super) fn variants(
 }
 
 impl RequestClass<'_> {
-    /// Returns true if the objects are namespaced. `None` if it is unknown.
+    /// Returns true if the objects are namespaced, and `None` if that is unknown.
     fn is_namespaced(&self) -> Option<bool> {
         self.target.map(|target| target.resource.namespaced)
     }
@@ -131,8 +133,8 @@ fn is_namespace(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Namespace"
 }
 
-/// Returns the type of objects of a kind without a schema: they have metadata, and possibly any other field. `metadata`
-/// is the type of metadata in the schema of another kind, if known.
+/// Returns a type for the objects of all kinds without a schema: they have metadata, and may have any other field.
+/// `metadata` is the type of metadata in the schema of another kind, if it is known.
 pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     Type::Struct(StructType::new(
         "object",
@@ -142,7 +144,7 @@ pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     ))
 }
 
-/// Returns the type of `metadata` in the type `object`.
+/// Returns the type of the field `metadata` in the object type `object`.
 pub(super) fn metadata_type(object: &Type) -> Option<Type> {
     match object {
         Type::Struct(object) => {
@@ -153,7 +155,7 @@ pub(super) fn metadata_type(object: &Type) -> Option<Type> {
     }
 }
 
-/// The fields of an object without a schema.
+/// The fields of objects without a schema.
 #[derive(Debug)]
 struct SchemalessFields {
     metadata: Type,
@@ -176,8 +178,8 @@ impl FieldTypes for SchemalessFields {
     }
 }
 
-/// Optional fields that the API server always writes, if only as null: group, kind and field. All objects have them, so
-/// `has(object.rules)` does not distinguish a role from its binding.
+/// Optional fields that the API server always writes, even if they are null: group, kind and field. Since all objects
+/// have them, `has(object.rules)`, for example, cannot distinguish a role with rules from a role without.
 ///
 /// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
 /// `core/v1/types.go` (no `omitempty`).
@@ -191,7 +193,7 @@ const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
     ("", "Event", "reportingInstance"),
 ];
 
-/// Returns the fields of [`ALWAYS_WRITTEN`] that objects of `gvk` have.
+/// Returns the fields in [`ALWAYS_WRITTEN`] that objects of `gvk` have.
 fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     let of_kind = ALWAYS_WRITTEN
         .iter()
@@ -199,12 +201,12 @@ fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     of_kind.map(|(.., field)| *field)
 }
 
-/// Returns true if objects of `gvk` have optional fields that the API server always writes.
+/// Returns true if [`ALWAYS_WRITTEN`] contains fields of `gvk`.
 pub(super) fn is_written_in_full(gvk: &Gvk) -> bool {
     always_written(gvk).next().is_some()
 }
 
-/// Returns the values of the inputs of expressions for a class of requests.
+/// Returns the root variables and their abstract values, for one class of requests.
 pub(super) fn roots(
     gvk: &Gvk,
     object: &Type,
@@ -232,7 +234,7 @@ pub(super) fn roots(
         _ => (subject.clone(), subject),
     };
     let (request, namespace) = evaluated_types();
-    // Requests for a namespace have the name of that namespace as their namespace.
+    // In requests for a Namespace, the namespace is the name of that object.
     let namespace = match class.is_namespaced() {
         Some(false) if is_namespace(gvk) => AbstractValue::top(),
         Some(false) => null(),
@@ -296,7 +298,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
                 vec![("resource", text(resource))],
             ),
         ));
-        // An empty subresource is left out.
+        // An empty subresource is omitted from the request.
         let subresource = if subresource.is_empty() {
             AbstractValue::bottom()
         } else {
@@ -308,7 +310,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
     with_known(request, known_fields)
 }
 
-/// Returns an object with more specific values for some fields.
+/// Returns an object of the type `type_` for which the values of some fields are known more precisely.
 fn with_known(type_: &Type, known: Vec<(&'static str, AbstractValue)>) -> AbstractValue {
     match type_ {
         Type::Struct(object) if object.fields.is_some() => {

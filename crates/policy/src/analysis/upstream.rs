@@ -1,4 +1,4 @@
-//! The `upstream` profile: findings of upstream's type checker.
+//! Computes the findings of upstream's type checker, for the `upstream` profile.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`,
 //! `TypeChecker.CheckExpression`).
@@ -17,10 +17,11 @@ use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words};
 use crate::finding::{ExpressionFindings, KindFindings};
 
-/// Maximum number of nodes checked for one policy, counted once per kind. The remaining kinds are not checked.
+/// Maximum number of nodes that are checked for one policy, counted once per kind. When it is reached, the remaining
+/// kinds are not checked.
 const MAX_WORK: usize = 2_500_000;
 
-/// Checks `policy` for the kinds of `typed`.
+/// Checks `policy` for each kind in `typed`, and stores the results in `outcome`.
 pub(super) fn check(
     policy: &CompiledPolicy,
     params: Option<&Type>,
@@ -71,7 +72,7 @@ pub(super) fn check(
         .collect();
 }
 
-/// One kind of object and the policy, checked as upstream does.
+/// The inputs for checking a policy for one kind as upstream does.
 pub(super) struct KindContext<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) object: &'a Type,
@@ -93,7 +94,7 @@ impl<'a> KindContext<'a> {
         self.policy.expressions().iter().enumerate()
     }
 
-    /// Returns the index of each expression with findings, and the findings.
+    /// Returns the findings for each expression that has some, with the index of the expression.
     fn check<'t>(
         &self,
         text_left: &'t TextLeft,
@@ -105,7 +106,7 @@ impl<'a> KindContext<'a> {
         self.check_all().into_iter().filter_map(findings)
     }
 
-    /// Checks variables, whose findings are dropped, then validations and their messages, as upstream does.
+    /// Checks the variables, whose findings upstream drops, and then the validations and their messages.
     pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, ExpressionCheck<'a>)> {
         let mut variables = VariableTypes::default();
         let mut env = self.env();
@@ -115,7 +116,7 @@ impl<'a> KindContext<'a> {
                 ExpressionCheck::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => Type::Dyn,
             };
-            // Releases the variables, so that adding one does not copy them.
+            // Releases the reference to the variables, so that `add` need not copy them.
             env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
@@ -127,7 +128,7 @@ impl<'a> KindContext<'a> {
     }
 }
 
-/// Returns upstream's findings for the expression.
+/// Returns upstream's findings for the expression. `None` if it has none.
 fn findings(
     expression: &PolicyExpression,
     checked: ExpressionCheck<'_>,

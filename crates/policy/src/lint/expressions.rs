@@ -232,7 +232,7 @@ impl Search<'_> {
         Some((
             Rule::ShadowedVariable,
             format!(
-                "within this macro, `{name}` is the macro's variable, which hides the policy's variable `{name}`"
+                "within this macro, `{name}` is the macro's variable, which hides the predefined variable `{name}`"
             ),
             Some("rename the macro's variable".to_owned()),
             true,

@@ -1,7 +1,7 @@
-//! Policies that lock out a cluster: bound with Deny, they deny requests that the cluster needs to work.
+//! Finds policies that lock out a cluster: bound with Deny, they deny requests that the cluster needs to work.
 //!
-//! The check evaluates the requests of the cluster's components as an API server does, instead of reasoning about rules
-//! and selectors. So every kind of guard in the policy counts.
+//! The check evaluates sample requests of the cluster's components as an API server would. It does not reason about
+//! rules and selectors, so it respects every kind of guard in a policy.
 
 mod requests;
 
@@ -21,50 +21,50 @@ use crate::reads::{Input, Reads};
 use cel::stack::run_on_deep_stack;
 use requests::{EssentialRequest, NAMESPACES, essential_requests};
 
-/// Maximum number of bindings of a policy that are tried.
+/// Maximum number of bindings of a policy that are checked.
 const MAX_BINDINGS: usize = 5;
 
-/// Cost limit: no further requests are evaluated after one that costs more.
+/// Maximum CEL cost of one request. If a request costs more, the remaining requests are not evaluated.
 const MAX_COST: u64 = 300_000;
 
-/// A lockout.
+/// A set of denied requests that the cluster needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lockout {
-    /// The denied requests, the most important first.
+    /// The denied requests, the most important one first.
     pub denied: Vec<Denied>,
-    /// True if nodes or the control plane stop working.
+    /// True if nodes or the control plane stop working. False if only single workloads are affected.
     pub is_vital: bool,
 }
 
-/// A request that is denied.
+/// A request that the policy denies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     /// A description of the request.
     pub request: &'static str,
     /// The user of the request.
     pub user: String,
-    /// The binding that denies it.
+    /// The name of the binding that denies the request.
     pub binding: String,
     /// The message of the denial.
     pub message: String,
-    /// True if params are missing in the namespace of the request, which may have them in the real cluster.
+    /// True if the denial is due to missing params in the request's namespace. The real cluster may have these params.
     pub is_for_params: bool,
 }
 
-/// The kind of a policy's params.
+/// How the kind of a policy's params is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
-    /// A kind of a CRD or an aggregated API, which is served some time after the API server has started.
+    /// The kind of a CRD or an aggregated API. It is not served yet when the API server starts.
     Late,
     /// A kind that the API server itself serves.
     Own {
-        /// True if its objects are namespaced.
+        /// True if objects of the kind are namespaced.
         is_namespaced: bool,
     },
 }
 
-/// Returns the essential requests that `policy` denies under `bindings`. `params` is the kind of its params, if it has
-/// a paramKind.
+/// Returns the essential requests that `policy` denies under `bindings`. `params` is `None` if the policy has no
+/// paramKind.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,
@@ -74,7 +74,7 @@ pub fn find(
     // The API server rejects a policy without rules.
     let constraints = policy.policy().match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?;
-    // The content of params and the results of the authorizer are unknown.
+    // Bindings are skipped if the decision depends on params or on the authorizer, since their content is unknown.
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {
         let mut actions = binding.spec.validation_actions.iter();
         let reference = binding.spec.param_ref.as_ref();
@@ -95,17 +95,18 @@ pub fn find(
         let admission = Admission::from_compiled(policy);
         let denied = review(&admission, &bindings, params);
         let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
-        // Workloads are not reported if the whole cluster stops working.
+        // If the whole cluster stops working, single workloads are not reported.
         let reported = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
         let mut denied: Vec<Denied> = reported.map(|(_, denied)| denied).collect();
-        // Certain denials come first.
+        // Denials that do not depend on params come first.
         denied.sort_by_key(|denied| denied.is_for_params);
         (!denied.is_empty()).then_some(Lockout { denied, is_vital })
     })
 }
 
-/// Returns true if the system namespaces have no params for `reference`. Each namespace needs its own params, and these
-/// namespaces only have the objects that the controller manager creates in every namespace.
+/// Returns true if the system namespaces have no params that match `reference`. With `reference`, each namespace needs
+/// params of its own, and the system namespaces only contain the objects that the controller manager creates in every
+/// namespace.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher` (`RootCACertConfigMapName`),
 /// `pkg/controller/serviceaccount/serviceaccounts_controller.go` (the `default` service account).
@@ -120,7 +121,7 @@ fn are_missing(reference: &ParamRef) -> bool {
             .match_labels
             .iter()
             .any(|labels| !labels.is_empty());
-        // Objects without labels match selectors that require none.
+        // A selector that requires no label also matches these objects.
         let mut asks = selector.match_expressions.iter().flatten();
         !has_labels && !asks.any(|it| matches!(&*it.operator, "In" | "Exists"))
     });

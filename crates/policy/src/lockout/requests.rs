@@ -1,4 +1,4 @@
-//! Requests that a cluster needs to work, as sent by its components.
+//! Sample requests that a cluster needs to work, as its components send them.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/kubelet/nodestatus`, `pkg/kubelet/kubelet_node_status.go` (`initialNode`),
 //! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
@@ -13,20 +13,21 @@ use cel::interrupt::shielded;
 use kubernetes::defaulting::{self, NOW, Stage, SubresourceRequest, UID};
 use kubernetes::schema::{Gvk, Gvr};
 
-/// A request that a cluster needs.
+/// A request that a cluster needs to work.
 pub(super) struct EssentialRequest {
     /// The request.
     pub(super) request: AdmissionRequest,
-    /// A description of the request: `UPDATE of leases in kube-node-lease by a kubelet`.
+    /// A description of the request, such as `the registration of a node, CREATE of nodes`.
     pub(super) name: &'static str,
-    /// True if nodes or the control plane stop working without it. False for single workloads.
+    /// True if nodes or the control plane stop working without the request. False if only single workloads are
+    /// affected.
     pub(super) is_vital: bool,
 }
 
-/// The namespaces of the requests.
+/// The namespaces that the requests need.
 pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-system"];
 
-/// Components of a cluster that send requests.
+/// The components of a cluster that send the requests.
 #[derive(Clone, Copy)]
 enum ClusterComponent {
     Node,
@@ -99,7 +100,7 @@ const TOKEN: Resource = (
     "token",
 );
 
-/// Returns the requests, the most important first. They are created once for all policies.
+/// Returns the requests, the most important one first. They are created once and shared by all policies.
 pub(super) fn essential_requests() -> &'static [EssentialRequest] {
     static REQUESTS: LazyLock<Vec<EssentialRequest>> = LazyLock::new(|| shielded(all));
     &REQUESTS
@@ -271,7 +272,7 @@ fn essential(
         request: AdmissionRequest {
             operation,
             gvk,
-            // The TokenRequest kind has another group than the resource, service accounts.
+            // The group of the kind TokenRequest differs from the group of its resource, serviceaccounts/token.
             gvr: Gvr::new(
                 if kind == "TokenRequest" { "" } else { group },
                 version,
@@ -290,7 +291,7 @@ fn essential(
     }
 }
 
-/// Returns the objects as policies see them, with the fields that the API server sets, as far as they are known.
+/// Returns the objects as policies see them: with the fields that the API server sets, if these are known.
 fn seen(
     gvk: &Gvk,
     operation: Operation,
@@ -366,7 +367,7 @@ fn slice() -> Json {
     )
 }
 
-/// The replica set of a deleted deployment.
+/// Returns the replica set of a deployment that was deleted.
 fn replica_set() -> Json {
     object(
         REPLICA_SET,
@@ -447,7 +448,7 @@ fn node() -> Json {
     node
 }
 
-/// A node without the pod addresses that the controller manager assigns.
+/// Returns a node that has just registered. The controller manager has not assigned pod addresses to it yet.
 fn joining_node() -> Json {
     let mut node = node();
     if let Some(fields) = node.as_object_mut() {
@@ -456,7 +457,7 @@ fn joining_node() -> Json {
     node
 }
 
-/// A pod of kube-proxy, as kubeadm deploys it.
+/// Returns a pod of kube-proxy, as kubeadm deploys it.
 fn pod() -> Json {
     let mut pod = object(
         POD,

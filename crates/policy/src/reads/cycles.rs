@@ -1,4 +1,4 @@
-//! Variables that read themselves.
+//! Finds variables that read themselves.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,9 +8,9 @@ use super::Reads;
 use crate::expressions::PolicyExpression;
 
 /// Returns the names of variables that read themselves, directly or through other variables. If several variables have
-/// the same name, the last one counts. Reads of `variables` as a whole do not count.
+/// the same name, only the last one is considered. Reads of `variables` as a whole are ignored.
 ///
-/// Runs in linear time: Tarjan's algorithm for strongly connected components, without recursion.
+/// Uses Tarjan's algorithm for strongly connected components, which runs in linear time, without recursion.
 pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
     let mut reads: HashMap<&str, Vec<&str>> = HashMap::new();
     for variable in variables {
@@ -31,11 +31,11 @@ pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'
     search.in_cycles
 }
 
-/// The state of a name in the search for cycles.
+/// The state of a variable name in the search for cycles.
 struct Order {
-    /// The index at which the search reached it.
+    /// The position in the order in which the search visited the names.
     index: usize,
-    /// The smallest index of an open name that it reaches.
+    /// The smallest index of an open name that can be reached from this name.
     lowest: usize,
     is_open: bool,
 }
@@ -69,7 +69,7 @@ impl<'a> Search<'a, '_> {
         if self.orders.contains_key(from) {
             return;
         }
-        // The path to the current name, each with the number of followed reads.
+        // The path to the current name. Each name has the number of its reads that were already followed.
         let mut path = vec![(from, 0)];
         self.enter(from);
         while let Some((name, followed)) = path.last_mut() {
@@ -100,7 +100,7 @@ impl<'a> Search<'a, '_> {
         }
     }
 
-    /// Closes the strongly connected component of which `name` is the root, if it is one.
+    /// Closes the strongly connected component if `name` is its root.
     fn leave(&mut self, name: &'a str) {
         let is_first = self
             .orders

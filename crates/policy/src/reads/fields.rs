@@ -1,7 +1,7 @@
-//! Fields of the objects of a request that the expressions of a policy read.
+//! Determines the fields of the request's objects that the expressions of a policy read.
 //!
-//! `Sources::reads` returns paths from `object` and `oldObject`, each with the kind of access. It follows variables and
-//! the values that macros bind. The result may have more fields than an evaluation reads, never fewer.
+//! `Sources::reads` returns paths from `object` and `oldObject`, each with the kind of access. It follows reads through
+//! variables of the policy and of macros. The result may contain more fields than an evaluation reads, but never fewer.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -12,43 +12,43 @@ use kubernetes::schema::escape::unescape;
 
 use super::{Attribute, Input, Key, is_input};
 
-/// Depth limit of expressions. Deeper ones count as reading both objects.
+/// Maximum nesting of expressions. A deeper expression counts as a read of both objects.
 const MAX_DEPTH: usize = 200;
 
-/// Maximum number of tracked reads. Beyond it, both objects count as read.
+/// Maximum number of collected reads. If there are more, both objects count as read.
 const MAX_READS: usize = 2_000;
 
-/// Maximum number of visited nodes, with variables once per use.
+/// Maximum number of visited nodes. The expression of a variable is visited once for each read of the variable.
 const MAX_VISITS: usize = 50_000;
 
-/// A step of a path.
+/// An element of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// A field, or a key of a map.
     Field(String),
-    /// Every element of a list, or value of a map.
+    /// Every element of a list, or every value of a map.
     Each,
 }
 
-/// The accessed part of a value.
+/// The part of a value that is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessKind {
-    /// Its presence.
+    /// Only the presence of the value.
     Presence,
-    /// Its elements or keys.
+    /// Only the number of elements, or the keys, of the value.
     Elements,
     /// The whole value.
     Whole,
 }
 
-/// A path that is read. An empty path is the object itself.
+/// A path that an expression reads. An empty path denotes the object itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldRead {
     /// True for `oldObject`.
     pub is_old: bool,
-    /// The steps from the object.
+    /// The path from the object to the value.
     pub path: Vec<Step>,
-    /// The accessed part of the value.
+    /// The part of the value that is accessed.
     pub access: AccessKind,
 }
 
@@ -65,7 +65,7 @@ impl std::fmt::Display for FieldRead {
     }
 }
 
-/// The expressions of a policy.
+/// The parsed expressions of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     variables: Vec<(String, Ast)>,
@@ -73,8 +73,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Adds an expression. `variable` is the name of the variable that it defines, if any. An expression that cannot be
-    /// parsed reads nothing.
+    /// Adds an expression. `variable` is the name of the variable that the expression defines, if any. An expression
+    /// that cannot be parsed is ignored.
     pub(crate) fn add(&mut self, variable: Option<&str>, text: &str) {
         let (Some(ast), _) = syntax::parse(text) else {
             return;
@@ -85,7 +85,8 @@ impl Sources {
         }
     }
 
-    /// Returns the fields that are read, sorted.
+    /// Returns the fields that the expressions read, in sorted order. Variables count only if another expression reads
+    /// them.
     pub(crate) fn reads(&self) -> Vec<FieldRead> {
         let variables = self.variables.iter();
         let mut walk = Walk {
@@ -100,14 +101,14 @@ impl Sources {
     }
 }
 
-/// The known prefix of a path.
+/// The path of a value, as far as it is known.
 #[derive(Clone, Debug)]
 struct Path {
     is_old: bool,
     steps: Vec<Step>,
 }
 
-/// The names bound by macros, each with the paths of its possible values.
+/// The variables that macros declare, each with the paths of its possible values.
 type Bound = Vec<(String, Vec<Path>)>;
 
 struct Walk<'a> {
@@ -142,13 +143,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Records a read of the value of `id`.
+    /// Records that the whole value of `id` is read.
     fn use_of(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) {
         let paths = self.paths(ast, id, bound, depth);
         self.note(&paths, AccessKind::Whole);
     }
 
-    /// Returns the paths of the possible values of `id`, and records the reads needed to get there.
+    /// Returns the paths of the possible values of `id`, and records the reads that are needed to determine the value.
     fn paths(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) -> Vec<Path> {
         self.n_visits += 1;
         if depth > MAX_DEPTH || self.n_visits > MAX_VISITS {
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_table() {
+    fn reads_lists_paths_and_kinds_of_access() {
         check(
             "object.spec.group == 'a' || oldObject == null",
             &["object.spec.group Whole", "oldObject Presence"],

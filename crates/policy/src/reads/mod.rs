@@ -1,9 +1,11 @@
-//! Inputs, variables and fields that an expression reads.
+//! Determines the inputs, variables and fields that an expression reads.
 //!
-//! The same rules apply to all callers: an identifier denotes an input with or without a leading dot, unless a macro
-//! binds its name; `.a`, `.?a`, `['a']` and `[?'a']` select the field `a`; `dyn(x)` reads the same as `x`.
-//! [`Attribute`] is one chain of selections, [`Reads`] collects those of an expression, and [`fields`] those of all
-//! expressions of a policy, through variables and macros.
+//! All callers share the same rules. An identifier denotes an input, with or without a leading dot, unless a macro
+//! declares a variable with this name. `.a`, `.?a`, `['a']` and `[?'a']` all select the field `a`. `dyn(x)` reads the
+//! same as `x`.
+//!
+//! An [`Attribute`] is one chain of selections. [`Reads`] collects the attributes of one expression. [`fields`]
+//! collects the fields that all expressions of a policy read, including reads through variables and macros.
 
 mod cycles;
 pub mod fields;
@@ -33,7 +35,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Returns the input that an identifier denotes.
+    /// Returns the input that the identifier `name` denotes.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name.trim_start_matches('.') {
@@ -48,19 +50,19 @@ impl Input {
         })
     }
 
-    /// Returns the bit of the input in a set.
+    /// Returns the bit that represents the input in a set.
     fn bit(self) -> u8 {
         1 << self as u8
     }
 }
 
-/// Returns true if `id` is the identifier of `input`.
+/// Returns true if `id` is an identifier that denotes `input`.
 #[must_use]
 pub fn is_input(ast: &Ast, id: ExprId, input: Input) -> bool {
     matches!(ast.expr(id), Expr::Ident(name) if Input::from_name(name) == Some(input))
 }
 
-/// The key of a selection.
+/// The key of a selection or index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key<'a> {
     /// `.name` and `.?name`, as written.
@@ -74,7 +76,7 @@ pub enum Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Returns the name of the field. `None` for an index.
+    /// Returns the selected name. `None` if the key is a number or is computed.
     #[must_use]
     pub fn name(self) -> Option<&'a str> {
         match self {
@@ -95,19 +97,19 @@ pub struct Qualifier<'a> {
     pub is_test: bool,
 }
 
-/// A chain of selections from an operand: `object.spec['a']`.
+/// A chain of selections from an operand, such as `object.spec['a']`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// The first operand, which is not a selection.
+    /// The innermost operand, which is not itself a selection.
     pub operand: ExprId,
-    /// The selections, in order.
+    /// The selections, innermost first.
     pub qualifiers: Vec<Qualifier<'a>>,
-    /// True if `dyn()` converts the operand or a selected value.
+    /// True if `dyn()` is applied to the operand or to a selected value.
     pub is_dynamic: bool,
 }
 
 impl<'a> Attribute<'a> {
-    /// Returns the attribute of the expression `id`. An expression without selections is its own operand.
+    /// Returns the attribute that ends at the expression `id`. An expression without selections is its own operand.
     #[must_use]
     pub fn new(ast: &'a Ast, id: ExprId) -> Self {
         let mut attribute = Self {
@@ -134,13 +136,13 @@ impl<'a> Attribute<'a> {
         attribute
     }
 
-    /// Returns the names of the selected fields before the first index.
+    /// Returns the names of the selected fields, up to the first index.
     pub fn fields(&self) -> impl Iterator<Item = &'a str> {
         self.qualifiers.iter().map_while(|it| it.key.name())
     }
 }
 
-/// Returns the operand and the qualifier of a selection.
+/// Returns the operand and the qualifier of the selection `id`. `None` for other expressions.
 fn selection(ast: &Ast, id: ExprId) -> Option<(ExprId, Qualifier<'_>)> {
     if let Expr::Select {
         operand,
@@ -172,7 +174,7 @@ fn selection(ast: &Ast, id: ExprId) -> Option<(ExprId, Qualifier<'_>)> {
     Some((*operand, qualifier))
 }
 
-/// Returns the name of the variable that the selection `id` reads. `None` for other expressions.
+/// Returns the name of the policy variable that `id` selects from `variables`. `None` for other expressions.
 #[must_use]
 pub fn variable(ast: &Ast, id: ExprId) -> Option<&str> {
     let (operand, qualifier) = selection(ast, id)?;
@@ -180,7 +182,7 @@ pub fn variable(ast: &Ast, id: ExprId) -> Option<&str> {
     is_input(ast, operand, Input::Variables).then_some(qualifier.key.name()?)
 }
 
-/// Returns the argument of the innermost of nested `dyn()` conversions, or `id` itself.
+/// Removes nested `dyn()` conversions: returns the argument of the innermost, or `id` itself if there is none.
 #[must_use]
 pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
     while let Some(("dyn", [inner])) = ast.global_call(id) {
@@ -189,7 +191,7 @@ pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
     id
 }
 
-/// The inputs that an expression reads.
+/// The inputs that an expression reads, with the attributes that read them.
 #[derive(Clone, Debug, Default)]
 pub struct Reads<'a>(Vec<(Input, Attribute<'a>)>);
 
@@ -198,18 +200,18 @@ pub struct Reads<'a>(Vec<(Input, Attribute<'a>)>);
 pub struct FieldNames<'a> {
     /// The fields selected by name.
     pub names: Vec<&'a str>,
-    /// True if an input is used as a whole, so that any field may be read: `dyn(variables) == {}`.
+    /// True if an input is used as a whole, so that any of its fields may be read, as in `dyn(variables) == {}`.
     pub may_read_all: bool,
 }
 
 impl<'a> Reads<'a> {
-    /// Returns the reads of an expression, in the order of the source.
+    /// Returns the reads of an expression, in source order.
     #[must_use]
     pub fn new(ast: &'a Ast) -> Self {
         checkpoint_of(ast.len() / 16);
         let mut reads = Vec::new();
         let mut is_seen = vec![false; ast.len()];
-        // Each expression with the inputs that macros shadow in it.
+        // Each pending expression with the set of inputs whose names are hidden by macro variables there.
         let mut pending = vec![(ast.root(), 0_u8)];
         while let Some((id, hidden)) = pending.pop() {
             let is_known = is_seen.get_mut(id.index());
@@ -252,7 +254,7 @@ impl<'a> Reads<'a> {
         Self(reads)
     }
 
-    /// Returns the reads of all inputs.
+    /// Returns the inputs that are read, with their attributes.
     pub fn attributes(&self) -> impl Iterator<Item = (Input, &Attribute<'a>)> {
         self.0.iter().map(|(input, attribute)| (*input, attribute))
     }
@@ -263,7 +265,7 @@ impl<'a> Reads<'a> {
         self.0.iter().any(|(input, _)| inputs.contains(input))
     }
 
-    /// Returns the fields of `inputs` that the expression selects.
+    /// Returns the fields that the expression selects from `inputs`.
     #[must_use]
     pub fn fields(&self, inputs: &[Input]) -> FieldNames<'a> {
         let mut fields = FieldNames::default();
@@ -276,7 +278,7 @@ impl<'a> Reads<'a> {
         fields
     }
 
-    /// Returns the policy's variables that the expression selects.
+    /// Returns the policy variables that the expression selects.
     #[must_use]
     pub fn variables(&self) -> FieldNames<'a> {
         self.fields(&[Input::Variables])

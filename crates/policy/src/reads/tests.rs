@@ -4,7 +4,8 @@ use cel::syntax;
 
 use super::*;
 
-/// Writes an attribute: `?` before an optional key, `has` after a test, `~` before a dynamic attribute.
+/// Formats an attribute: `?` precedes an optional key, `has` follows a presence test, and `~` precedes a dynamic
+/// attribute.
 fn show(ast: &Ast, attribute: &Attribute<'_>) -> String {
     let mut out = String::new();
     if attribute.is_dynamic {
@@ -40,7 +41,7 @@ fn check(expression: &str, expected: &[&str]) {
 }
 
 #[test]
-fn reads_table() {
+fn reads_lists_attributes_in_source_order() {
     for (expression, expected) in [
         // Selections.
         ("object.spec.a == 1", &["object.spec.a"][..]),
@@ -98,7 +99,7 @@ fn reads_table() {
 }
 
 #[test]
-fn variables_table() {
+fn variables_lists_selected_names() {
     for (expression, names, may_read_all) in [
         ("object.a == variables.b", &["b"][..], false),
         (
@@ -136,7 +137,7 @@ fn variables_table() {
 }
 
 #[test]
-fn variable_is_name_of_selection() {
+fn variable_returns_name_selected_from_variables() {
     for (expression, expected) in [
         ("variables.a", Some("a")),
         ("dyn(.variables)[?'a']", Some("a")),

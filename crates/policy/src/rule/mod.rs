@@ -1,6 +1,6 @@
-//! The table of rules, with the stable id, summary, example and fix of each.
+//! The table of rules, with a stable id, a summary, an example and a remedy for each rule.
 //!
-//! `kubectl vap explain`, `docs/rules.md` and the rules in SARIF are generated from it.
+//! `kubectl vap explain`, `docs/rules.md` and the rules in SARIF are generated from the table.
 
 mod table;
 
@@ -9,68 +9,68 @@ use serde::{Serialize, Serializer};
 
 pub use table::Rule;
 
-/// A row of the table of rules.
+/// An entry in the table of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The id, `undefined-field`. It never changes after a release.
+    /// The stable id, such as `undefined-field`. It never changes after a release.
     pub id: &'static str,
-    /// A summary of its findings, in one sentence without capital and full stop.
+    /// A summary of the rule's findings: one sentence without a capital at the start and a full stop at the end.
     pub summary: &'static str,
-    /// An example.
+    /// An example of a finding.
     pub example: Example,
-    /// The fix, in sentences.
+    /// How to fix a finding of the rule, in full sentences.
     pub mend: &'static str,
 }
 
-/// An example of a finding, and its correction.
+/// An example of a finding, mostly with its correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Example {
-    /// The expression of a validation in a policy for Deployments.
+    /// An expression of a validation, in a policy for Deployments.
     Expression {
-        /// With the finding.
+        /// The expression with the finding.
         wrong: &'static str,
-        /// Without it.
+        /// The corrected expression.
         right: &'static str,
     },
-    /// Fields of such a policy's spec.
+    /// Fields of a policy's spec, in a policy for Deployments.
     Spec {
-        /// With the finding.
+        /// The fields with the finding.
         wrong: &'static str,
-        /// Without it.
+        /// The corrected fields.
         right: &'static str,
     },
-    /// A file.
+    /// The content of a file.
     File {
-        /// With the finding.
+        /// The content with the finding.
         wrong: &'static str,
-        /// Without it.
+        /// The corrected content.
         right: &'static str,
     },
-    /// A description.
+    /// A description in words, without a correction.
     Words(&'static str),
 }
 
 impl Rule {
-    /// The id, `undefined-field`.
+    /// Returns the stable id, such as `undefined-field`.
     #[must_use]
     pub const fn id(self) -> &'static str {
         self.entry().id
     }
 
-    /// Returns the summary, in one sentence.
+    /// Returns the summary of the rule's findings, in one sentence.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.entry().summary
     }
 
-    /// Returns the rule with an id.
+    /// Returns the rule with the id `id`.
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rule| rule.id() == id)
     }
 }
 
-/// The id.
+/// Serializes the id.
 impl Serialize for Rule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.id())

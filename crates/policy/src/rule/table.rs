@@ -2,10 +2,10 @@
 
 use super::{Entry, Example};
 
-/// Declares the rules with their entries.
+/// Declares the enum of rules with an entry for each.
 macro_rules! rules {
     ($($name:ident $id:literal: $summary:literal, $example:expr, $mend:literal;)*) => {
-        /// A rule.
+        /// A rule: a type of finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
             $(#[doc = $summary] $name,)*
@@ -15,7 +15,7 @@ macro_rules! rules {
             /// All rules, sorted by id.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Returns the entry of the rule.
+            /// Returns the entry of the rule in the table.
             #[must_use]
             pub const fn entry(self) -> Entry {
                 match self {
@@ -54,21 +54,21 @@ rules! {
             "object.spec.template.spec.containers[1].image != ''",
             "size(object.spec.template.spec.containers) < 2 || object.spec.template.spec.containers[1].image != ''",
         ),
-        "Check the length first, use `[?1]` with `orValue()`, or iterate with all() or exists(). Put the guard inside the negation of the guarded expression: `!(size(l) > 1 && ...)`. The finding includes a request for which the expression fails.";
+        "Check the length first, use `[?1]` with `orValue()`, or iterate with all() or exists(). If the expression is negated, put the guard inside the negation: `!(size(l) > 1 && ...)`. The finding includes a request for which the expression fails.";
     AbsentField "absent-field":
         "an optional field is read without a guard",
         expression(
             "object.spec.template.spec.securityContext.runAsNonRoot == true",
             "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
-        "Test the field with has() before you read it, or use `.?` with `orValue()`. Put the guard inside a negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. Another validation is no guard, since all validations are evaluated. The finding includes a request for which the expression fails.";
+        "Test the field with has() before you read it, or use `.?` with `orValue()`. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. The finding includes a request for which the expression fails.";
     AbsentKey "absent-key":
         "a map key is read without a guard",
         expression(
             "object.spec.template.metadata.labels['team'] != ''",
             "'team' in object.spec.template.metadata.labels && object.spec.template.metadata.labels['team'] != ''",
         ),
-        "Test the key with `in` before you read it, or use `[?'key']` with `orValue()`. The map itself may also be absent. Put the guard inside a negation: `!('key' in m && ...)` is true for an object without the key, and `'key' in m && !(...)` is false. The finding includes a request for which the expression fails.";
+        "Test the key with `in` before you read it, or use `[?'key']` with `orValue()`. The map itself may also be absent. If the expression is negated, put the guard inside the negation: `!('key' in m && ...)` is true for an object without the key, and `'key' in m && !(...)` is false. The finding includes a request for which the expression fails.";
     AbsentObject "absent-object":
         "`object`, `oldObject` or `namespaceObject` is read where it is null: on DELETE, on CREATE, or for cluster-scoped resources",
         spec(
@@ -82,19 +82,19 @@ rules! {
     AbsentParams "absent-params":
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
-        "Give the binding a paramRef, or test for null first: `params == null || ...`, and inside a negation `!(params != null && ...)`.";
+        "Add a paramRef to the binding, or test for null first: `params == null || ...`, and inside a negation `!(params != null && ...)`.";
     CheckFailed "check-failed":
         "the check of a policy took too long or failed with an internal error",
         words("A megabyte of expressions under a rule that matches hundreds of kinds can take more than 60 s."),
-        "Shorten or split the expression that the message names. If it names none, report the policy: this is a bug in kubectl-vap.";
+        "Shorten or split the expression that the message names. If it names no expression, this is a bug in kubectl-vap: report it with the policy.";
     ClusterReadFailed "cluster-read-failed":
-        "a policy needs something from the cluster that cannot be read",
-        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
+        "the cluster data that a policy needs cannot be read",
+        words("`kubectl vap check --live`, by a user who is not allowed to list bindings, or while an aggregated API is down"),
         "Request the permission in the message, or wait until the API responds. The finding lists what was not checked.";
     CompilationFailed "compilation-failed":
         "the API server rejects the expression",
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),
-        "See the message. The expression type-checks, but it cannot be prepared for evaluation.";
+        "Correct the part that the message names. The expression passes type checking, but the API server cannot compile it.";
     ConstantCondition "constant-condition":
         "a condition is always true, or always false",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
@@ -136,8 +136,8 @@ rules! {
         ),
         "Avoid nested loops: iterate once, or use a map or a function that needs no loop. For custom resources, set maxItems and maxLength in the CustomResourceDefinition. An expression that exceeds its limit fails, regardless of its value.";
     DisjointRules "disjoint-rules":
-        "no request matches the rules of a binding and those of its policy",
-        words("A policy is about apps deployments, and the matchResources of its binding name pods."),
+        "no request matches both the rules of a binding and those of its policy",
+        words("The rules of a policy match deployments, and the matchResources of its binding list pods."),
         "A binding can only narrow its policy: use resources and operations that the rules of the policy also match.";
     DivisionByZero "division-by-zero":
         "a divisor is 0 in some valid request",
@@ -147,12 +147,12 @@ rules! {
         ),
         "Test for 0 first, or multiply instead: `100 > 10 * x`. The finding includes a request for which the expression fails.";
     DuplicateKey "duplicate-key":
-        "a key occurs twice",
+        "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two. kubectl converts YAML to JSON and silently keeps the last one; the API server rejects YAML with duplicate keys. The same applies to a key that a merge key (`<<`) also provides.";
+        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. The same applies to a key that a merge key (`<<`) also provides.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
-        words("Two files of the input hold a ValidatingAdmissionPolicy of the same name."),
+        words("Two input files contain a ValidatingAdmissionPolicy with the same name."),
         "List the file once, or rename one of the objects.";
     DuplicateValue "duplicate-value":
         "a value occurs twice in a list whose values must be unique",
@@ -162,7 +162,7 @@ rules! {
             "matchConditions:\n- {name: a, expression: object.metadata.name != 'a'}\n\
              - {name: b, expression: object.metadata.name != 'b'}",
         ),
-        "Remove or rename one of the two.";
+        "Remove or change one of the two values.";
     DuplicateVariable "duplicate-variable":
         "two variables have the same name",
         spec(
@@ -191,9 +191,9 @@ rules! {
             "quantity(string(object.spec.replicas)).isLessThan(quantity('512MB'))",
             "quantity(string(object.spec.replicas)).isLessThan(quantity('512M'))",
         ),
-        "Correct the literal; the message comes from the evaluator. With failurePolicy Fail, each request that reaches the call is denied.";
+        "Correct the literal argument. The message contains the evaluator's error. With failurePolicy Fail, each request that reaches the call is denied.";
     FailingConversion "failing-conversion":
-        "a string from the request is converted without a check that it can be",
+        "a string from the request is converted without a check of its format",
         expression(
             "!('n' in object.spec.selector.matchLabels) || int(object.spec.selector.matchLabels['n']) > 0",
             "!('n' in object.spec.selector.matchLabels) || object.spec.selector.matchLabels['n'].matches('^[0-9]{1,9}$') && \
@@ -203,12 +203,12 @@ rules! {
     FailingMutation "failing-mutation":
         "a mutation cannot be applied to a valid object",
         words("An ApplyConfiguration `Object{spec: Object.spec{tolerations: [...]}}` under a rule for Pods, whose list of \
-               tolerations is atomic; a JSONPatch adds `/metadata/labels/team` to an object without labels."),
-        "Use a JSONPatch for fields that an ApplyConfiguration cannot set. Give each field a value of its type. Test with has() what a JSONPatch needs, and add missing parents first. The finding includes a request for which the mutation fails.";
+               tolerations is atomic; or a JSONPatch that adds `/metadata/labels/team` to an object without labels."),
+        "Use a JSONPatch for fields that an ApplyConfiguration cannot set. Give each field a value of its type. Check with has() that the paths of a JSONPatch exist, and add missing parents first. The finding includes a request for which the mutation fails.";
     IgnoredParams "ignored-params":
         "a binding has a paramRef, but its policy has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),
-        "Give the policy a paramKind, or remove the paramRef: the API server ignores it.";
+        "Add a paramKind to the policy, or remove the paramRef, which the API server ignores.";
     ImpossibleGroup "impossible-group":
         "a rule names an API group that cannot exist",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps/v1]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]"),
@@ -227,7 +227,7 @@ rules! {
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
         "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
     IncomparableTypes "incomparable-types":
-        "values of types that are never equal are compared",
+        "two values are compared whose types are never equal",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the field's type. For other types, `==` and `in` are always false, and `!=` is always true.";
     IneffectiveSelector "ineffective-selector":
@@ -257,33 +257,33 @@ rules! {
             "object.spec.template.spec.containers.all(c.name, c.name != '')",
             "object.spec.template.spec.containers.all(c, c.name != '')",
         ),
-        "Use the form of the macro: has() takes a field selection; all(), exists(), map() and filter() take a plain name first.";
+        "Pass the arguments that the macro expects: has() takes a field selection; the first argument of all(), exists(), map() and filter() is the name of a variable.";
     InvalidName "invalid-name":
         "a name, key or label does not have the required format",
         spec(
             "matchConditions:\n- {name: is a pod, expression: 'true'}",
             "matchConditions:\n- {name: is-a-pod, expression: 'true'}",
         ),
-        "Follow the format in the message. Names of objects consist of lower-case letters, digits, hyphens and dots. Keys and values of labels may also have capitals and underscores, and at most 63 bytes.";
+        "Follow the format in the message. Names of objects consist of lower-case letters, digits, hyphens and dots. Keys and values of labels may also contain capitals and underscores, and have at most 63 bytes.";
     InvalidObject "invalid-object":
         "the document does not have the structure of its kind",
         spec("validations:\n  expression: 'true'", "validations:\n- expression: 'true'"),
         "Give the field a value of its type: a list, a map, a string, a number or a boolean.";
     InvalidOptionalSelection "invalid-optional-selection":
         "an optional selection is malformed",
-        words("A selection with `.?` is followed by something that is no name of a field."),
+        words("The operator `.?` is not followed by the name of a field."),
         "Write `.?` followed by a field name, or `[?key]` for a key.";
     InvalidProbe "invalid-probe":
         "the API server rejects the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
         "Change the field that the message names. `kubectl vap test` reports this; `check` skips probes.";
     InvalidSuppression "invalid-suppression":
-        "a comment that should allow a rule is invalid",
+        "a suppression comment is invalid",
         spec(
             "validations:\n# vap: allow incomparable-types\n- expression: object.spec.replicas == '50'",
             "validations:\n# vap: allow incomparable-types, shown in a talk\n- expression: object.spec.replicas == '50'",
         ),
-        "Name one rule, a comma, and the reason to accept its finding: `# vap: allow RULE, reason`.";
+        "Write one rule id, a comma, and the reason for accepting the finding: `# vap: allow RULE, reason`.";
     InvalidValue "invalid-value":
         "the API server rejects the value",
         spec("failurePolicy: Never", "failurePolicy: Ignore"),
@@ -291,19 +291,19 @@ rules! {
     InvalidYaml "invalid-yaml":
         "the document is not valid YAML",
         file("spec: [", "spec: []"),
-        "Fix the syntax at the marked place. Render templates first.";
+        "Fix the syntax at the marked location. If the file is a template, render it first.";
     LimitExceeded "limit-exceeded":
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
     Lockout "lockout":
         "the policy denies requests that the cluster itself needs, or the request that installs the CRD of its own params",
-        words("A policy with the rule `*/*` is bound with Deny, and asks every object for a label that leases and nodes do not have."),
+        words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
         "Name the intended resources instead of `*`, or exclude the components of the cluster: with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`, or with a namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease, which does not exclude cluster-scoped objects such as nodes. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
     NewerFunction "newer-function":
         "a function or macro is not available in the API server of --kubernetes-version",
         words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
-        "Avoid the function, or wait for the upgrade of the cluster: the message names the version that has it.";
+        "Avoid the function, or upgrade the cluster first: the message names the version that adds the function.";
     NoCrds "no-crds":
         "the paths of --crds contain no CustomResourceDefinition",
         words("`kubectl vap check policies/ --crds policies/`, where no file has a CustomResourceDefinition."),
@@ -318,13 +318,13 @@ rules! {
             "object.metadata.name + object.spec.replicas != ''",
             "object.metadata.name + string(object.spec.replicas) != ''",
         ),
-        "Convert one operand with int(), double() or string(), or call a function that the types have.";
+        "Convert one operand with int(), double() or string(), or call a function that accepts these types.";
     NotARange "not-a-range":
         "a macro iterates over a type that cannot be iterated over",
         expression("object.spec.replicas.all(r, r > 0)", "object.spec.replicas > 0"),
         "Iterate over a list, or over a map, which yields its keys.";
     NotAType "not-a-type":
-        "a non-type is used as a type",
+        "a name that is not a type is used as a type",
         expression("object{name: 'a'}.name == 'a'", "{'name': 'a'}.name == 'a'"),
         "Use a map literal for a value with fields.";
     NotAnObject "not-an-object":
@@ -355,7 +355,7 @@ rules! {
         "Use the apiVersion and kind of a resource that the cluster serves. Until then, no request can be evaluated.";
     ParamScope "param-scope":
         "the scope of the paramKind does not fit the paramRef of a binding, so requests fail before any evaluation",
-        words("The paramKind is Namespace, which has no namespace itself, and paramRef.namespace names one."),
+        words("The paramKind is Namespace, which is cluster-scoped, but paramRef.namespace is set."),
         "Remove paramRef.namespace for a cluster-scoped paramKind. Set it for a namespaced paramKind if the rules match cluster-scoped resources.";
     ParamsNotFound "params-not-found":
         "a binding of the cluster refers to params that do not exist",
@@ -375,12 +375,12 @@ rules! {
         expression("object.metadata.name", "object.metadata.name != ''"),
         "A validation and a match condition must be a bool, a messageExpression a string, and a valueExpression a string or null.";
     ShadowedVariable "shadowed-variable":
-        "the variable of a macro shadows a variable that every expression has",
+        "the variable of a macro shadows a predefined variable, such as `object`",
         expression(
             "object.spec.template.spec.containers.all(object, object.image != '')",
             "object.spec.template.spec.containers.all(c, c.image != '')",
         ),
-        "Rename the macro's variable: inside the macro, it hides the request variable of the same name.";
+        "Rename the macro's variable: inside the macro, it hides the predefined variable of the same name.";
     SkippedObject "skipped-object":
         "objects of kinds that are not checked",
         file(
@@ -391,11 +391,11 @@ rules! {
         "No action is needed, unless the kind is misspelled.";
     StaleBaseline "stale-baseline":
         "a baseline entry without a finding",
-        words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
+        words("A policy was fixed after `--write-baseline`, and `--baseline` still lists its finding."),
         "Run `--write-baseline` again, so that the finding is reported if it returns.";
     StaticManifest "static-manifest":
         "an API server cannot load the directory of `--static`",
-        words("`kubectl vap check --static manifests/`, where a policy of the directory has a paramKind, or its name does not \
+        words("`kubectl vap check --static manifests/`, where a policy in the directory has a paramKind, or a name that does not \
                end in `.static.k8s.io`."),
         "Policies and bindings in the `staticManifestsDir` of an API server have names that end in `.static.k8s.io`, use admissionregistration.k8s.io/v1, and have no paramKind or paramRef; each binding has its policy in the same directory. One invalid object prevents the API server from loading any of them.";
     StringOrder "string-order":
@@ -408,25 +408,25 @@ rules! {
     Syntax "syntax":
         "the expression is not valid CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
-        "Fix the expression at the marked place.";
+        "Fix the expression at the marked location.";
     TooLarge "too-large":
         "a value exceeds a size limit of the API server",
         words("A policy has 21 audit annotations, or a valueExpression has more than 5,120 bytes."),
-        "Split it: use several policies, or variables for shared parts of expressions.";
+        "Split the policy into several, or move shared parts of its expressions to variables.";
     TypeMismatch "type-mismatch":
-        "an expression has another type than the expected one",
+        "an expression does not have the expected type",
         expression(
             "object.spec.replicas in [1, '2']",
             "object.spec.replicas in [1, 2]",
         ),
-        "Use values of one type. If different types are intended, wrap one in dyn().";
+        "Use values of one type. If different types are intended, wrap one of the values in dyn().";
     UnboundPolicy "unbound-policy":
         "no binding in the input refers to the policy",
-        words("The input has bindings, and none has the policy's name as its policyName."),
+        words("The input contains bindings, but none of them has the policy's name as policyName."),
         "Add a ValidatingAdmissionPolicyBinding: without one, a policy never runs.";
     UncorrelatableRule "uncorrelatable-rule":
         "a rule of a CustomResourceDefinition uses `oldSelf` where its value cannot be determined",
-        words("A rule of the items of a list without `x-kubernetes-list-type: map` compares self with oldSelf."),
+        words("A rule on the items of a list without `x-kubernetes-list-type: map` compares self with oldSelf."),
         "Move the rule to the list itself, or give the list `x-kubernetes-list-type: map` with its keys.";
     UndeclaredReference "undeclared-reference":
         "a name or function is not declared",
@@ -439,7 +439,7 @@ rules! {
     UnknownField "unknown-field":
         "the kind does not have the field",
         spec("failurepolicy: Fail", "failurePolicy: Fail"),
-        "Use the name in the API: an unknown field is dropped, or the object is rejected.";
+        "Use the name in the API. The API server drops an unknown field, or rejects the object.";
     UnknownKind "unknown-kind":
         "no API has the kind",
         file(
@@ -498,15 +498,15 @@ rules! {
         "Use the plural, lower-case name from `kubectl api-resources`, with its group and version.";
     UnsupportedExpression "unsupported-expression":
         "valid CEL that this checker does not support",
-        words("The trees of the expressions have more than 500,000 nodes together, as macros that copy can make them."),
+        words("The syntax trees of the expressions have more than 500,000 nodes in total, for example due to nested macros."),
         "Split the expression into variables.";
     UnusedSuppression "unused-suppression":
-        "a comment allows a rule that has no finding there",
+        "a suppression comment allows a rule that has no finding at this location",
         spec(
             "validations:\n# vap: allow undefined-field, added by a webhook\n- expression: object.spec.replicas < 5",
             "validations:\n- expression: object.spec.replicas < 5",
         ),
-        "Remove the comment. A comment applies to its own line, or to the following line if it stands alone. Comments cannot allow errors of the API server.";
+        "Remove the comment. A comment applies to its own line, or to the following line if it stands alone. Comments cannot suppress errors that the API server reports.";
     UnusedVariable "unused-variable":
         "no expression reads the variable",
         spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
@@ -514,7 +514,7 @@ rules! {
     UnwatchedSubresource "unwatched-subresource":
         "a subresource that no rule matches can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: '!has(object.spec.replicas) || object.spec.replicas < 5'"),
-        "Add the subresource to the rules. A policy cannot deny requests that it does not match, and `kubectl scale` and `kubectl debug` do not send the resource itself. The object of a scale subresource is a Scale, which omits spec.replicas if it is 0: test with has(), or write `object.spec.?replicas.orValue(0)`.";
+        "Add the subresource to the rules. A policy cannot deny requests that it does not match, and `kubectl scale` and `kubectl debug` do not send the resource itself. The object of a scale subresource is a Scale, which omits spec.replicas if it is 0: test the field with has(), or write `object.spec.?replicas.orValue(0)`.";
     WildcardKinds "wildcard-kinds":
         "an expression fails for some of the kinds that the rules match by wildcards",
         spec(

@@ -1,10 +1,10 @@
-//! Reuse of analyses: the analysis of a policy that only reads metadata is the same for most of the hundreds of kinds
-//! that a wildcard matches.
+//! Reuses analyses between kinds. If a policy only reads metadata, for example, its analysis is the same for most of
+//! the hundreds of kinds that a wildcard matches.
 //!
-//! The inputs of an analysis are the fields of `object` and `oldObject` that the expressions select. Kinds have the
-//! same analysis, and take the same steps from the budget, if these fields have identical types and the request
-//! variants are equal. A kind is analyzed separately if expressions read more than that (the kind, the resource, the
-//! whole object), or if it has findings.
+//! The inputs of an analysis are the fields of `object` and `oldObject` that the expressions select. For two kinds, the
+//! analysis is the same and uses the same number of steps if these fields have identical types and the request variants
+//! are equal. A kind is analyzed separately if expressions read something else that depends on the kind (its name, the
+//! resource, the whole object), or if it has findings.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -33,40 +33,41 @@ const OF_ANY_KIND: [&str; 7] = [
     "userInfo",
 ];
 
-/// Fields of objects whose values are determined by the kind.
+/// Fields of objects whose values differ for each kind.
 const OF_THE_KIND: [&str; 2] = ["apiVersion", "kind"];
 
-/// The analyses of kinds without findings.
+/// The cached analyses of kinds without findings.
 #[derive(Debug)]
 pub(super) struct Memo<'a> {
-    /// The fields of the object that are read. `None` if other fields may be read.
+    /// The top-level fields of objects that the policy reads. `None` if the analysis may depend on other properties of
+    /// the kind.
     fields: Option<BTreeSet<&'a str>>,
     features: RequestFeatures,
-    /// The name of the type of the params, which may also be the type of the object.
+    /// The name of the param type. It may equal the name of the object type.
     params: Option<Arc<str>>,
-    /// Steps taken by the analysis for each key.
+    /// The number of steps of the analysis for each key.
     steps: HashMap<Key, u32>,
-    /// Steps taken by the analysis of kinds without a schema, by their request variants.
+    /// The number of steps of the analysis of kinds without a schema, by their request variants.
     unseen: HashMap<Vec<RequestVariant>, u32>,
 }
 
-/// The inputs that determine the analysis of a kind.
+/// The inputs that determine the result of the analysis of a kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     variants: Vec<RequestVariant>,
     fields: Vec<Field>,
 }
 
-/// A field of the objects of a kind.
+/// The declaration of a field in the objects of a kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Field {
-    /// Declared with this type. `is_given` is true if every object has it.
+    /// The field is declared with this type. `is_given` is true if every object has the field.
     Declared { type_: TypeIdentity, is_given: bool },
-    /// Not declared. `is_open` is true if objects may have it anyway.
+    /// The field is not declared. `is_open` is true if objects may have it anyway.
     Undeclared { is_open: bool },
 }
 
-/// A type compared by identity. Equal types of schemas are mostly shared.
+/// A type that is compared by identity. Equal types in schemas are usually the same allocation.
 #[derive(Debug)]
 struct TypeIdentity(Arc<DeclType>);
 
@@ -99,13 +100,13 @@ impl<'a> Memo<'a> {
         }
     }
 
-    /// Clears the memo, because the findings of the next kinds are reported separately.
+    /// Clears the cache, so that the findings of the next kinds are not omitted as repetitions.
     pub(super) fn forget(&mut self) {
         self.steps.clear();
     }
 
-    /// Analyzes objects of `gvk` in the resources `targets`. Returns an empty analysis if it would equal that of
-    /// another kind.
+    /// Analyzes objects of `gvk` in the resources `targets`. Returns an empty analysis if the result would equal that
+    /// of an earlier kind without findings.
     pub(super) fn analyze(
         &mut self,
         driver: &mut Driver<'_>,
@@ -132,8 +133,8 @@ impl<'a> Memo<'a> {
         analysis
     }
 
-    /// Analyzes objects of `gvk` in the resources `targets`, of which only the type `object` of all kinds without a
-    /// schema is known. Returns an empty analysis if it would equal that of another such kind.
+    /// Analyzes objects of `gvk`, a kind without a schema, in the resources `targets`. `object` is the type that all
+    /// such kinds share. Returns an empty analysis if the result would equal that of an earlier kind.
     pub(super) fn analyse_unseen(
         &mut self,
         driver: &mut Driver<'_>,
@@ -159,7 +160,7 @@ impl<'a> Memo<'a> {
         analysis
     }
 
-    /// Returns true if the analysis may depend on the name of the kind.
+    /// Returns true if the analysis may depend on the name of the kind `gvk`.
     fn depends_on_name(&self, gvk: &Gvk) -> bool {
         let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
         is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params)
@@ -187,8 +188,8 @@ impl<'a> Memo<'a> {
     }
 }
 
-/// Returns the fields of `object` and `oldObject` that the expressions of `policy` read. `None` if they may read more
-/// of the kind.
+/// Returns the top-level fields of `object` and `oldObject` that the expressions of `policy` read. `None` if they may
+/// read other properties of the kind.
 fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
     let mut fields = BTreeSet::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
@@ -201,7 +202,7 @@ fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
     (!is_of_the_kind).then_some(fields)
 }
 
-/// Returns the fields of the object that `ast` reads. `None` if it may read more of the kind.
+/// Returns the top-level fields of objects that `ast` reads. `None` if it may read other properties of the kind.
 fn object_fields(ast: &Ast) -> Option<Vec<&str>> {
     let names_type =
         |expr: &Expr| matches!(expr, Expr::Call { function, .. } if &**function == "type");

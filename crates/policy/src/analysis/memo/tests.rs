@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::{Matched, TypeCheck, check_truthfully};
 use super::*;
 
-/// Kinds with the same metadata. Kinds with an even number share one type of `spec`.
+/// A mapper and schemas for kinds with the same metadata. Kinds with an even index share a type of `spec`.
 struct Kinds {
     mapper: RestMapper,
     types: HashMap<Gvk, Arc<DeclType>>,
