@@ -1,4 +1,4 @@
-//! A prepared binding.
+//! Bindings with parsed selectors.
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -17,7 +17,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Prepares `binding`.
+    /// Prepares `binding`: parses its selectors.
     #[must_use]
     pub fn new(binding: &ValidatingAdmissionPolicyBinding) -> Self {
         let spec = binding.spec.clone();
@@ -40,13 +40,13 @@ impl Binding {
         &self.spec.policy_name
     }
 
-    /// Returns the actions taken on a denial.
+    /// Returns the actions to take if a validation is false.
     #[must_use]
     pub fn validation_actions(&self) -> &[String] {
         &self.spec.validation_actions
     }
 
-    /// Returns true if it selects namespaces by their labels.
+    /// Returns true if the binding has a namespaceSelector that is not empty.
     #[must_use]
     pub fn has_namespace_selector(&self) -> bool {
         let resources = self.spec.match_resources.as_ref();
@@ -59,7 +59,8 @@ impl Binding {
         })
     }
 
-    /// Returns the reason why its constraints do not match `request`. `None` if they match.
+    /// Returns the reason why the binding's constraints do not match `request`. `None` if they match or cannot be
+    /// evaluated.
     #[must_use]
     pub fn unmatched(
         &self,
@@ -73,7 +74,7 @@ impl Binding {
         self.spec.param_ref.as_ref()
     }
 
-    /// Returns the constraints that narrow those of the policy.
+    /// Returns the constraints of the binding, which further restrict those of the policy.
     pub(super) fn constraints(&self) -> Option<&Constraints> {
         self.constraints.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Evaluates a policy for one of its params.
+//! Evaluates a policy with one object of its params.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`;
 //! `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
@@ -26,7 +26,7 @@ use cel::value::{EvalBudget, Value};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The compiled expressions of a policy.
+/// The compiled expressions of a policy, ready to be evaluated.
 #[derive(Debug)]
 pub(super) struct Evaluator {
     failure_policy: FailurePolicy,
@@ -37,16 +37,16 @@ pub(super) struct Evaluator {
 /// The parts of a validation other than its expressions.
 #[derive(Debug)]
 struct Validation {
-    /// The reason. The default is `Invalid`.
+    /// The reason of a denial. The default is `Invalid`.
     reason: String,
-    /// The message of a denial without a message expression.
+    /// The message of a denial if there is no message expression.
     message: String,
 }
 
 /// The result of the match conditions.
 pub(super) enum Conditions {
     Met,
-    /// The evaluation ends with these decisions.
+    /// The evaluation of the policy ends with these decisions.
     End(Vec<Decision>),
 }
 
@@ -69,7 +69,7 @@ impl Evaluator {
         }
     }
 
-    /// Returns the expressions.
+    /// Returns the programs of the policy's expressions.
     pub(super) fn programs(&self) -> &Arc<Programs> {
         &self.programs
     }
@@ -129,10 +129,11 @@ impl Evaluator {
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),
         });
-        // Each stage has different inputs. The inputs of the previous stage are updated in place.
+        // Each stage has slightly different inputs, so they are updated in place between the stages.
         let inputs = Arc::make_mut(&mut shared);
         if reads.request {
-            // Match conditions see the resource as the client sent it.
+            // Match conditions see the resource that the client requested, even if the rules match an equivalent
+            // resource.
             inputs.request = visible::request(request, &request.gvr, gvk);
         }
         if reads.authorizer {
@@ -162,7 +163,7 @@ impl Evaluator {
                 return evaluation;
             }
         };
-        // The later stages have no authorizer, regardless of the declarations.
+        // `authorizer` is absent in the later stages, although it may be declared there.
         Arc::make_mut(&mut shared).authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);
         let messages = stage::run(messages, || scope(&shared), remaining);
@@ -242,7 +243,7 @@ impl Evaluator {
         end
     }
 
-    /// Returns the decisions of the validations, given the results of their message expressions.
+    /// Returns the decisions of the validations. `messages` contains the results of their message expressions.
     fn decisions(
         &self,
         results: Vec<Evaluated>,

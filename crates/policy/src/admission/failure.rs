@@ -1,15 +1,15 @@
-//! Handling of errors according to the failure policy.
+//! Handles errors according to the failure policy.
 
 use super::outcome::{Action, AuditAnnotationAction, Decision, EvaluationResult};
 
-/// The handling of errors.
+/// The effect of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailurePolicy {
-    /// Errors deny the request.
+    /// An error denies the request.
     Fail,
-    /// Errors admit the request.
+    /// An error does not deny the request.
     Ignore,
-    /// An invalid value, in a policy that no API server has validated.
+    /// An invalid value. Only a policy that no API server has validated can have it.
     Unknown(String),
 }
 

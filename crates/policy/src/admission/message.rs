@@ -1,4 +1,4 @@
-//! The message of a denial.
+//! Determines the message of a denial.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`.
 
@@ -14,7 +14,7 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim()
 }
 
-/// Returns the message of a denial without a message expression: the message, or else the expression.
+/// Returns the message of a denial if there is no message expression: `message`, or the source of the validation.
 pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     match trim(message.unwrap_or_default()) {
         "" => format!("failed expression: {}", trim(expression)),
@@ -22,7 +22,8 @@ pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     }
 }
 
-/// Returns the result of a message expression. `None` unless it is one line that is neither empty nor too long.
+/// Returns the result of a message expression. `None` unless it is a string of one line that is neither empty nor too
+/// long.
 pub(super) fn evaluated(result: Evaluated) -> Option<String> {
     let Some(Ok(Value::String(text))) = result else {
         return None;

@@ -1,8 +1,9 @@
-//! Admission: the decision of an API server on a request, for a policy and its bindings.
+//! Admission: computes an API server's decision on a request for a policy and its bindings.
 //!
-//! [`Admission`] is created once per policy. [`Admission::review`] takes a request through match constraints, bindings,
-//! params, match conditions, variables, validations, messages and audit annotations, and returns a [`ReviewOutcome`].
-//! Namespaces, params and the authorizer are traits, so nothing here reads a cluster.
+//! [`Admission`] is created once per policy. [`Admission::review`] evaluates match constraints, bindings, params, match
+//! conditions, variables, validations, messages and audit annotations for a request, and returns a [`ReviewOutcome`].
+//! Namespaces, params and the authorizer are provided by the caller through traits, so this module does not access a
+//! cluster.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,
 //! `pkg/admission/plugin/cel`, `pkg/admission/plugin/webhook/{predicates,matchconditions}`.
@@ -70,20 +71,22 @@ pub struct Admission {
     reads: OnceLock<Vec<FieldRead>>,
 }
 
-/// The inputs of a review besides the policy and the request.
+/// The inputs of a review in addition to the policy and the request.
 #[derive(Clone)]
 pub struct ReviewContext<'a> {
-    /// The objects of the policy's paramKind, or the error to report for them. Not used without a paramKind.
+    /// The objects of the policy's paramKind, or the error to report if they cannot be read. Not used without a
+    /// paramKind.
     pub params: Result<&'a dyn ParamSource, String>,
-    /// The namespaces.
+    /// The lookup of namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer.
+    /// The authorizer to which expressions send checks.
     pub authorizer: Arc<dyn Authorizer>,
-    /// The cost budget of the validations and messages of an evaluation, and separately of its audit annotations.
+    /// The cost budget for the validations and messages of one evaluation. The audit annotations have another budget of
+    /// this size.
     pub budget: u64,
-    /// If set to true, the evaluation ends soon, and its outcome is meaningless.
+    /// If set to true, the evaluation stops soon. Its outcome must then be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// Records the values of all subexpressions, if present.
+    /// Records the values of all subexpressions, if set.
     pub recorder: Option<Arc<Recorder>>,
 }
 
@@ -123,7 +126,7 @@ impl Admission {
         Self::from_compiled(&CompiledPolicy::new(policy))
     }
 
-    /// Prepares a compiled policy.
+    /// Prepares a policy that is already compiled.
     #[must_use]
     pub fn from_compiled(compiled: &CompiledPolicy) -> Self {
         let policy = compiled.policy();
@@ -143,7 +146,7 @@ impl Admission {
         &self.name
     }
 
-    /// Returns the fields of objects that its expressions read.
+    /// Returns the fields of objects that the expressions of the policy read.
     pub fn field_reads(&self) -> &[FieldRead] {
         self.reads
             .get_or_init(|| self.evaluator.programs().field_reads())
@@ -157,7 +160,7 @@ impl Admission {
         self.has_param_kind
     }
 
-    /// Returns the resource and kind as which `request` is evaluated, if the policy's constraints match.
+    /// Returns the resource and kind for which `request` is evaluated. `None` if the policy's constraints do not match.
     fn matches(
         &self,
         request: &AdmissionRequest,
@@ -169,7 +172,8 @@ impl Admission {
         }
     }
 
-    /// Returns the kind as which `request` is evaluated, if the policy's constraints match.
+    /// Returns the kind for which `request` is evaluated. `None` if the policy's constraints do not match or cannot be
+    /// evaluated.
     #[must_use]
     pub fn matched_kind(
         &self,
@@ -180,7 +184,8 @@ impl Admission {
         matched.map(|(_, gvk)| gvk)
     }
 
-    /// Returns the reason why the policy's constraints do not match `request`. `None` if they match.
+    /// Returns the reason why the policy's constraints do not match `request`. `None` if they match or cannot be
+    /// evaluated.
     #[must_use]
     pub fn unmatched(
         &self,
@@ -191,7 +196,8 @@ impl Admission {
         constraints.unmatched(request, namespaces)
     }
 
-    /// Returns true if the policy's constraints match `request` with its own resource, without a conversion.
+    /// Returns true if the policy's constraints match the resource of `request` itself, instead of an equivalent
+    /// resource.
     pub(crate) fn matches_exactly(
         &self,
         request: &AdmissionRequest,
@@ -201,7 +207,8 @@ impl Admission {
         matched.is_ok_and(|matched| matched.is_some_and(|(gvr, _)| gvr == request.gvr))
     }
 
-    /// Returns the error of the params lookup of `binding` for `request`, if the binding matches.
+    /// Returns the error of the params lookup for `binding` and `request`. `None` if it succeeds or the binding does
+    /// not match.
     pub(crate) fn params_error(
         request: &AdmissionRequest,
         binding: &Binding,
@@ -215,9 +222,9 @@ impl Admission {
         params::collect(binding.param_ref(), *source, &request.namespace).err()
     }
 
-    /// Decides on `request` as an API server with only this policy and `bindings`.
+    /// Computes the decision of an API server that has only this policy and `bindings`.
     ///
-    /// The bindings apply even if their policyName differs.
+    /// The bindings apply even if their policyName is another one.
     #[must_use]
     pub fn review(
         &self,
@@ -228,10 +235,10 @@ impl Admission {
         review::review(self, request, bindings, context)
     }
 
-    /// Evaluates the policy for one of its params, regardless of constraints and bindings.
+    /// Evaluates the policy with one object of its params, regardless of constraints and bindings.
     ///
-    /// `matched` is the resource and kind as which the request is evaluated: its own, unless the constraints matched an
-    /// equivalent resource.
+    /// `matched` is the resource and kind for which the request is evaluated: those of the request, or those of an
+    /// equivalent resource that the constraints matched.
     #[must_use]
     pub fn evaluate(
         &self,
@@ -245,7 +252,7 @@ impl Admission {
             .evaluate(request, matched, params, namespace, context, None)
     }
 
-    /// Does the same as [`Admission::evaluate`], and returns the result of each evaluated expression.
+    /// Like [`Admission::evaluate`], but also returns the result of each evaluated expression.
     pub(crate) fn trace(
         &self,
         request: &AdmissionRequest,

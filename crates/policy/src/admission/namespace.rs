@@ -1,4 +1,4 @@
-//! Namespaces, for selectors and expressions.
+//! Namespaces, as selectors and expressions use them.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use cel::value::Value;
 #[derive(Clone, Debug)]
 pub struct Namespace {
     object: Object,
-    /// The value for validations and messages.
+    /// The value of `namespaceObject` for validations and messages.
     visible: Value,
-    /// The value for audit annotations.
+    /// The value of `namespaceObject` for audit annotations.
     whole: Value,
 }
 
 impl Namespace {
-    /// Converts a namespace.
+    /// Converts the JSON of a Namespace.
     #[must_use]
     pub fn new(namespace: &Json) -> Self {
         Self {
@@ -35,12 +35,12 @@ impl Namespace {
         self.object.name()
     }
 
-    /// Returns the variable `namespaceObject` of validations and messages.
+    /// Returns the value of `namespaceObject` for validations and messages.
     pub(super) fn visible(&self) -> &Value {
         &self.visible
     }
 
-    /// Returns the variable `namespaceObject` of audit annotations.
+    /// Returns the value of `namespaceObject` for audit annotations.
     pub(super) fn whole(&self) -> &Value {
         &self.whole
     }
@@ -58,7 +58,7 @@ pub trait NamespaceSource {
     fn namespace(&self, name: &str) -> Option<Namespace>;
 }
 
-/// At most one namespace.
+/// A lookup in at most one namespace.
 impl NamespaceSource for Option<Namespace> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         self.as_ref()
@@ -67,7 +67,7 @@ impl NamespaceSource for Option<Namespace> {
     }
 }
 
-/// Namespaces by name.
+/// A lookup in a map of namespaces by name.
 impl NamespaceSource for BTreeMap<String, Namespace> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         self.get(name).cloned()

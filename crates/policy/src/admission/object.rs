@@ -1,4 +1,4 @@
-//! An object of a request, converted once: the fields for matching, and a shared value for expressions.
+//! Objects of requests, converted once: the fields that matching needs, and a shared value for expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kubernetes::schema::{GroupVersion, Gvk};
 /// Labels: keys and values.
 pub type Labels = BTreeMap<String, String>;
 
-/// The groups for which an API server has typed informers.
+/// The API groups for which an API server has typed informers.
 ///
 /// Source: `k8s.io/client-go` `informers/generic.go` (`ForResource`).
 const TYPED_GROUPS: [&str; 20] = [
@@ -52,7 +52,7 @@ struct Inner {
 }
 
 impl Object {
-    /// Converts an object.
+    /// Converts the JSON of an object.
     #[must_use]
     pub fn new(object: &Json) -> Self {
         let metadata = |field| {
@@ -76,12 +76,12 @@ impl Object {
         }))
     }
 
-    /// Returns the value for expressions.
+    /// Returns the value that expressions read.
     pub(super) fn value(&self) -> &Value {
         &self.0.value
     }
 
-    /// Returns the value with the apiVersion and kind of `gvk`. The rest is shared.
+    /// Returns the value with its apiVersion and kind replaced by those of `gvk`. The other fields are shared.
     pub(super) fn value_as(&self, gvk: &Gvk) -> Value {
         if self.gvk() == gvk {
             return self.value().clone();
@@ -93,12 +93,12 @@ impl Object {
         Value::Map(Map::from_fields(fields))
     }
 
-    /// Returns the value of params for a mutating policy: objects of built-in kinds have neither apiVersion nor kind.
-    /// For validating policies, the API server restores them (`validating/dispatcher.go`, `wrappedParam`).
+    /// Returns the value of params for a mutating policy. Params of built-in kinds lack apiVersion and kind there. For
+    /// validating policies, the API server restores these fields (`validating/dispatcher.go`, `wrappedParam`).
     ///
-    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go` (`ensureParamsForPolicyLocked`),
-    /// which takes the typed informer where there is one; `k8s.io/apimachinery` `pkg/runtime/helper.go`
-    /// (`WithoutVersionDecoder`), by which typed objects lose their kind.
+    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`
+    /// (`ensureParamsForPolicyLocked`), which uses the typed informer if there is one; `k8s.io/apimachinery`
+    /// `pkg/runtime/helper.go` (`WithoutVersionDecoder`), which removes the kind of typed objects.
     pub(super) fn value_as_mutating_params(&self) -> Value {
         if !TYPED_GROUPS.contains(&&*self.gvk().group) {
             return self.value().clone();
@@ -110,25 +110,25 @@ impl Object {
         Value::Map(Map::from_fields(kept.collect()))
     }
 
-    /// Returns the kind in the object.
+    /// Returns the kind in the object's fields `apiVersion` and `kind`.
     #[must_use]
     pub fn gvk(&self) -> &Gvk {
         &self.0.gvk
     }
 
-    /// Returns the name, which may be empty before creation.
+    /// Returns the name. It may be empty before creation.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns the prefix of a generated name, which may be empty.
+    /// Returns `generateName`, the prefix of a generated name. It may be empty.
     #[must_use]
     pub fn generate_name(&self) -> &str {
         &self.0.generate_name
     }
 
-    /// Returns the namespace, which is empty for cluster-scoped objects.
+    /// Returns the namespace. It is empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.0.namespace
@@ -140,7 +140,7 @@ impl Object {
         &self.0.labels
     }
 
-    /// Returns the namespace and name, `default/limits`, or only the name.
+    /// Returns the namespace and the name, such as `default/limits`. Only the name for a cluster-scoped object.
     #[must_use]
     pub fn namespaced_name(&self) -> String {
         if self.namespace().is_empty() {
@@ -151,7 +151,7 @@ impl Object {
     }
 }
 
-/// Returns the labels in `metadata.labels`. Empty if a value is not a string.
+/// Returns the labels in `metadata.labels`. Empty if one of the values is not a string.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go`, `GetLabels`.
 fn labels(labels: &Json) -> Labels {
@@ -160,7 +160,7 @@ fn labels(labels: &Json) -> Labels {
     texts.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Returns the kind in the fields of an object.
+/// Returns the kind in the fields `apiVersion` and `kind` of an object.
 #[must_use]
 pub fn kind_of(object: &Json) -> Gvk {
     let text = |field| object.get(field).and_then(Json::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Decisions of an admission and their reasons, with the API server's messages.
+//! The decisions of an admission, with reasons and with the API server's messages.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/policy_decision.go`, `interface.go`.
 
@@ -11,29 +11,29 @@ use kubernetes::schema::{Gvk, Gvr};
 /// The outcome of reviewing a request with a policy and its bindings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewOutcome {
-    /// The reason why the policy was not evaluated at all. Set by callers that skip the review, never by a review.
+    /// The reason why the policy was not evaluated at all. Set only by callers that do not call `review`.
     pub not_asked: Option<String>,
-    /// The match of the policy's constraints.
+    /// The result of matching the policy's constraints.
     pub definition: DefinitionMatch,
-    /// The match of each binding, in order. Empty if the policy does not match.
+    /// The result of matching each binding, in order. Empty if the policy does not match.
     pub bindings: Vec<BindingMatch>,
-    /// The evaluations, one for each of the params of each matching binding.
+    /// One evaluation for each matching binding and each object of its params.
     pub evaluations: Vec<Evaluation>,
-    /// The status of the denial. `None` if the request is allowed.
+    /// The status of the rejected request. `None` if the request is allowed.
     pub denial: Option<Status>,
-    /// The warnings for the client.
+    /// The warnings that the client receives.
     pub warnings: Vec<String>,
-    /// The annotations of the audit event.
+    /// The annotations of the request's audit event.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The errors of the policy and its bindings, including those that failurePolicy `Ignore` drops.
+    /// The errors of the policy and its bindings, including those that failurePolicy `Ignore` hides.
     pub errors: Vec<String>,
-    /// The limit that an evaluation exceeded, if any. Then there is no decision, because that of an API server is
-    /// unknown.
+    /// The limit of this crate that an evaluation exceeded, if any. There is then no decision, since the API server's
+    /// decision is unknown.
     pub exceeded: Option<Exceeded>,
 }
 
 impl ReviewOutcome {
-    /// Returns the outcome if the policy is not evaluated for the request.
+    /// Returns the outcome for a policy that is not evaluated for the request, for the reason `why`.
     #[must_use]
     pub fn not_asked(why: String) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl ReviewOutcome {
         self.denial.is_none() && self.exceeded.is_none()
     }
 
-    /// Removes all results, because an evaluation has exceeded a limit.
+    /// Removes all results, because an evaluation exceeded a limit of this crate.
     pub(super) fn exceed(&mut self, exceeded: Exceeded) {
         *self = Self {
             definition: std::mem::take(&mut self.definition),
@@ -64,11 +64,11 @@ impl ReviewOutcome {
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// The reason. `Invalid` if the policy has none.
+    /// The reason, such as `Invalid`, which is the default.
     pub reason: String,
-    /// The whole message for the client.
+    /// The complete message for the client.
     pub message: String,
-    /// The policy's part of the message.
+    /// The part of the message that comes from the policy.
     pub cause: String,
     /// The binding that denied the request, if any.
     pub binding: Option<String>,
@@ -76,25 +76,25 @@ pub struct Status {
     pub by: DeniedBy,
 }
 
-/// Causes of a denial.
+/// Types of causes for a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedBy {
-    /// A false validation.
+    /// A validation is false.
     Validation,
-    /// A binding without params.
+    /// A binding has no params.
     NoParams,
-    /// An error.
+    /// An error occurred.
     Error,
 }
 
 /// The result of matching a request with the constraints of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionMatch {
-    /// The resource and kind as which the request is evaluated, if the constraints match.
+    /// The resource and kind for which the request is evaluated. `None` if the constraints do not match.
     pub matched: Option<(Gvr, Gvk)>,
-    /// The error that prevented matching.
+    /// The error because of which the constraints could not be matched.
     pub error: Option<String>,
-    /// The reason why the constraints do not match, if requested.
+    /// The reason why the constraints do not match. Set only if the caller determines it.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -103,35 +103,35 @@ pub struct DefinitionMatch {
 pub struct BindingMatch {
     /// The name of the binding.
     pub name: String,
-    /// True if it matches.
+    /// True if the binding matches.
     pub matches: bool,
-    /// The error that prevented matching.
+    /// The error because of which the binding could not be matched.
     pub error: Option<String>,
-    /// The reason why the binding does not match, if requested.
+    /// The reason why the binding does not match. Set only if the caller determines it.
     pub unmatched: Option<Unmatched>,
 }
 
-/// An evaluation of a policy, with one of the params.
+/// One evaluation of a policy, with at most one object of its params.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
-    /// The binding, if any.
+    /// The name of the binding. `None` if the policy is evaluated without a binding.
     pub binding: Option<String>,
-    /// The namespace and name of the params, `default/limits`. `None` without params.
+    /// The namespace and name of the params, such as `default/limits`. `None` without params.
     pub params: Option<String>,
-    /// The result of the match conditions, if the policy has any.
+    /// The result of the match conditions. `None` if the policy has none.
     pub match_conditions: Option<ConditionsMatch>,
-    /// The decisions, in the order of the validations, or a single one if the whole stage failed.
+    /// The decisions, in the order of the validations. A single decision if the validations were not evaluated.
     pub decisions: Vec<Decision>,
     /// The audit annotations, in the order of the policy.
     pub audit_annotations: Vec<AuditAnnotation>,
     /// The costs of the stages.
     pub costs: Costs,
-    /// The limit that the evaluation exceeded, if any. Then there are no decisions.
+    /// The limit of this crate that the evaluation exceeded, if any. There are then no decisions.
     pub exceeded: Option<Exceeded>,
 }
 
 impl Evaluation {
-    /// Returns the total length of its strings, in bytes.
+    /// Returns the approximate size of the decisions and audit annotations, in bytes.
     pub(super) fn text_len(&self) -> usize {
         let of_decisions = self.decisions.iter().map(|decision| {
             let texts = decision.message.len().saturating_add(decision.reason.len());
@@ -153,22 +153,22 @@ impl Evaluation {
 /// The result of the match conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionsMatch {
-    /// True if the validations are evaluated.
+    /// True if all conditions are true, so that the validations are evaluated.
     pub matches: bool,
-    /// The name of the condition that is false.
+    /// The name of the first condition that is false.
     pub failed_condition: Option<String>,
-    /// The error that counts as a failure.
+    /// The error to which the failure policy applies.
     pub error: Option<String>,
-    /// The error that failurePolicy `Ignore` drops.
+    /// The error that failurePolicy `Ignore` hides.
     pub ignored: Option<String>,
 }
 
-/// The action taken on a request because of one validation.
+/// The action for one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// No action.
+    /// The request is not denied.
     Admit,
-    /// The validation actions of the binding.
+    /// The validationActions of the binding are taken.
     Deny,
 }
 
@@ -190,7 +190,7 @@ pub enum EvaluationResult {
     Admit,
     /// The validation failed with an error.
     Error,
-    /// The validation is not true.
+    /// The validation is false, or its result is not a boolean.
     Deny,
 }
 
@@ -206,7 +206,7 @@ impl EvaluationResult {
     }
 }
 
-/// The decision of a validation.
+/// The result of one validation for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The action taken.
@@ -232,14 +232,14 @@ impl Decision {
     }
 }
 
-/// The action taken on an audit annotation.
+/// The action for an audit annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditAnnotationAction {
-    /// It is published.
+    /// The annotation is published.
     Publish,
-    /// The request is denied because the annotation has no value.
+    /// The request is denied because of an error of the annotation.
     Error,
-    /// It is left out.
+    /// The annotation is omitted.
     Exclude,
 }
 
@@ -255,16 +255,16 @@ impl AuditAnnotationAction {
     }
 }
 
-/// The outcome of an audit annotation.
+/// The result of an audit annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditAnnotation {
-    /// The key, without the policy's name.
+    /// The key, without the name of the policy.
     pub key: String,
     /// The action taken.
     pub action: AuditAnnotationAction,
-    /// The value to publish.
+    /// The value to publish. Empty if there is none.
     pub value: String,
-    /// The error, if there is no value.
+    /// The error. Empty if there is none.
     pub error: String,
 }
 
@@ -295,7 +295,7 @@ impl Costs {
         stages.any(|stage| stage.used.is_err())
     }
 
-    /// Returns the known cost of all stages, in cost units.
+    /// Returns the total cost of the stages that did not fail, in cost units.
     #[must_use]
     pub fn used(&self) -> u64 {
         [
@@ -311,11 +311,11 @@ impl Costs {
     }
 }
 
-/// The budget of a stage and its use, in cost units.
+/// The budget and the used cost of a stage, in cost units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
     /// The budget.
     pub budget: u64,
-    /// The cost used, or the error of the stage.
+    /// The used cost, or the error that ended the stage.
     pub used: Result<u64, String>,
 }

@@ -1,4 +1,4 @@
-//! The params of a binding.
+//! Looks up the params of a binding.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`,
 //! `CollectParams`.
@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use super::object::Object;
 use super::selector::Selector;
 
-/// The error of a binding that denies requests without params.
+/// The error for a binding with parameterNotFoundAction `Deny` if no params are found.
 pub(crate) const NOT_FOUND: &str =
     "no params found for policy binding with `Deny` parameterNotFoundAction";
 
@@ -17,33 +17,34 @@ pub trait ParamSource {
     /// Returns true if objects of the paramKind are namespaced.
     fn is_namespaced(&self) -> bool;
 
-    /// Returns the object `name` in `namespace`, which is `None` for cluster-scoped kinds.
+    /// Returns the object `name` in `namespace`. `namespace` is `None` for a cluster-scoped kind.
     ///
     /// # Errors
     ///
-    /// Returns an error if the lookup fails.
+    /// Returns an error if the objects cannot be read.
     fn get(&self, namespace: Option<&str>, name: &str) -> Result<Option<Object>, String>;
 
-    /// Returns the objects in `namespace` that `selector` selects, in the order of evaluation.
+    /// Returns the objects in `namespace` that `selector` selects, in the order in which the policy is evaluated with
+    /// them.
     ///
-    /// An API server has no fixed order. Sorting by namespace and name makes results reproducible.
+    /// An API server has no fixed order. Implementations sort by namespace and name, so that results are reproducible.
     ///
     /// # Errors
     ///
-    /// Returns an error if the lookup fails.
+    /// Returns an error if the objects cannot be read.
     fn list(&self, namespace: Option<&str>, selector: &Selector) -> Result<Vec<Object>, String>;
 }
 
-/// Params in memory.
+/// Params that are held in memory.
 #[derive(Clone, Debug, Default)]
 pub struct ParamList {
     namespaced: bool,
-    /// Sorted by namespace and name.
+    /// The objects, sorted by namespace and name.
     objects: Vec<Object>,
 }
 
 impl ParamList {
-    /// Creates the list of params. `namespaced` is true for a namespaced kind.
+    /// Creates a list of params. `namespaced` is true if their kind is namespaced.
     #[must_use]
     pub fn new(namespaced: bool, mut objects: Vec<Object>) -> Self {
         let key = |object: &Object| format!("{}/{}", object.namespace(), object.name());
@@ -82,13 +83,13 @@ impl ParamSource for ParamList {
     }
 }
 
-/// Returns the params of a binding for a request in `namespace`. `None` stands for an evaluation without params.
+/// Returns the params of a binding for a request in `namespace`. An element `None` means an evaluation without params.
 ///
-/// `reference` is the paramRef of a binding whose policy has a paramKind.
+/// `reference` is the paramRef of the binding. The binding's policy must have a paramKind.
 ///
 /// # Errors
 ///
-/// Returns an error if the reference is invalid, or if no params are found and the binding denies such requests.
+/// Returns an error if the reference is invalid, or if no params are found and parameterNotFoundAction is `Deny`.
 pub(super) fn collect(
     reference: Option<&ParamRef>,
     source: &dyn ParamSource,

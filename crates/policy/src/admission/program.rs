@@ -1,4 +1,4 @@
-//! The expressions of a policy as programs, compiled once and evaluated for each request.
+//! The planned expressions of a policy, which are compiled once and evaluated for each request.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`),
 //! `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`).
@@ -17,24 +17,24 @@ use cel::eval::Program;
 pub(super) struct Expression {
     /// The index among the policy's expressions.
     pub(super) index: usize,
-    /// The text, as in the policy.
+    /// The source, as in the policy.
     pub(super) text: String,
-    /// The program, or the API server's message.
+    /// The program, or the API server's compile error.
     pub(super) program: Result<PlannedExpression, String>,
 }
 
-/// A program with its nesting depth.
+/// A program with the properties of its expression.
 #[derive(Debug)]
 pub(super) struct PlannedExpression {
     pub(super) program: Arc<Program>,
     pub(super) depth: u32,
-    /// The inputs that the expression itself reads.
+    /// The expensive inputs that the expression itself reads. Reads through variables are not included.
     pub(super) inputs: CostlyInputs,
     /// The index among the policy's expressions.
     pub(super) index: usize,
 }
 
-/// Inputs that are expensive to create and that few policies read.
+/// Inputs that are expensive to create and that few policies read. True if they are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CostlyInputs {
     pub(super) request: bool,
@@ -51,17 +51,17 @@ pub(super) struct Variable {
 /// All expressions of a policy, by role.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// The variables. If several have the same name, only the last one.
+    /// The variables. If several variables have the same name, only the last one is kept.
     pub(super) variables: Vec<Variable>,
     /// The indices of the variables by name.
     by_name: HashMap<String, usize>,
-    /// The inputs that the expressions read.
+    /// The expensive inputs that at least one expression reads.
     pub(super) inputs: CostlyInputs,
     /// The match conditions, with their names.
     pub(super) match_conditions: Vec<(String, Expression)>,
     /// The validations.
     pub(super) validations: Vec<Expression>,
-    /// The message expressions, one entry per validation.
+    /// The message expressions, one entry for each validation.
     pub(super) messages: Vec<Option<Expression>>,
     /// The mutations.
     pub(super) mutations: Vec<(Role, Expression)>,
@@ -69,7 +69,7 @@ pub(super) struct Programs {
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
-/// Up to this number of variables, a linear search is used.
+/// Up to this number of variables, a variable is found by linear search.
 const MAX_LOOKED_AT: usize = 8;
 
 impl Programs {
@@ -134,8 +134,8 @@ impl Programs {
         }
     }
 
-    /// Returns the fields of objects that the expressions read. Expressions that do not compile are left out, because
-    /// they fail in any case.
+    /// Returns the fields of objects that the expressions read. Expressions that do not compile are ignored, because
+    /// they fail before they read anything.
     pub(super) fn field_reads(&self) -> Vec<FieldRead> {
         let mut sources = Sources::default();
         let mut add = |variable: Option<&str>, expression: &Expression| {
@@ -158,7 +158,7 @@ impl Programs {
         sources.reads()
     }
 
-    /// Returns the index of the variable `name`.
+    /// Returns the index of the variable `name` in [`Self::variables`].
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
         if self.variables.len() > MAX_LOOKED_AT {
             return self.by_name.get(name).copied();

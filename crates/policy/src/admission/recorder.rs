@@ -9,59 +9,59 @@ use cel::eval::Observer;
 use cel::value::{EvalError, Map, Value};
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
-/// The placeholder for a value without a text.
+/// The placeholder for a value that cannot be formatted.
 const NO_TEXT: &str = "…";
 
-/// Maximum number of values recorded for one subexpression. Within a macro, it has several.
+/// Maximum number of values that are recorded for one subexpression. Within a macro, a subexpression has several
+/// values.
 const MAX_VALUES: usize = 4;
 
-/// Maximum length of the text of a value, in characters.
+/// Maximum length of a formatted value, in characters.
 const MAX_TEXT: usize = 80;
 
-/// Maximum length of the text of a mutation's result.
+/// Maximum length of the formatted result of a mutation, in characters.
 const MAX_MADE_TEXT: usize = 240;
 
-/// Maximum number of evaluations with a recorded time, and of recorded keys of a map.
+/// Maximum number of evaluations whose time is recorded, and of map keys that are recorded.
 const MAX_TIMES: usize = 128;
 
-/// Maximum number of elements of a list or entries of a map that are shown, and maximum nesting.
+/// Maximum number of elements or entries of a formatted value, and maximum nesting.
 const MAX_ELEMENTS: usize = 6;
 const MAX_DEPTH: usize = 4;
 
-/// The results of a subexpression.
+/// The results of one subexpression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedValue {
     /// The number of evaluations.
     pub n: u64,
-    /// True if a result was `true`.
+    /// True if at least one result was `true`.
     pub is_true: bool,
-    /// True if a result was `false`.
+    /// True if at least one result was `false`.
     pub is_false: bool,
-    /// True if an evaluation failed.
+    /// True if at least one evaluation failed.
     pub is_error: bool,
-    /// The first values.
+    /// The first values, formatted.
     pub values: Vec<String>,
-    /// The first evaluation with the result `true`, counted from 0.
+    /// The number of the first evaluation with the result `true`, counted from 0.
     pub first_true: Option<u64>,
-    /// The first evaluation with the result `false`.
+    /// The number of the first evaluation with the result `false`, counted from 0.
     pub first_false: Option<u64>,
-    /// The times of the first evaluations, by a counter of all evaluated subexpressions.
+    /// The times of the first evaluations. The clock counts the evaluations of all subexpressions.
     pub times: Vec<u64>,
-    /// The first keys of the last value, if it is a map, in iteration order. They belong to the last evaluation with a
-    /// recorded time.
+    /// The first keys of the latest value with a recorded time, in iteration order. Empty if the value is not a map.
     pub keys: Vec<String>,
-    /// The cost including its subexpressions, in cost units.
+    /// The total cost of the evaluations in cost units, including that of nested subexpressions.
     pub cost: u64,
 }
 
 impl RecordedValue {
-    /// Returns true if no value has a text, such as values of `authorizer`.
+    /// Returns true if values were recorded but none could be formatted, as with `authorizer`.
     #[must_use]
     pub fn is_without_text(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value == NO_TEXT)
     }
 
-    /// Adds the results of the same subexpression in another evaluation.
+    /// Adds the results of the same subexpression in another evaluation of the policy.
     pub fn add(&mut self, other: &Self) {
         self.n = self.n.saturating_add(other.n);
         self.is_true |= other.is_true;
@@ -73,22 +73,22 @@ impl RecordedValue {
     }
 }
 
-/// The recorded subexpressions, by the index of the expression and that of the node.
+/// The recorded results, by the index of the expression and the index of the node.
 pub type Recording = BTreeMap<(usize, usize), RecordedValue>;
 
-/// Collects a recording.
+/// Collects a [`Recording`].
 #[derive(Debug, Default)]
 pub struct Recorder(Mutex<Recording>, AtomicU64);
 
 impl Recorder {
-    /// Takes the recording.
+    /// Returns the recording so far and starts a new one.
     #[must_use]
     pub fn take(&self) -> Recording {
         let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut recording)
     }
 
-    /// Returns the recorder of one expression.
+    /// Returns an observer that records the subexpressions of the expression with the index `index`.
     pub(super) fn expression(&self, index: usize) -> ExpressionRecorder<'_> {
         ExpressionRecorder {
             recorder: self,
@@ -97,14 +97,14 @@ impl Recorder {
     }
 }
 
-/// Records the subexpressions of one expression.
+/// An observer that records the subexpressions of one expression.
 #[derive(Debug)]
 pub(super) struct ExpressionRecorder<'a> {
     recorder: &'a Recorder,
     index: usize,
 }
 
-/// Records subexpressions under the expression index 0.
+/// Records the subexpressions of a single expression, with the expression index 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         self.expression(0).observe(part, result, cost);
@@ -156,8 +156,8 @@ fn cut(text: String, max: usize) -> String {
     short
 }
 
-/// Returns the first keys of a map. None for a map such as `variables`, whose keys cannot be read without evaluating
-/// values.
+/// Returns the first keys of a map. Empty for a map such as `variables`, whose keys cannot be read without evaluating
+/// its values.
 fn keys(map: &Map) -> Vec<String> {
     if !map.is_plain() {
         return Vec::new();
@@ -166,7 +166,7 @@ fn keys(map: &Map) -> Vec<String> {
     keys.iter().take(MAX_TIMES).map(shown).collect()
 }
 
-/// Returns the text of a value in CEL syntax, cut if it is long.
+/// Formats a value in CEL syntax, and cuts it if it is long.
 fn shown(value: &Value) -> String {
     let mut out = String::new();
     show(value, &mut out, 0);
@@ -177,12 +177,12 @@ fn shown(value: &Value) -> String {
     cut(out, if is_made { MAX_MADE_TEXT } else { MAX_TEXT })
 }
 
-/// Returns true if the value is an object or patch that a mutation creates.
+/// Returns true if the value is an object or a patch of a mutation.
 fn is_made(value: &Value) -> bool {
     value.downcast::<ObjectValue>().is_some() || value.downcast::<JsonPatchValue>().is_some()
 }
 
-/// Writes an object or patch of a mutation without its type names. Returns false for any other value.
+/// Writes an object or a patch of a mutation without its type names. Returns false for other values.
 fn show_made(value: &Value, out: &mut String, depth: usize) -> bool {
     let field = |name: &str, value: &Value, out: &mut String| {
         out.push_str(name);
@@ -238,7 +238,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let short: String = text.chars().take(MAX_TEXT).collect();
             let _ = write!(out, "{short:?}");
         }
-        // Each byte is written as at least a digit and a space.
+        // Each byte is formatted as at least one digit and a space.
         Value::Bytes(bytes) if bytes.len() > MAX_MADE_TEXT => {
             let start = bytes.get(..MAX_MADE_TEXT).unwrap_or_default();
             out.push_str(&Value::Bytes(start.into()).to_go_string());
@@ -272,7 +272,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Error(error) => {
             let _ = write!(out, "error: {error}");
         }
-        // Go wraps an error in opaque values without a text, such as `authorizer`.
+        // In Go, opaque values such as `authorizer` may be an error that has no text.
         Value::Opaque(opaque) if opaque.native_type() == "*types.Err" => out.push_str(NO_TEXT),
         other => {
             let text = other.to_go_string();
@@ -281,7 +281,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
     }
 }
 
-/// Writes the first elements of a list or entries of a map, separated by commas.
+/// Writes the first elements of a list, or the first entries of a map, separated by commas.
 fn show_each<T>(
     parts: impl IntoIterator<Item = T>,
     out: &mut String,
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_mutation_results_have_their_fields() {
+    fn mutation_results_are_shown_as_objects_without_type_names() {
         check(
             "Object{metadata: Object.metadata{labels: {'a': 'b'}}, spec: Object.spec{replicas: 3}}",
             "{metadata: {labels: {\"a\": \"b\"}}, spec: {replicas: 3}}",

@@ -1,4 +1,4 @@
-//! The reviewed request.
+//! The request that is reviewed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the name in rules and in `request.operation`.
+    /// Returns the name that rules and `request.operation` contain.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Operation {
         }
     }
 
-    /// Returns the kind of the options in such a request. `None` for CONNECT.
+    /// Returns the kind of the options in requests with this operation. `None` for CONNECT.
     #[must_use]
     pub fn options_kind(self) -> Option<&'static str> {
         match self {
@@ -55,7 +55,7 @@ impl fmt::Display for Operation {
 impl FromStr for Operation {
     type Err = String;
 
-    /// Parses an operation, ignoring case.
+    /// Parses an operation. Upper and lower case are equivalent.
     fn from_str(text: &str) -> Result<Self, String> {
         [Self::Create, Self::Update, Self::Delete, Self::Connect]
             .into_iter()
@@ -69,27 +69,27 @@ impl FromStr for Operation {
 pub struct UserInfo {
     /// The name.
     pub username: String,
-    /// The unique id, which may be empty.
+    /// The unique id. It may be empty.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// Further attributes from the authenticator. An absent list is null in expressions.
+    /// Further attributes from the authenticator. `None` becomes null in expressions.
     pub extra: BTreeMap<String, Option<Vec<String>>>,
 }
 
-/// A resource that serves the same objects as that of the request, in another group or version.
+/// A resource that serves the same objects as the request's resource, in another group or version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Equivalent {
     /// The resource.
     pub gvr: Gvr,
-    /// The kind of its objects.
+    /// The kind of the resource's objects.
     pub gvk: Gvk,
 }
 
-/// A request to an API server, as seen by policies.
+/// A request to an API server, as policies see it.
 ///
-/// Objects are shared, never copied. They are in the state in which the API server calls its admission plugins:
-/// built-in objects have defaults and no unknown fields.
+/// Objects are shared instead of copied. They are in the state in which the API server passes them to admission
+/// plugins: objects of built-in kinds have defaults and no unknown fields.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionRequest {
     /// The operation of the request.
@@ -100,15 +100,15 @@ pub struct AdmissionRequest {
     pub gvr: Gvr,
     /// The subresource. Empty for the resource itself.
     pub subresource: String,
-    /// The name, which may be empty on creation.
+    /// The name. It may be empty on creation.
     pub name: String,
-    /// The namespace. Empty for cluster-scoped objects. In requests for a namespace, its own name.
+    /// The namespace. Empty for cluster-scoped objects. In requests for a Namespace, the name of that Namespace.
     pub namespace: String,
-    /// The object. `None` on deletion.
+    /// The object. `None` for deletions.
     pub object: Option<Object>,
-    /// The previous object, on update and deletion.
+    /// The previous object, for updates and deletions.
     pub old_object: Option<Object>,
-    /// The options. `None` if they are empty.
+    /// The options. `None` if there are none.
     pub options: Option<Object>,
     /// True for a dry run.
     pub dry_run: bool,
@@ -120,7 +120,7 @@ pub struct AdmissionRequest {
 }
 
 impl AdmissionRequest {
-    /// Creates a request that creates `object`, of the resource `gvr`. Kind, name and namespace are those of the
+    /// Returns a request to create `object` as the resource `gvr`. The kind, name and namespace are taken from the
     /// object.
     #[must_use]
     pub fn create(gvr: Gvr, object: Object) -> Self {
@@ -136,8 +136,8 @@ impl AdmissionRequest {
 
     /// Returns true if the request is exempt from all policies ([`exempt::is_exempt`]).
     ///
-    /// [`Admission::review`](super::Admission::review) does not check this. It corresponds to the dispatcher, and the
-    /// API server filters exempt requests before it calls the dispatcher.
+    /// [`Admission::review`](super::Admission::review) does not check this. It corresponds to the API server's
+    /// dispatcher, which is not called for exempt requests.
     #[must_use]
     pub fn is_exempt(&self) -> bool {
         exempt::is_exempt(&self.gvr)

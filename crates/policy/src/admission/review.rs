@@ -1,4 +1,4 @@
-//! Takes a request through a policy, its bindings and their params.
+//! Evaluates a request with a policy, its bindings and their params, and combines the results into a decision.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
 
@@ -20,12 +20,12 @@ use cel::value::{EvalBudget, Exceeded};
 use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The key of denials in the audit event.
+/// The key of a denial in the audit event.
 ///
 /// Source: `dispatcher.go`, `publishValidationFailureAnnotation`.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// The first denial, which is reported to the client.
+/// The first denial. It is the one that the client receives.
 #[derive(Debug)]
 struct Denial {
     binding: Option<String>,
@@ -40,11 +40,12 @@ struct Review<'a> {
     request: &'a AdmissionRequest,
     outcome: ReviewOutcome,
     denial: Option<Denial>,
-    /// The values of audit annotations by key, without duplicates.
+    /// The distinct values of audit annotations, by key.
     published: BTreeMap<String, Vec<String>>,
-    /// The memory for the strings of all evaluations. Each evaluation also has its own memory limit while it runs.
+    /// The memory limit for the strings of all evaluations. While an evaluation runs, it has its own memory limit as
+    /// well.
     texts: EvalBudget,
-    /// The exceeded limit, if any.
+    /// The limit of this crate that was exceeded, if any.
     exceeded: Option<Exceeded>,
 }
 
@@ -72,11 +73,11 @@ pub(super) fn review(
 }
 
 impl Review<'_> {
-    /// Evaluates all bindings.
+    /// Evaluates the policy for all bindings.
     ///
     /// # Errors
     ///
-    /// Returns a status if the request ends at once, regardless of other results.
+    /// Returns a status if the request is rejected immediately, regardless of other results.
     fn run(&mut self, bindings: &[Binding], context: &ReviewContext<'_>) -> Result<(), Status> {
         let matched = self.admission.matches(self.request, context.namespaces);
         self.outcome.definition = DefinitionMatch {
@@ -124,7 +125,7 @@ impl Review<'_> {
         Ok(())
     }
 
-    /// Evaluates the policy for each of the params of `binding`.
+    /// Evaluates the policy with each object of the params of `binding`.
     fn evaluate(
         &mut self,
         binding: &Binding,
@@ -148,7 +149,7 @@ impl Review<'_> {
         for params in &params {
             let (params, namespace) = (params.as_ref(), namespace.as_ref());
             let evaluation = self.evaluate_one(binding, matched, params, namespace, context);
-            // Decisions are copied into warnings, errors and the denial.
+            // The strings of decisions are copied into warnings, errors and the denial, so they are counted twice.
             let n_bytes = evaluation.text_len().saturating_mul(2);
             let _ = self
                 .texts
@@ -180,7 +181,7 @@ impl Review<'_> {
         }
     }
 
-    /// Returns the namespace of the request. `None` for a namespace itself.
+    /// Returns the namespace of the request. `None` if the request is for a Namespace or a cluster-scoped object.
     fn namespace(&self, context: &ReviewContext<'_>) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
@@ -200,7 +201,7 @@ impl Review<'_> {
         })
     }
 
-    /// Applies the validation actions of `binding` to each denial.
+    /// Takes the validationActions of `binding` for each decision that denies, and handles the audit annotations.
     fn act(&mut self, binding: &Binding, evaluation: &Evaluation) {
         let conditions = evaluation.match_conditions.as_ref();
         if let Some(ignored) = conditions.and_then(|conditions| conditions.ignored.as_ref()) {
@@ -221,7 +222,7 @@ impl Review<'_> {
                     "Deny" => self.deny(Some(binding), (&decision.message, &decision.reason), by),
                     "Audit" => {
                         let value = validation_failure(binding, n, decision);
-                        // The first value of a key is kept.
+                        // If several decisions are audited, the first value is kept.
                         let annotations = &mut self.outcome.audit_annotations;
                         annotations
                             .entry(VALIDATION_FAILURE.to_owned())
@@ -265,7 +266,7 @@ impl Review<'_> {
         }
     }
 
-    /// Handles a configuration error of the policy or a binding according to the failure policy.
+    /// Handles an error in the configuration of the policy or of a binding, according to the failure policy.
     fn configuration_error(&mut self, error: &str, binding: Option<&Binding>) {
         self.note_error(error);
         let by = if error == params::NOT_FOUND {
@@ -332,7 +333,7 @@ impl Review<'_> {
     }
 }
 
-/// Returns the form of a denial in the audit event.
+/// Returns the value with which a denial is recorded in the audit event.
 ///
 /// Source: `dispatcher.go`, `ValidationFailureValue`.
 fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {
@@ -358,7 +359,7 @@ fn code_of(reason: &str) -> u16 {
     }
 }
 
-/// Returns the message of a rejected request.
+/// Returns the message that the client receives for a rejected request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/errors.go`, `NewForbidden`; apimachinery
 /// `pkg/api/errors/errors.go`, `NewForbidden`.

@@ -1,4 +1,4 @@
-//! Matches requests with match constraints.
+//! Matches requests against match constraints.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`,
 //! `pkg/admission/plugin/policy/generic/policy_matcher.go`,
@@ -21,29 +21,29 @@ pub(super) struct Constraints {
     object_selector: Result<Selector, String>,
 }
 
-/// The part of match constraints that does not match a request.
+/// The part of the match constraints because of which a request does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmatched {
-    /// The labels of the namespace.
+    /// The namespaceSelector does not select the labels of the namespace.
     NamespaceSelector,
-    /// The labels of the object and of the old object.
+    /// The objectSelector selects neither the labels of the object nor those of the old object.
     ObjectSelector,
-    /// A rule that excludes resources.
+    /// An excludeResourceRule matches.
     ExcludeResourceRules,
-    /// No rule has the resource.
+    /// No rule matches the resource.
     Resource,
-    /// No rule for the resource has the operation.
+    /// No rule for the resource matches the operation.
     Operation,
-    /// No rule for the resource has this version.
+    /// No rule for the resource matches the version.
     Version,
-    /// No such rule has the scope.
+    /// No rule that matches otherwise has the scope.
     Scope,
-    /// No such rule has the name.
+    /// No rule that matches otherwise has the object's name.
     ResourceName,
 }
 
 impl Unmatched {
-    /// Returns the reason as a sentence about a policy or webhook.
+    /// Returns the reason as a sentence, in which "its" refers to a policy or webhook.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -59,11 +59,11 @@ impl Unmatched {
     }
 }
 
-/// The resource and kind as which a matching request is evaluated.
+/// The resource and kind for which a request is evaluated. `None` if the constraints do not match.
 pub(super) type Matched = Option<(Gvr, Gvk)>;
 
 impl Constraints {
-    /// Parses constraints. Absent selectors select everything, as with the API server's defaults.
+    /// Parses the selectors. An absent selector selects everything, which is the API server's default.
     pub(super) fn new(resources: &MatchResources) -> Self {
         let read =
             |selector: Option<&_>| selector.map_or_else(|| Ok(Selector::default()), Selector::new);
@@ -74,12 +74,12 @@ impl Constraints {
         }
     }
 
-    /// Returns the resource and kind as which `request` is evaluated, if the constraints match.
+    /// Returns the resource and kind for which `request` is evaluated. `None` if the constraints do not match.
     ///
     /// # Errors
     ///
-    /// Returns an error if rules match and a selector is invalid, the namespace is missing, or an equivalent resource
-    /// has no kind.
+    /// Returns an error if the rules match but a selector is invalid or the namespace is missing, or if the kind of an
+    /// equivalent resource is unknown.
     pub(super) fn matches(
         &self,
         request: &AdmissionRequest,
@@ -109,7 +109,7 @@ impl Constraints {
         } else {
             matching_resource(rules, is_exact, request)?
         };
-        // Errors of selectors only matter if everything else matches.
+        // A selector's error only matters if everything else matches.
         if matched.is_some() {
             in_namespace?;
             object_selected?;
@@ -117,7 +117,7 @@ impl Constraints {
         Ok(matched)
     }
 
-    /// Returns the part of the constraints that does not match `request`. `None` if they match, or after an error.
+    /// Returns the part of the constraints that does not match `request`. `None` if they match or cannot be evaluated.
     pub(super) fn unmatched(
         &self,
         request: &AdmissionRequest,
@@ -132,7 +132,7 @@ impl Constraints {
         if self.selects_object(request) == Ok(false) {
             return Some(Unmatched::ObjectSelector);
         }
-        // Relaxes the rules step by step, from the least to the most general.
+        // Relaxes the rules step by step until they match, starting with the most specific field.
         let matches_without = |relax: &dyn Fn(&mut NamedRuleWithOperations)| {
             let mut relaxed = self.clone();
             for rule in relaxed.resources.resource_rules.iter_mut().flatten() {
@@ -187,7 +187,7 @@ impl Constraints {
         }
         let is_written = matches!(request.operation, Operation::Create | Operation::Update);
         if is_namespaces && request.subresource.is_empty() && is_written {
-            // The request has a newer state of the namespace than the cache.
+            // The object in the request is newer than the cached Namespace.
             let object = request.object.as_ref();
             return object
                 .map(|object| selector.matches(object.labels()))
@@ -223,8 +223,8 @@ pub(super) fn namespace_not_found(name: &str) -> String {
     format!("namespaces {} not found", go_quote(name))
 }
 
-/// Returns the resource and kind of the first matching rule: those of the request, or else those of an equivalent
-/// resource.
+/// Returns the resource and kind that one of `rules` matches: those of the request if possible, and otherwise those of
+/// an equivalent resource.
 ///
 /// Source: `matching.go`, `matchesResourceRules`.
 fn matching_resource(
@@ -268,12 +268,12 @@ fn matching_resource(
     Ok(None)
 }
 
-/// Returns a list of a rule, empty if absent.
+/// Returns the values of a list in a rule. Empty if the list is absent.
 fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns true if `rule` matches `request` as one for `resource`.
+/// Returns true if `rule` matches `request`, with `resource` in place of the request's resource.
 ///
 /// Source: `rules.go`, `Matcher.Matches`.
 fn rule_matches(

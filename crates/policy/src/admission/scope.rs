@@ -1,4 +1,5 @@
-//! The variables of a stage: objects, the request, and the policy's own variables, which are evaluated on first use.
+//! The variables that the expressions of a stage can read: objects, the request, and the policy's own variables, which
+//! are evaluated on first use.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/activation.go` (`evaluationActivation`),
 //! `composition.go` (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
@@ -19,10 +20,10 @@ use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::library::limits::PER_CALL_LIMIT;
 use kubernetes::schema::escape::unescape;
 
-/// Maximum total nesting of expressions whose variables read each other.
+/// Maximum total nesting of an expression and the variables that it reads, directly or indirectly.
 ///
-/// Upstream has no limit, but a stack of a gigabyte, so exceeding it is an error of this crate. A thread with a large
-/// stack has room for it.
+/// Upstream has no such limit, but a stack of a gigabyte. Exceeding the limit is therefore an error of this crate. A
+/// thread with a large stack can evaluate this nesting.
 const MAX_DEPTH: u32 = 5_000;
 
 /// The inputs of a stage.
@@ -33,15 +34,15 @@ pub(super) struct Inputs {
     pub(super) params: Value,
     pub(super) request: Value,
     pub(super) namespace: Value,
-    /// `authorizer` and `authorizer.requestResource`, in stages that have them.
+    /// `authorizer` and `authorizer.requestResource`. `None` in stages that do not declare them.
     pub(super) authorizer: Option<(Value, Value)>,
-    /// The limits of steps and memory, shared by all expressions.
+    /// The limits on steps and memory, which all expressions share.
     pub(super) budget: Arc<EvalBudget>,
-    /// True if the evaluation is cancelled.
+    /// Set to true to cancel the evaluation.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
-    /// Records the result of each expression, if present.
+    /// Records the result of each expression, if set.
     pub(super) trace: Option<Arc<Trace>>,
-    /// Records the values of all subexpressions, if present.
+    /// Records the values of all subexpressions, if set.
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
@@ -56,20 +57,20 @@ pub(super) struct Scope {
     inputs: Arc<Inputs>,
     /// The state of each variable.
     values: Box<[Memo]>,
-    /// The total nesting of the expression and variables that are being evaluated.
+    /// The total nesting of the expression and the variables that are currently evaluated.
     depth: AtomicU32,
-    /// The cost of variables that was not charged yet.
+    /// The cost of variables that the stage has not charged yet.
     variables_cost: AtomicU64,
-    /// The map `variables`, if it is read as a whole.
+    /// The map `variables`, created when an expression reads it as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
 }
 
-/// The state of a variable.
+/// The state of a variable in one stage.
 #[derive(Debug, Default)]
 struct Memo {
     value: OnceLock<Result<Value, EvalError>>,
-    /// True during its evaluation.
+    /// True while the variable is evaluated.
     is_pending: AtomicBool,
 }
 
@@ -92,7 +93,7 @@ impl Scope {
         })
     }
 
-    /// Evaluates `planned`. The cost excludes that of the variables that it reads.
+    /// Evaluates `planned`. Returns the result and the cost, without the cost of variables that were evaluated for it.
     pub(super) fn evaluate(&self, planned: &PlannedExpression) -> (Result<Value, EvalError>, u64) {
         let around = self.depth.load(Ordering::Relaxed);
         let depth = around.saturating_add(planned.depth);
@@ -130,29 +131,29 @@ impl Scope {
         (evaluation.result, evaluation.cost)
     }
 
-    /// Returns the limit that an expression exceeded, if any.
+    /// Returns the limit of this crate that an expression exceeded, if any.
     pub(super) fn exceeded(&self) -> Option<Exceeded> {
         self.inputs.budget.exceeded()
     }
 
-    /// Returns the limits of steps and memory, shared by all expressions.
+    /// Returns the limits on steps and memory, which all expressions share.
     pub(super) fn budget(&self) -> &EvalBudget {
         &self.inputs.budget
     }
 
-    /// Records the result of the expression at `index`, if there is a trace.
+    /// Records the result of the expression with the index `index`, if there is a trace.
     pub(super) fn note(&self, index: usize, result: &Result<Value, EvalError>) {
         if let Some(trace) = &self.inputs.trace {
             trace.add(index, result);
         }
     }
 
-    /// Takes the cost of variables since the last call.
+    /// Returns the cost of variables that were evaluated since the last call.
     pub(super) fn take_variables_cost(&self) -> u64 {
         self.variables_cost.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns the variable with this name in expressions. `None` if there is none.
+    /// Returns the value of the variable that expressions call `name`. `None` if there is no such variable.
     fn named(&self, name: &str) -> Result<Option<Cow<'_, Value>>, EvalError> {
         let Some(name) = unescape(name) else {
             return Ok(None);
@@ -163,7 +164,7 @@ impl Scope {
         }
     }
 
-    /// Returns the value of the variable at `n`, evaluated on first use.
+    /// Returns the value of the variable with the index `n`. It is evaluated on first use.
     fn variable(&self, n: usize) -> Result<&Value, EvalError> {
         let (Some(variable), Some(memo)) = (self.programs.variables.get(n), self.values.get(n))
         else {
@@ -173,7 +174,7 @@ impl Scope {
             return known.as_ref().map_err(Clone::clone);
         }
         let name = || go_quote(&variable.name);
-        // Upstream recurses until its process crashes.
+        // Upstream recurses here until its process crashes.
         if memo.is_pending.swap(true, Ordering::Relaxed) {
             return Err(EvalError::new(format!(
                 "composited variable {} fails to evaluate: it reads itself",
@@ -251,9 +252,10 @@ impl Activation for Scope {
     }
 }
 
-/// The variables of the policy, as the map `variables`.
+/// The map `variables` of the policy's variables.
 ///
-/// A variable may contain this map. It is unusable after the stage.
+/// The reference to the scope is weak, because the value of a variable may contain this map. The map is empty after the
+/// stage.
 #[derive(Debug)]
 struct Variables(Weak<Scope>);
 
@@ -282,7 +284,7 @@ impl MapSource for Variables {
         self.0.upgrade().map_or(0, |scope| scope.values.len())
     }
 
-    /// Returns the values: upstream's iterator returns these instead of the keys.
+    /// Returns the values instead of the keys, as upstream's iterator does.
     fn keys(&self) -> Result<Vec<Value>, EvalError> {
         let Some(scope) = self.0.upgrade() else {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Label selectors, with apimachinery's validation errors.
+//! Parses and matches label selectors, with apimachinery's validation errors.
 //!
 //! Source: apimachinery `pkg/apis/meta/v1/helpers.go` (`LabelSelectorAsSelector`),
 //! `pkg/labels/selector.go` (`NewRequirement`, `Requirement.Matches`).
@@ -37,7 +37,7 @@ impl Selector {
     pub fn new(selector: &LabelSelector) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
-            // A single value is a set with one element.
+            // A label value is represented as a set with one element.
             let values = std::slice::from_ref(value);
             requirements.push(Requirement::new(key, SelectorOperator::In, values)?);
         }
@@ -58,13 +58,13 @@ impl Selector {
         Ok(Self(requirements))
     }
 
-    /// Returns true if it has no requirements, so that it selects everything.
+    /// Returns true if the selector has no requirements, so that it selects everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns true if an object with `labels` is selected.
+    /// Returns true if the selector selects an object with `labels`.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))

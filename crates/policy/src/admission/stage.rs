@@ -1,4 +1,4 @@
-//! A stage of an evaluation: expressions of a policy with shared variables and a budget.
+//! A stage of an evaluation: several expressions of a policy that share variables and a cost budget.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`ForInput`), `activation.go`
 //! (`Evaluate`), `composition.go`.
@@ -14,7 +14,7 @@ use cel::value::Value;
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The result of evaluating an expression. `None` if there is no expression.
+/// The result of an expression. `None` if the policy has no such expression.
 pub(super) type Evaluated = Option<Result<Value, String>>;
 
 /// The outcome of a stage.
@@ -24,13 +24,13 @@ pub(super) struct StageOutcome {
     pub(super) evaluated: Result<Vec<Evaluated>, String>,
     /// The cost.
     pub(super) cost: StageCost,
-    /// The rest of the budget. `None` if the stage has ended early.
+    /// The rest of the budget. `None` if the stage ended early.
     pub(super) remaining: Option<u64>,
 }
 
-/// Evaluates all of `expressions`, in order. Variables are evaluated once, on first use.
+/// Evaluates `expressions` in order. Variables are evaluated at most once, on first use.
 ///
-/// The scope is created only if there is an expression.
+/// The scope is created only if there is an expression to evaluate.
 pub(super) fn run<'a>(
     expressions: impl Iterator<Item = Option<&'a Expression>>,
     make_scope: impl Fn() -> Arc<Scope>,
@@ -63,7 +63,8 @@ pub(super) fn run<'a>(
 ///
 /// # Errors
 ///
-/// Returns an error that ends the stage, if the cost exceeds the budget, or the evaluation exceeds its memory.
+/// Returns an error that ends the stage if the cost exceeds the budget, or if the evaluation exceeds a limit of this
+/// crate.
 fn evaluate(
     expression: &Expression,
     scope: &Scope,
@@ -82,7 +83,7 @@ fn evaluate(
     }
     if let Err(error) = &result {
         let len = expression.text.len().saturating_add(error.message().len());
-        // The decision copies the message.
+        // The message is copied into the decision, so it is charged twice.
         let _ = scope.budget().allocate(len.saturating_mul(2));
     }
     if let Some(exceeded) = scope.exceeded() {

@@ -1,4 +1,4 @@
-//! Strings as Go formats them: quoted, as JSON, and aggregated errors.
+//! Formats strings as Go does: quoted, as JSON, and as aggregated errors.
 
 pub(super) use cel::go_text::quote as go_quote;
 pub(super) use kubernetes::go_json::push_string as push_go_json;
@@ -16,7 +16,7 @@ pub(super) fn go_json_list(texts: &[String]) -> String {
     list
 }
 
-/// Aggregates errors: duplicates are dropped, and several errors are put in brackets.
+/// Aggregates errors: removes duplicates, and puts several errors in brackets.
 ///
 /// Source: apimachinery `pkg/util/errors/errors.go`, `aggregate.Error`.
 pub(super) fn aggregate(errors: &[String]) -> String {

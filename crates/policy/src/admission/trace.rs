@@ -1,26 +1,26 @@
-//! Records the results of individual expressions, to find those that fail.
+//! Records the results of individual expressions, so that callers can find the expressions that failed.
 
 use std::sync::{Mutex, PoisonError};
 
 use cel::value::{EvalError, Value};
 
-/// The cost limit of a traced evaluation, in cost units. Traces try many small requests.
+/// The cost limit of a traced evaluation. It is low because traces are used for many small requests.
 pub(crate) const TRACED_CALL_LIMIT: u64 = 50_000;
 
-/// The authorizer checks allowed in a traced evaluation in addition to that cost. They are expensive with a real
-/// authorizer, and free without one.
+/// The number of authorizer checks whose cost a traced evaluation may add to the limit. The cost of a check is high,
+/// although a check without a real authorizer takes no time.
 pub(crate) const TRACED_CHECKS: u64 = 6;
 
-/// The result of an expression.
+/// The result of one evaluated expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub(crate) index: usize,
-    /// Its value if it is a boolean, or its error.
+    /// The value if it is a boolean, `None` for other values, or the error.
     pub(crate) result: Result<Option<bool>, EvalError>,
 }
 
-/// The results, in the order of evaluation: variables precede their readers.
+/// The results in the order of evaluation. A variable precedes the expressions that read it.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<Vec<Step>>);
 

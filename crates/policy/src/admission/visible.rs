@@ -1,9 +1,8 @@
-//! The variables that are built from more than an object: `request` and `namespaceObject`.
+//! Builds the CEL variables `request`, `namespaceObject` and `authorizer`.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
-//! `CreateNamespaceObject`); the fields that are left out where they are empty are those of
-//! `k8s.io/api` `admission/v1/types.go`, `authentication/v1/types.go`, `core/v1/types.go` and
-//! apimachinery `pkg/apis/meta/v1/types.go`.
+//! `CreateNamespaceObject`); `k8s.io/api` `admission/v1/types.go`, `authentication/v1/types.go`, `core/v1/types.go` and
+//! apimachinery `pkg/apis/meta/v1/types.go` (fields with `omitempty`).
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use kubernetes::library::{
 };
 use kubernetes::schema::{Gvk, Gvr};
 
-/// Fields under construction, without empty ones.
+/// The fields of an object that is being built. Empty values are omitted.
 #[derive(Default)]
 struct Fields(Vec<(Arc<str>, Value)>);
 
@@ -39,10 +38,10 @@ impl Fields {
     }
 }
 
-/// Returns the variable `request`, evaluated as a request for the resource `gvr` and the kind `gvk`.
+/// Returns the value of `request`, as a request for the resource `gvr` and the kind `gvk`.
 pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value {
     let mut fields = Fields::default();
-    // A uid is only generated for webhook calls.
+    // The API server only generates a uid for calls of webhooks.
     fields.set("uid", "");
     fields.set("kind", kind(gvk));
     fields.set("resource", resource(gvr));
@@ -54,7 +53,7 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
     fields.set_text("namespace", &request.namespace);
     fields.set("operation", request.operation.as_str());
     fields.set("userInfo", user_info(&request.user_info));
-    // The objects have variables of their own.
+    // The variables `object` and `oldObject` contain the objects.
     fields.set("object", Value::Null);
     fields.set("oldObject", Value::Null);
     fields.set("dryRun", request.dry_run);
@@ -62,7 +61,7 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
     fields.into_value()
 }
 
-/// Returns the variables `authorizer` and `authorizer.requestResource`.
+/// Returns the values of `authorizer` and `authorizer.requestResource`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `NewAuthorizerVal`, `NewResourceAuthorizerVal`.
 pub(super) fn authorizer(
@@ -129,13 +128,13 @@ fn user_info(user: &UserInfo) -> Value {
     fields.into_value()
 }
 
-/// The type of an options field, which determines whether an empty value is present.
+/// The type of a field in the options. It determines when the field is omitted.
 enum Field {
-    /// A string, present unless empty.
+    /// A string. Omitted if empty.
     Text,
-    /// A list of strings, present unless empty.
+    /// A list of strings. Omitted if empty.
     Texts,
-    /// Any other value, present unless null.
+    /// Any other value. Omitted if null.
     Pointer,
 }
 
@@ -157,7 +156,7 @@ const DELETE_OPTIONS: [(&str, Field); 6] = [
     ),
 ];
 
-/// Returns the options of a request in the form of their Go type.
+/// Returns the options of a request with the fields of their Go type.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `CreateOptions`, `UpdateOptions`, `DeleteOptions`.
 fn options(request: &AdmissionRequest) -> Value {
@@ -205,10 +204,10 @@ fn preconditions(value: &Value) -> Value {
     fields.into_value()
 }
 
-/// Returns the variable `namespaceObject`. With `whole`, it has the metadata that only audit annotations see.
+/// Returns the value of `namespaceObject`. If `whole`, it includes the metadata that only audit annotations see.
 ///
-/// Source: `validator.go`, `Validate`: validations and messages are given what `CreateNamespaceObject`
-/// makes, audit annotations the namespace itself.
+/// Source: `validator.go`, `Validate` (validations and messages get the result of `CreateNamespaceObject`, audit
+/// annotations get the namespace itself).
 pub(super) fn namespace(namespace: &Json, whole: bool) -> Value {
     let part = |name| namespace.get(name).and_then(Json::as_object);
     let mut fields = Fields::default();

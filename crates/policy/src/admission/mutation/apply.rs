@@ -1,4 +1,4 @@
-//! Applies one mutation: the value of its expression to an object.
+//! Applies one mutation: evaluates its expression and applies the value to an object.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use kubernetes::merge::{self, Types};
 use kubernetes::schema::Gvk;
 
 impl Run<'_> {
-    /// Returns the object after a mutation, before defaults are set.
+    /// Returns the object after a mutation. Defaults are not set yet.
     ///
     /// Source: `dispatcher.go`, `dispatchOne`; `patch/smd.go` and `patch/json_patch.go`, `Patch`.
     pub(super) fn mutated(
@@ -62,7 +62,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sets the defaults of the object after a mutation.
+    /// Sets the defaults of the object after a mutation. If they are unknown, records the reason and leaves the object
+    /// unchanged.
     pub(super) fn completed(&mut self, gvk: &Gvk, mutated: Json) -> Json {
         match self.context.kinds.completed(gvk, mutated) {
             Ok(completed) => completed,
@@ -73,7 +74,7 @@ impl Run<'_> {
         }
     }
 
-    /// Applies the configuration that an expression returns.
+    /// Merges the object that an ApplyConfiguration expression returns into the object.
     fn configured(
         &self,
         value: &Value,
@@ -95,7 +96,7 @@ impl Run<'_> {
         read.map_err(|error| Failure::policy_error(StepCause::Decoding, error))
     }
 
-    /// Applies the patch that an expression returns.
+    /// Applies the patch that a JSONPatch expression returns.
     fn patched(
         &self,
         value: &Value,
@@ -111,7 +112,7 @@ impl Run<'_> {
         }
         let patched = match json_patch::apply_to_failure(object, &patch) {
             Ok(patched) => patched,
-            // A failed test operation leaves the object unchanged.
+            // If a test operation fails, the API server leaves the object unchanged.
             Err((PatchError::TestFailed(_), _)) => return Ok(object.clone()),
             Err((PatchError::Panic(_), _)) => return Err(Failure::panicked()),
             Err((error, operation)) => {

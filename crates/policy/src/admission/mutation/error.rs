@@ -1,4 +1,4 @@
-//! Errors of mutations, and whether the failure policy applies to them.
+//! Errors of mutations. Each determines whether the failure policy applies.
 
 use std::sync::Arc;
 
@@ -24,30 +24,30 @@ pub enum StepCause {
     Expression,
     /// The value of the expression cannot be applied.
     Value {
-        /// The type of a nested object whose type does not match its field.
+        /// The type of the first nested object whose type does not match its field.
         misplaced: Option<Arc<str>>,
     },
     /// The value cannot be merged into the object.
     Merge(merge::Error),
     /// The patch cannot be applied to the object.
     Patch {
-        /// The error.
+        /// The patch error.
         error: PatchError,
         /// The path of the operation that failed.
         path: Option<String>,
     },
     /// The object cannot be decoded after the mutation.
     Decoding,
-    /// The API server panics.
+    /// The API server panics when it applies the mutation.
     Panic,
 }
 
-/// The value of an expression that cannot be applied.
+/// An error about the value of an expression, which cannot be applied.
 #[derive(Debug)]
 pub(super) struct ValueError {
     /// The API server's error message.
     pub(super) message: String,
-    /// The type of a nested object whose type does not match its field.
+    /// The type of the first nested object whose type does not match its field.
     pub(super) misplaced: Option<Arc<str>>,
 }
 
@@ -64,16 +64,16 @@ impl From<String> for ValueError {
 #[derive(Debug)]
 pub(super) struct Failure {
     cause: Box<StepCause>,
-    /// How the request ends.
+    /// The effect on the request.
     pub(super) end: End,
 }
 
-/// How a request with a failed mutation ends.
+/// The effect of a failed mutation on the request.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The failure policy applies.
+    /// The failure policy applies to this error.
     Policy(String),
-    /// The request is rejected, regardless of the failure policy.
+    /// The request is rejected with this status, regardless of the failure policy.
     Request(Status),
 }
 
@@ -93,7 +93,7 @@ impl Failure {
         Self::policy_error(StepCause::Value { misplaced }, error.message)
     }
 
-    /// Returns the response to a request for which the API server panics.
+    /// Returns the failure for a mutation that makes the API server panic.
     ///
     /// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
     pub(super) fn panicked() -> Self {
@@ -101,7 +101,7 @@ impl Failure {
         Self::request_error(StepCause::Panic, status(500, "InternalError", text))
     }
 
-    /// Returns the error of the step.
+    /// Returns the cause and the message of the failure.
     pub(super) fn error(&self) -> StepError {
         StepError {
             cause: StepCause::clone(&self.cause),

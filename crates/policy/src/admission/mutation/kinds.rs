@@ -1,4 +1,4 @@
-//! Kinds of mutated objects: how to merge them, and their defaults.
+//! The kinds of mutated objects: the types with which they are merged, and their defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,18 +12,19 @@ use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::{Builtin, Crd, Gvk, SchemaError};
 
-/// The kinds of mutated objects.
+/// Access to the types and defaults of mutated objects.
 pub trait Kinds {
-    /// Returns the types of the OpenAPI document that has the kind. `None` if the API server has none.
+    /// Returns the types in the OpenAPI document that describes the kind. `None` if the API server has no such
+    /// document.
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>>;
 
     /// Returns true if the kind is defined by a CustomResourceDefinition.
     fn is_custom(&self, gvk: &Gvk) -> bool;
 
-    /// Decodes an object of a built-in kind into its Go type after a mutation.
+    /// Decodes an object of a built-in kind to its Go type after a mutation, and encodes it again.
     ///
     /// # Errors
-    /// Returns the API server's error if decoding fails.
+    /// Returns the API server's error if the object cannot be decoded.
     fn read(&self, gvk: &Gvk, object: &Json, decoding: Decoding) -> Result<Json, String> {
         if self.is_custom(gvk) {
             return Ok(object.clone());
@@ -35,11 +36,11 @@ pub trait Kinds {
     /// Sets the defaults of the object, as the API server does after a mutation.
     ///
     /// # Errors
-    /// Returns the unchanged object and the reason if its defaults are unknown.
+    /// Returns the unchanged object and a reason if the defaults of its kind are unknown.
     fn completed(&self, gvk: &Gvk, object: Json) -> Result<Json, (Json, String)>;
 }
 
-/// Built-in kinds, and those of CustomResourceDefinitions.
+/// The built-in kinds, and the kinds of some CustomResourceDefinitions.
 pub struct KnownKinds {
     builtin: Builtin,
     crds: Vec<Crd>,
@@ -53,7 +54,7 @@ impl fmt::Debug for KnownKinds {
 }
 
 impl KnownKinds {
-    /// Creates the set of built-in kinds and those of `crds`.
+    /// Creates the set of the built-in kinds and the kinds of `crds`.
     #[must_use]
     pub fn new(builtin: Builtin, crds: Vec<Crd>) -> Self {
         Self {
@@ -72,7 +73,7 @@ impl KnownKinds {
     }
 }
 
-/// Cached types of kinds.
+/// A cache of the types of kinds.
 #[derive(Default)]
 pub struct KnownTypes(Mutex<TypesOf>);
 
@@ -89,7 +90,7 @@ impl fmt::Debug for KnownTypes {
     }
 }
 
-/// Built-in kinds, and custom kinds of a schema resolver.
+/// The built-in kinds, and the custom kinds of a schema resolver.
 pub struct KindsOf<'a, S> {
     builtin: &'a Builtin,
     schemas: &'a S,
@@ -103,13 +104,13 @@ impl<S> fmt::Debug for KindsOf<'_, S> {
 }
 
 impl<'a, S: SchemaResolver> KindsOf<'a, S> {
-    /// Creates the set of built-in kinds and the custom kinds of `schemas`.
+    /// Creates the set of the built-in kinds and the custom kinds of `schemas`.
     #[must_use]
     pub fn new(builtin: &'a Builtin, schemas: &'a S) -> Self {
         Self::sharing(builtin, schemas, Arc::default())
     }
 
-    /// Does the same as [`KindsOf::new`], with a cache of types for the same kinds.
+    /// Like [`KindsOf::new`], but shares the cache `types` with other sets of the same kinds.
     #[must_use]
     pub fn sharing(builtin: &'a Builtin, schemas: &'a S, types: Arc<KnownTypes>) -> Self {
         Self {
@@ -135,7 +136,7 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     }
 }
 
-/// Returns the types of a kind, converted on first use.
+/// Returns the types of a kind, from the cache or converted on first use.
 fn types_for_kind(
     cache: &KnownTypes,
     builtin: &Builtin,

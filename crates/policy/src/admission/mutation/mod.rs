@@ -1,9 +1,9 @@
-//! Mutation: the result of mutating policies and their bindings for a request.
+//! Mutation: computes the result of mutating policies and their bindings for a request.
 //!
-//! [`MutatingAdmission`] is created once per policy. [`mutate`] takes a request through the policies in order. Match
-//! constraints, bindings and params are evaluated for the original object. Match conditions and mutations are evaluated
-//! for the object that the previous mutations return. Defaults are set after each mutation. Policies with reinvocation
-//! are then invoked again if the object changed after their invocation.
+//! A [`MutatingAdmission`] is created once per policy. [`mutate`] invokes the policies in order. Match constraints,
+//! bindings and params are evaluated for the original object. Match conditions and mutations are evaluated for the
+//! object that the previous mutation returned. Defaults are set after each mutation. A policy with reinvocation is
+//! invoked again if the object changed after its first invocation.
 //!
 //! The caller determines the order of the policies. An API server has no fixed order, because its cache is a map.
 //!
@@ -54,7 +54,7 @@ pub struct MutatingAdmission {
     admission: Admission,
     /// The number of mutations of the policy, including those without an expression.
     n_mutations: usize,
-    /// True if it is invoked again when later mutations change the object.
+    /// True if the policy is invoked again after later mutations change the object.
     reinvokes: bool,
 }
 
@@ -68,7 +68,7 @@ impl MutatingAdmission {
         Self::from_compiled(&compiled, mutations::mutations(policy).len(), reinvocation)
     }
 
-    /// Prepares a compiled policy with its mutations. `reinvocation` is its reinvocationPolicy.
+    /// Prepares a policy that is already compiled. `reinvocation` is its reinvocationPolicy.
     #[must_use]
     pub fn from_compiled(
         compiled: &CompiledPolicy,
@@ -88,13 +88,14 @@ impl MutatingAdmission {
         self.admission.name()
     }
 
-    /// Returns the part shared with validating policies: constraints and match conditions.
+    /// Returns the part of the policy that validating policies also have: constraints and match conditions.
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// Rejects the request unless all mutations are among the `n_compiled`.
+    /// Returns an error if some mutations of the policy have no compiled expression. `n_compiled` is the number that
+    /// have one.
     fn expect_compiled(&self, n_compiled: usize) -> Result<(), Status> {
         if n_compiled == self.n_mutations {
             return Ok(());
@@ -106,14 +107,14 @@ impl MutatingAdmission {
     }
 }
 
-/// A policy with its bindings, which apply even if their policyName differs.
+/// A policy with its bindings. The bindings apply even if their policyName is another one.
 #[derive(Clone)]
 pub struct BoundPolicy<'a> {
     /// The policy.
     pub policy: &'a MutatingAdmission,
     /// The bindings.
     pub bindings: &'a [Binding],
-    /// The objects of its paramKind, or the error to report for them.
+    /// The objects of the policy's paramKind, or the error to report if they cannot be read.
     pub params: Result<&'a dyn ParamSource, String>,
 }
 
@@ -125,26 +126,26 @@ impl fmt::Debug for BoundPolicy<'_> {
     }
 }
 
-/// The inputs of a mutation besides policies and the request.
+/// The inputs of a mutation in addition to the policies and the request.
 #[derive(Clone)]
 pub struct MutationContext<'a> {
-    /// The kinds of objects.
+    /// The types and defaults of the objects' kinds.
     pub kinds: &'a dyn Kinds,
-    /// The namespaces.
+    /// The lookup of namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer.
+    /// The authorizer to which expressions send checks.
     pub authorizer: Arc<dyn Authorizer>,
-    /// True to invoke the policies in reverse order. The result should not depend on the order, because an API server
-    /// has none.
+    /// If true, the policies are invoked in reverse order. This shows results that depend on the order, which an API
+    /// server does not define.
     pub is_reversed: bool,
-    /// If set to true, the evaluation ends soon, and its outcome is meaningless.
+    /// If set to true, the evaluation stops soon. Its outcome must then be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// Records the values of all subexpressions, if present.
+    /// Records the values of all subexpressions, if set.
     pub recorder: Option<Arc<Recorder>>,
 }
 
 impl<'a> MutationContext<'a> {
-    /// Creates a context in which policies are invoked in the given order.
+    /// Creates a context in which policies are invoked in the order of the caller.
     #[must_use]
     pub fn new(
         kinds: &'a dyn Kinds,
@@ -168,46 +169,47 @@ impl fmt::Debug for MutationContext<'_> {
     }
 }
 
-/// The outcome of a request.
+/// The result of all mutations for a request.
 #[derive(Clone, Debug, Default)]
 pub struct MutationOutcome {
     /// The object after all mutations. `None` if the request has no object.
     pub object: Option<Json>,
     /// The status, if the request is rejected.
     pub denial: Option<Status>,
-    /// The errors of policies, including those that failurePolicy Ignore drops.
+    /// The errors of policies, including those that failurePolicy `Ignore` hides.
     pub errors: Vec<String>,
-    /// Steps of the API server that cannot be reproduced, such as the defaults of a kind.
+    /// The reasons why steps of the API server cannot be reproduced, such as unknown defaults of a kind.
     pub unknown: Vec<String>,
-    /// The outcome of each policy, in the given order: its match, its bindings, and an evaluation for each first
-    /// invocation, without decisions. The denial and the errors are shared by all policies.
+    /// The outcome for each policy, in the order of the caller: its match, its bindings, and an evaluation without
+    /// decisions for each first invocation. Denials and errors are only in [`MutationOutcome`].
     pub reviews: Vec<ReviewOutcome>,
-    /// The evaluated mutations, in order.
+    /// The evaluated mutations, in the order of evaluation.
     pub steps: Vec<Step>,
-    /// The exceeded limit, if any. Then the decision of an API server and the object are unknown.
+    /// The limit of this crate that was exceeded, if any. The object and the decision of an API server are then
+    /// unknown.
     pub exceeded: Option<Exceeded>,
 }
 
 /// An evaluated mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The index of the policy in the given order.
+    /// The index of the policy in the order of the caller.
     pub policy: usize,
-    /// The binding.
+    /// The name of the binding.
     pub binding: String,
-    /// The namespace and name of the params, `default/limits`. `None` without params.
+    /// The namespace and name of the params, such as `default/limits`. `None` without params.
     pub params: Option<String>,
     /// The index of the mutation in the policy.
     pub mutation: usize,
-    /// True for a reinvocation.
+    /// True if the policy was invoked again.
     pub is_again: bool,
-    /// The cost of its expression and the variables that it reads, or the whole budget if that is exceeded.
+    /// The cost of the expression and of the variables evaluated for it. If it exceeds the budget, the whole budget.
     pub cost: u64,
-    /// True if the mutation changed the object, or the error.
+    /// True if the mutation changed the object. An error if the mutation failed.
     pub changes: Result<bool, StepError>,
 }
 
-/// Mutates the object of `request` as an API server with only these policies.
+/// Computes the object of `request` after an API server with only these policies has mutated it.
 #[must_use]
 pub fn mutate(
     request: &AdmissionRequest,
@@ -243,13 +245,13 @@ pub fn mutate(
     }
 }
 
-/// The policy, binding and params of an invocation.
+/// Identifies an invocation: the names of policy, binding and params.
 type Key = (String, String, Option<String>);
 
-/// A policy to invoke.
+/// A policy to invoke for one binding and at most one object of its params.
 struct Invocation<'a> {
     policy: &'a MutatingAdmission,
-    /// The index of the policy in the given order.
+    /// The index of the policy in the order of the caller.
     nth: usize,
     binding: &'a Binding,
     gvr: Gvr,
@@ -265,16 +267,16 @@ impl Invocation<'_> {
     }
 }
 
-/// An error that is handled by the failure policy.
+/// An error to which the failure policy applies.
 struct PolicyError<'a> {
     policy: &'a MutatingAdmission,
     binding: Option<&'a Binding>,
     message: String,
-    /// The reason. If empty, that of a rejected request.
+    /// The reason of the status. If it is empty, `Forbidden` is used.
     reason: &'static str,
 }
 
-/// The object in a version that policies request.
+/// The object in one of the versions that policies match.
 struct VersionedObject {
     json: Json,
     object: Object,
@@ -286,22 +288,22 @@ struct Run<'a> {
     policies: &'a [BoundPolicy<'a>],
     request: AdmissionRequest,
     object: Option<Json>,
-    /// Invocations to repeat if a later mutation changes the object.
+    /// The earlier invocations that are repeated if a later mutation changes the object.
     previously: BTreeSet<Key>,
-    /// Invocations that are repeated.
+    /// The invocations that are repeated.
     again: BTreeSet<Key>,
     unknown: BTreeSet<String>,
     errors: Vec<String>,
     reviews: Vec<ReviewOutcome>,
     steps: Vec<Step>,
-    /// True if only errors are needed, so objects that no later mutation reads are not built.
+    /// True if the caller needs only the errors. Objects that no later mutation reads are then not built.
     is_trial: bool,
-    /// The limits of steps and memory, shared by all expressions.
+    /// The limits on steps and memory, which all expressions share.
     budget: Arc<EvalBudget>,
 }
 
 impl<'a> Run<'a> {
-    /// Creates the run for `request` and its object.
+    /// Creates the state for `request` and its object.
     fn new(
         request: AdmissionRequest,
         object: Option<Json>,
@@ -325,7 +327,7 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<(), Status> {
-        // A deletion has no object to mutate, so the plugin is not called.
+        // A DELETE has no object to mutate, so the API server does not call the plugin.
         if self.request.operation == Operation::Delete {
             return Ok(());
         }
@@ -336,7 +338,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Invokes all policies, or those to reinvoke. Returns true if an object was mutated.
+    /// Invokes all policies, or in the second pass those to invoke again. Returns true if the object was mutated.
     fn pass(&mut self, is_again: bool) -> Result<bool, Status> {
         let mut errors = Vec::new();
         let mut reviews = vec![ReviewOutcome::default(); self.policies.len()];
@@ -442,8 +444,8 @@ impl<'a> Run<'a> {
         invocations
     }
 
-    /// Returns true if the result does not depend on further mutations: the budget is exceeded, or a trial has met an
-    /// unknown kind.
+    /// Returns true if further mutations cannot change the result: a limit was exceeded, or a trial reached an unknown
+    /// kind.
     fn ends_early(&self) -> bool {
         self.budget.exceeded().is_some() || (self.is_trial && !self.unknown.is_empty())
     }
@@ -513,7 +515,7 @@ impl<'a> Run<'a> {
                 let mut mutated = self.mutated(*role, expression, &scope, before, &mut cost);
                 let is_final = is_last && is_only_pass && n + 1 == programs.mutations.len();
                 let is_unchanged = || mutated.as_ref().is_ok_and(|json| *json == version.json);
-                // A trial sets defaults only if a later mutation reads the object and the object has changed.
+                // A trial sets defaults only if the object changed and a later mutation reads it.
                 let is_read = !(self.is_trial && (is_final || is_unchanged()));
                 if is_read {
                     mutated = mutated.map(|json| self.completed(&invocation.gvk, json));
@@ -556,7 +558,7 @@ impl<'a> Run<'a> {
         Ok(version.is_changed)
     }
 
-    /// Returns the object in the version `gvk`.
+    /// Returns the object with the apiVersion and kind of `gvk`.
     fn version(&self, json: &Json, gvk: &Gvk) -> VersionedObject {
         let is_same = json.get("kind").and_then(Json::as_str) == Some(&*gvk.kind)
             && json.get("apiVersion").and_then(Json::as_str) == Some(&*gvk.api_version());
@@ -599,10 +601,10 @@ impl<'a> Run<'a> {
         Ok(object)
     }
 
-    /// Evaluates the match conditions of an invocation. Returns true if they hold.
+    /// Evaluates the match conditions of an invocation. Returns true if all of them are true.
     ///
     /// # Errors
-    /// Returns an error for the failure policy if a condition fails.
+    /// Returns an error to which the failure policy applies if a condition fails.
     fn conditions(
         &mut self,
         invocation: &Invocation<'_>,
@@ -631,7 +633,7 @@ impl<'a> Run<'a> {
         is_met
     }
 
-    /// Records the result of a mutation.
+    /// Records the result of one mutation.
     fn step(
         &mut self,
         invocation: &Invocation<'_>,
@@ -653,8 +655,8 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Returns the inputs of match conditions, which have the resource as the client sent it and no namespace, or those
-    /// of mutations.
+    /// Returns the inputs of match conditions or of mutations. Match conditions get the resource that the client
+    /// requested, and no namespace.
     fn inputs(
         &self,
         invocation: &Invocation<'_>,
@@ -680,7 +682,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Returns the namespace of the request. `None` for a namespace itself.
+    /// Returns the namespace of the request. `None` if the request is for a Namespace or a cluster-scoped object.
     fn namespace(&self) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
@@ -694,7 +696,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Sets the apiVersion and kind of `gvk`.
+/// Sets apiVersion and kind to those of `gvk`.
 fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     if let Some(fields) = object.as_object_mut() {
         fields.insert("apiVersion".to_owned(), gvk.api_version().into());
@@ -703,7 +705,7 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     object
 }
 
-/// Returns the status for errors that no failure policy ignores, with the message of the first.
+/// Returns the status for the first error that no failure policy ignores. `None` if there is none.
 ///
 /// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
 fn refusal(errors: &[PolicyError<'_>]) -> Option<Status> {

@@ -1,4 +1,4 @@
-//! Converts CEL values of mutations to the Go values that the API server uses.
+//! Converts the CEL values of mutations to the Go values that the API server uses.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`, `convertField`),
 //! `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`); cel-go `common/types`
@@ -15,18 +15,19 @@ use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 use kubernetes::merge::{Applied, NonJson};
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
-/// Depth limit of values.
+/// Maximum nesting of values that are converted.
 const MAX_DEPTH: u32 = 300;
 
-/// The greatest integer that JSON numbers represent exactly.
+/// The greatest integer that cel-go converts to a JSON number. A greater one becomes a string.
 ///
 /// Source: cel-go `common/types/int.go`, `maxIntJSON`.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// Memory charged for each value in the result of a mutation, in bytes: its field name, the applied value and its JSON.
+/// The bytes that are charged for each value in the result of a mutation: its field name, the applied value and its
+/// JSON.
 const NODE: usize = 160;
 
-/// Charges the memory of the Go value of `value`, in which shared values are copied.
+/// Charges the memory that the Go value of `value` needs. Values that are shared here are copied there.
 ///
 /// # Errors
 ///
@@ -38,7 +39,7 @@ pub(super) fn allocate(value: &Value, budget: &EvalBudget) -> Result<(), EvalErr
 fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(), EvalError> {
     let len = match value {
         Value::String(text) => text.len(),
-        // As numbers, or as base64.
+        // Bytes are formatted as numbers or as base64.
         Value::Bytes(bytes) => bytes.len().saturating_mul(4),
         _ => 0,
     };
@@ -81,7 +82,7 @@ fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(),
     Ok(())
 }
 
-/// Returns the object of an `ApplyConfiguration` expression, for the merge.
+/// Returns the object that an ApplyConfiguration expression returns, in the form in which it is merged.
 ///
 /// # Errors
 /// Returns the API server's error if the value is not such an object.
@@ -99,10 +100,10 @@ pub(super) fn applied(value: &Value) -> Result<Applied, ValueError> {
     })
 }
 
-/// Checks that the type of each nested object matches its field.
+/// Checks that the type of each nested object matches the path of its field.
 ///
 /// # Errors
-/// Returns the API server's error, with the type of the first misplaced object.
+/// Returns the API server's error, with the type of the first object that does not match.
 fn placed(object: &ObjectValue) -> Result<(), ValueError> {
     let misplaced = object.misplaced();
     let Some(first) = misplaced.first() else {
@@ -115,7 +116,8 @@ fn placed(object: &ObjectValue) -> Result<(), ValueError> {
     })
 }
 
-/// Returns the fields of an object. `None` if a nested map has a key that is not a string.
+/// Returns the fields of an object in the form in which they are merged. `None` if a nested map has a key that is not a
+/// string.
 fn fields(object: &ObjectValue, depth: u32) -> Option<Applied> {
     let mut converted = BTreeMap::new();
     for (name, value) in object.fields() {
@@ -140,17 +142,17 @@ fn field(value: &Value, depth: u32) -> Option<Applied> {
     }
 }
 
-/// Returns true if a list consists of CEL values, which a merge does not treat as a list.
+/// Returns true if a list consists of CEL values in Go. A merge does not treat it as a list.
 fn is_literal_list(list: &List) -> bool {
     !list.is_joined() && !list.is_json() && list.source().is_none()
 }
 
-/// Returns true if a map consists of CEL values, which a merge does not treat as a map.
+/// Returns true if a map consists of CEL values in Go. A merge does not treat it as a map.
 fn is_literal_map(map: &Map) -> bool {
     map.source().is_none() && map.as_fields().is_none()
 }
 
-/// Returns the Go value inside a CEL value.
+/// Returns the Go value that a CEL value contains, in the form in which it is merged.
 ///
 /// Source: cel-go `common/types`, `Value` of each type.
 fn native(value: &Value, depth: u32) -> Applied {
@@ -223,7 +225,7 @@ fn native(value: &Value, depth: u32) -> Applied {
     }
 }
 
-/// Converts a value of an object in the request.
+/// Converts a value that comes from an object in the request.
 fn applied_json(value: &Value, depth: u32) -> Applied {
     let deeper = depth.saturating_add(1);
     match value {
@@ -244,12 +246,12 @@ fn applied_json(value: &Value, depth: u32) -> Applied {
     }
 }
 
-/// The reason why there is no patch.
+/// The reason why an expression gives no patch.
 #[derive(Debug)]
 pub(super) enum PatchFailure {
     /// The API server's error.
     Failed(ValueError),
-    /// The API server panics: an object is nested in a list or map of a value.
+    /// The API server panics, because an object is nested in a list or map.
     Panic,
 }
 
@@ -265,10 +267,10 @@ impl From<String> for PatchFailure {
     }
 }
 
-/// Returns the patch of a `JSONPatch` expression.
+/// Returns the operations of the patch that a JSONPatch expression returns.
 ///
 /// # Errors
-/// Returns the API server's error, or that it panics.
+/// Returns the API server's error, or [`PatchFailure::Panic`] if the API server panics.
 pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
     let Value::List(list) = value else {
         let error = "type mismatch: JSONPatchType.expression should evaluate to array";
@@ -305,7 +307,7 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
     Ok(operations)
 }
 
-/// Converts a value to JSON.
+/// Converts a value to JSON as the API server does.
 ///
 /// Source: cel-go `common/types`, `ConvertToNative` of each type to `structpb.Value`.
 fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
@@ -375,12 +377,12 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
     })
 }
 
-/// Converts a double to JSON and back: a whole number is decoded as an integer. `None` for values that JSON lacks.
+/// Returns a double as Go decodes it from JSON: a whole number becomes an integer. `None` for NaN and infinities.
 fn number(value: f64) -> Option<Json> {
     Number::from_f64(value).map(|number| Json::Number(go_json::reread_number(&number)))
 }
 
-/// Converts an object in a patch to JSON.
+/// Converts an object within a patch to JSON.
 ///
 /// Source: protobuf-go `types/known/structpb`, `NewValue`.
 fn json_from_applied(value: &Applied) -> Result<Json, String> {

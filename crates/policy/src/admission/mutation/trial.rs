@@ -1,12 +1,12 @@
-//! Trial runs of a policy that only need the errors of its mutations.
+//! Trial runs of a policy, for callers that only need the errors of its mutations.
 
 use serde_json::Value as Json;
 
 use super::{BoundPolicy, MutationContext, Run, StepError};
 use crate::admission::AdmissionRequest;
 
-/// Returns the errors of the mutations of a policy for `request` and its `object`, each with the index of the mutation.
-/// They equal those of [`mutate`](super::mutate), up to the first mutation with an unknown result.
+/// Returns the errors of a policy's mutations for `request` and its `object`, each with the index of the mutation. Up
+/// to the first mutation with an unknown result, they equal the errors of [`mutate`](super::mutate).
 pub(crate) fn step_errors(
     request: AdmissionRequest,
     object: Json,
@@ -16,7 +16,7 @@ pub(crate) fn step_errors(
     let policies = std::slice::from_ref(policy);
     let mut run = Run::new(request, Some(object), policies, context);
     run.is_trial = true;
-    // A rejection is either the error of a step, or not caused by the mutations.
+    // If the request is rejected, the cause is either the error of a step or no mutation at all.
     let _ = run.all();
     if run.budget.exceeded().is_some() {
         return Vec::new();
@@ -44,7 +44,7 @@ mod tests {
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
     const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
-    /// Has no effect only if defaults are set, also after [`UNSET`].
+    /// This mutation does nothing if defaults are set, even after [`UNSET`]. Otherwise it fails.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 

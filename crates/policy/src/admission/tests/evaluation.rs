@@ -1,4 +1,4 @@
-//! Variables, budgets and limits of an evaluation.
+//! Tests of variables, budgets and limits in evaluations.
 
 use super::*;
 use cel::value::Exceeded;
@@ -14,7 +14,7 @@ fn evaluate(spec: &Json) -> Evaluation {
     admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &context)
 }
 
-/// Returns a spec with `variables` and a validation `expression`.
+/// Returns a spec with `variables` and one validation, `expression`.
 fn spec(variables: &[(String, String)], expression: &str) -> Json {
     let variables: Vec<_> = variables
         .iter()
@@ -23,7 +23,7 @@ fn spec(variables: &[(String, String)], expression: &str) -> Json {
     json!({"variables": variables, "validations": [{"expression": expression}]})
 }
 
-/// Returns variables `v0`, `v1` and so on, each of them `step` of the previous one.
+/// Returns variables `v0`, `v1` and so on. The first is `first`, and each other is `step` applied to the previous one.
 fn chain(length: usize, first: &str, step: impl Fn(&str) -> String) -> Vec<(String, String)> {
     let one = |n: usize| match n.checked_sub(1) {
         None => ("v0".to_owned(), first.to_owned()),
@@ -61,7 +61,7 @@ fn variables_are_evaluated_once_and_only_if_read() {
 }
 
 #[test]
-fn self_reading_variable_fails() {
+fn variable_that_reads_itself_fails() {
     for cycle in [
         [("a", "1"), ("a", "variables.a + 1"), ("b", "2")],
         [("a", "1"), ("b", "variables.a"), ("a", "variables.b")],
@@ -74,7 +74,7 @@ fn self_reading_variable_fails() {
 }
 
 #[test]
-fn long_variable_chain_ends_with_value_or_error() {
+fn variable_chain_beyond_depth_limit_has_no_decision() {
     let add = |before: &str| format!("{before} + 1");
     let evaluation = evaluate(&spec(&chain(400, "1", add), "variables.v399 == 400"));
     assert_eq!(decision(&evaluation), &Decision::admit());
@@ -83,7 +83,7 @@ fn long_variable_chain_ends_with_value_or_error() {
 }
 
 #[test]
-fn exceeded_own_limit_makes_no_decision() {
+fn exceeded_limit_of_this_crate_has_no_decision() {
     let is_quantity = format!("isQuantity('{}')", "9".repeat(10_001));
     for (expression, expected) in [
         (
@@ -106,19 +106,19 @@ fn exceeded_own_limit_makes_no_decision() {
 }
 
 #[test]
-fn deeply_nested_value_ends_with_value_or_error() {
+fn comparison_of_deeply_nested_values_exceeds_step_limit() {
     let wrap = |before: &str| format!("[{before}, {before}]");
     // The list has 2^40 nested elements, which must not be traversed.
     let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
-    // A comparison would traverse them, as upstream does without end.
+    // A comparison would traverse all nested elements. Upstream's comparison never ends.
     let evaluation = evaluate(&spec(
         &chain(40, "1", wrap),
         "variables.v39 == variables.v39",
     ));
     assert_eq!(evaluation.exceeded, Some(Exceeded::Steps(10_000_000)));
     assert_eq!(evaluation.decisions, []);
-    // The limit is that of types: deeper nesting does not compile.
+    // At this depth the type of the list is still allowed. Deeper nesting does not compile.
     let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(
@@ -135,14 +135,14 @@ fn deeply_nested_value_ends_with_value_or_error() {
 }
 
 #[test]
-fn scope_referenced_by_its_variables_is_dropped() {
+fn variable_that_contains_variables_equals_variables() {
     let variables = [("a".to_owned(), "dyn(variables)".to_owned())];
     let evaluation = evaluate(&spec(&variables, "variables.a == variables"));
     assert_eq!(decision(&evaluation), &Decision::admit());
 }
 
 #[test]
-fn large_object_costs_only_what_is_read() {
+fn cost_does_not_depend_on_unread_fields() {
     let annotations: serde_json::Map<_, _> = (0..10_000)
         .map(|n| (format!("key-{n}"), json!("x".repeat(100))))
         .collect();
@@ -178,7 +178,7 @@ fn syntax_error_has_api_server_wording() {
 fn comparisons_of_policy_share_step_limit() {
     let wrap = |before: &str| format!("[{before}, {before}]");
     let mut spec = spec(&chain(17, "1", wrap), "true");
-    // Each terminates, but a thousand of them would take minutes.
+    // Each comparison terminates, but a thousand of them would take minutes.
     let validation = json!({"expression": "variables.v16 == [variables.v15, variables.v15]"});
     spec["validations"] = Json::Array(vec![validation; 1_000]);
     let evaluation = evaluate(&spec);
@@ -201,7 +201,7 @@ fn growing(failure_policy: &str, expression: &str) -> Json {
 }
 
 #[test]
-fn exceeded_memory_makes_no_decision() {
+fn evaluation_that_exceeds_memory_has_no_decision() {
     let doubled = format!("['aaaa']{}", ".map(x, dyn(x) + dyn(x))".repeat(31));
     let joined = format!("[0]{}", ".map(x, [x, x])".repeat(4));
     let padded = "'a'.replace('', ['a'].map(x, dyn(x) + x).join())";
@@ -218,7 +218,7 @@ fn exceeded_memory_makes_no_decision() {
 }
 
 #[test]
-fn exceeded_memory_of_review_makes_no_decision() {
+fn review_that_exceeds_memory_has_no_decision() {
     let mut spec = growing(
         "Fail",
         &format!("['aaaa']{}", ".map(x, dyn(x) + dyn(x))".repeat(31)),
@@ -241,8 +241,8 @@ fn exceeded_memory_of_review_makes_no_decision() {
 }
 
 #[test]
-fn texts_of_many_decisions_are_bounded() {
-    // Each error quotes the key.
+fn total_size_of_decision_messages_is_limited() {
+    // The error of each validation quotes the large key.
     let mut spec = spec(&[], "true");
     let validation = json!({"expression": "{'a': 1}[object.metadata.annotations.large] == 1"});
     spec["validations"] = Json::Array(vec![validation; 1_000]);
@@ -281,7 +281,7 @@ fn recorder_does_not_evaluate_lazy_variables() {
             done.send(evaluate_with(Some(Arc::clone(&recorder))))
                 .unwrap();
         });
-        // A recorder that evaluates variables deadlocks, and would keep the process from exiting.
+        // A recorder that evaluates variables would deadlock. The process could then not exit, so it is aborted.
         let recorded = is_done.recv_timeout(std::time::Duration::from_secs(60));
         let Ok(recorded) = recorded else {
             eprintln!("the recorder waits for itself");
@@ -292,7 +292,7 @@ fn recorder_does_not_evaluate_lazy_variables() {
     assert!(!recorder.take().is_empty());
 }
 
-/// Source: answers of `parity/oracle admit`.
+/// Source: results of `parity/oracle admit`.
 #[test]
 fn object_equals_params_with_same_content() {
     let expressions = [
@@ -328,7 +328,8 @@ fn object_equals_params_with_same_content() {
     }
 }
 
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go` (`wrappedParam`), and `oracle admit`.
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go` (`wrappedParam`), and results of
+/// `parity/oracle admit`.
 #[test]
 fn params_have_api_version_and_kind() {
     for (api_version, kind) in [
@@ -360,7 +361,7 @@ fn params_have_api_version_and_kind() {
     }
 }
 
-/// Source: answers of `parity/oracle admit`.
+/// Source: results of `parity/oracle admit`.
 #[test]
 fn user_extra_list_may_be_null() {
     let mut request = deployment();
@@ -382,7 +383,7 @@ fn user_extra_list_may_be_null() {
 
 /// A selector that cannot be parsed is dropped from the check without an error.
 ///
-/// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `parity/oracle admit`.
+/// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; results of `parity/oracle admit`.
 #[test]
 fn invalid_selector_in_authorizer_check_is_dropped() {
     let request = deployment();

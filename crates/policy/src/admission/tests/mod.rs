@@ -1,6 +1,6 @@
-//! Tests of reviews without expressions: matching, params, and error handling.
+//! Tests of reviews: matching, params, errors, and the limits of evaluations.
 //!
-//! Expected results are those of upstream's dispatcher.
+//! The expected results are those of upstream's dispatcher.
 
 #![allow(
     clippy::expect_used,
@@ -84,7 +84,7 @@ fn review(
     admission(spec).review(request, bindings, &context)
 }
 
-/// Compares the denial of a request with `expect`, which is `None` if the request is allowed.
+/// Compares the code, reason and message of a denial with `expect`. `expect` is `None` if the request must be allowed.
 #[track_caller]
 fn check_denial(outcome: &ReviewOutcome, expect: Option<(u16, &str, &str)>) {
     let denial = outcome.denial.as_ref();

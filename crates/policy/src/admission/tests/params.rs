@@ -1,4 +1,4 @@
-//! Params lookups of bindings, and their errors.
+//! Tests of params lookups for bindings, and of their errors.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn check_error(reference: &Json, params: &ParamList, expect: &str) {
 }
 
 #[test]
-fn params_lookup_by_name_or_selector() {
+fn params_are_found_by_name_or_selector() {
     check(&json!({"name": "a"}), &["default/a"]);
     check(&json!({"name": "a", "namespace": "other"}), &["other/a"]);
     check(&json!({"selector": {}}), &["default/a", "default/b"]);
@@ -125,7 +125,7 @@ fn invalid_param_ref_is_error() {
 }
 
 #[test]
-fn cluster_scoped_request_needs_param_ref_namespace() {
+fn cluster_scoped_request_without_param_ref_namespace_is_denied() {
     let mut request = deployment();
     request.namespace.clear();
     let deny = |reference: Json| {
@@ -142,7 +142,7 @@ fn cluster_scoped_request_needs_param_ref_namespace() {
 }
 
 #[test]
-fn binding_without_param_ref_evaluates_once() {
+fn binding_without_param_ref_is_evaluated_once() {
     let outcome = review(
         &spec(&json!({})),
         &deployment(),
@@ -151,7 +151,7 @@ fn binding_without_param_ref_evaluates_once() {
     );
     let params: Vec<_> = outcome.evaluations.iter().map(|e| &e.params).collect();
     assert_eq!(params, [&None]);
-    // Without a paramKind, the reference does not matter.
+    // If the policy has no paramKind, the paramRef is ignored.
     let spec = json!({"matchConstraints": constraints()});
     let reference = json!({"paramRef": {"name": "zz", "parameterNotFoundAction": "Deny"}});
     let outcome = review(&spec, &deployment(), &[binding(&reference)], &config_maps());
@@ -160,7 +160,7 @@ fn binding_without_param_ref_evaluates_once() {
 }
 
 #[test]
-fn policy_error_precedes_bindings() {
+fn params_error_denies_before_bindings_are_matched() {
     let namespaces = default_namespace();
     let params = config_maps();
     let authorizer = Arc::new(AuthorizerList::default());
@@ -184,7 +184,7 @@ fn policy_error_precedes_bindings() {
 }
 
 #[test]
-fn policy_without_constraints_denies() {
+fn policy_without_constraints_denies_request() {
     let outcome = review(
         &json!({"validations": []}),
         &deployment(),

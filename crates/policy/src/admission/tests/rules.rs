@@ -13,14 +13,14 @@ fn check(constraints: &Json, request: &AdmissionRequest, expect: bool) {
     assert_eq!(matched, Ok(expect), "{constraints}");
 }
 
-/// Returns [`constraints`] with `field` of the rule replaced.
+/// Returns [`constraints`] with another value of `field` in the rule.
 fn rule(field: &str, value: Json) -> Json {
     let mut constraints = constraints();
     constraints["resourceRules"][0][field] = value;
     constraints
 }
 
-/// Returns [`constraints`] with `field` set.
+/// Returns [`constraints`] with `field` set to `value`.
 fn with(field: &str, value: Json) -> Json {
     let mut constraints = constraints();
     constraints[field] = value;
@@ -78,14 +78,14 @@ fn rule_treats_namespaces_as_cluster_scoped() {
 }
 
 #[test]
-fn exclude_rules_take_precedence() {
+fn exclude_resource_rules_override_resource_rules() {
     let request = deployment();
     let excluded = constraints()["resourceRules"].clone();
     check(&with("excludeResourceRules", excluded), &request, false);
 }
 
 #[test]
-fn selectors_match_namespace_and_both_objects() {
+fn selectors_match_labels_of_namespace_object_and_old_object() {
     let labels = |key: &str, value: &str| json!({"matchLabels": {key: value}});
     let mut request = deployment();
     check(
@@ -123,7 +123,7 @@ fn selectors_match_namespace_and_both_objects() {
 }
 
 #[test]
-fn namespace_selector_matches_new_labels_of_written_namespace() {
+fn namespace_selector_matches_labels_of_namespace_in_request() {
     let namespace = |labels: &Json| {
         let object = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels},

@@ -1,4 +1,4 @@
-//! Operators and functions whose results depend on more than their signatures.
+//! Interprets operators, and functions whose results depend on more than their signatures.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::expression::Interpreter;
 use super::presence;
 use super::value::{AbstractType, AbstractValue, Alternative, Const};
 
-/// Maximum length of a constant string or list that is concatenated.
+/// Maximum length of the result if constant strings or lists are concatenated.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Returns true if the alternative is ignored in reports: a default for an absent value, or null among others.
+/// Returns true if an error of this alternative is not reported: it is a default, or it is null and there are others.
 fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
     alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
 }
 
-/// Returns the first type that does not satisfy `fits`, if it is to be reported.
+/// Returns the first type that does not satisfy `fits` and has to be reported. `None` if there is none.
 fn misfit(value: &AbstractValue, fits: impl Fn(&AbstractType) -> bool) -> Option<&AbstractType> {
     let alternatives = value.alternatives();
     let misfit = alternatives
@@ -127,7 +127,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Evaluates `&&` or `||`. An operand with the value `absorbing` determines the result, on either side.
+    /// Interprets `&&` or `||`. If one of the operands has the value `absorbing`, it determines the result.
     fn eval_logical(
         &mut self,
         left_id: ExprId,
@@ -145,7 +145,7 @@ impl Interpreter<'_> {
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
-        // The right side matters only if the left side does not determine the result, and vice versa.
+        // Each operand only matters if the other one does not determine the result, which refines the values in it.
         let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
         self.forget(outer);
@@ -171,7 +171,7 @@ impl Interpreter<'_> {
                 AbstractValue::constant(Const::Bool(!absorbing))
             }
             (false, false) => AbstractValue::bool(),
-            // If one operand fails, the result is an error unless the other operand absorbs it.
+            // If one operand fails, the result is an error unless the other operand absorbs the error.
             (true, false) if !is_neutral(&right) => decided,
             (false, true) if !is_neutral(&left) => decided,
             _ => AbstractValue::bottom(),
@@ -229,7 +229,7 @@ impl Interpreter<'_> {
         then.join(&otherwise)
     }
 
-    /// Records whether the types of the operands of `id` can be equal.
+    /// Records whether the operands of the comparison `id` can be equal according to their types.
     fn record_comparison(
         &mut self,
         id: ExprId,
@@ -328,7 +328,7 @@ impl Interpreter<'_> {
                 item
             };
         }
-        // A negative index fails for every list, so nothing after it is reached.
+        // A negative index fails for every list, so nothing that depends on the result is reached.
         if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.alternatives())
             && matches!(only.shape, AbstractType::List(_, _))
         {
@@ -420,7 +420,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Evaluates `receiver.orValue(default)` or `receiver.or(default)`. A receiver that is not an optional is the
+    /// Interprets `receiver.orValue(default)` or `receiver.or(default)`. If the receiver is not an optional, it is the
     /// result.
     fn eval_default(
         &mut self,
@@ -529,7 +529,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Evaluates a call whose arguments are constants.
+    /// Evaluates a call with constant arguments. `None` if the result is unknown.
     fn fold_call(
         &mut self,
         id: ExprId,
@@ -550,7 +550,7 @@ impl Interpreter<'_> {
         constants::call(self.facts.env, function, is_member, &args)
     }
 
-    /// Evaluates an expression that consists of calls and literals, such as `isSemver('1.2.3')`.
+    /// Evaluates an expression that consists only of calls and literals, such as `isSemver('1.2.3')`.
     fn fold_closed(&mut self, id: ExprId) -> Option<Const> {
         let tree = constants::closed(self.ast, id)?;
         self.pay(constants::STEPS).then_some(())?;
@@ -558,8 +558,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns the category in which a value is compared. `None` if it is not certain. Numbers are comparable with each
-/// other.
+/// Returns the category of a value for comparisons. Values of different categories are never equal, and all numbers are
+/// in one category. `None` if the category is unknown.
 fn category(value: &AbstractValue) -> Option<&'static str> {
     let [only] = value.alternatives() else {
         return None;
@@ -573,13 +573,13 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
     }
 }
 
-/// Returns true if values of these types are never equal. A value with a declared type may still be null, which is
-/// unequal too.
+/// Returns true if values of these types are never equal. A value with a declared type may also be null, but then it is
+/// unequal as well.
 fn are_incomparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
-/// Kubernetes types whose values fail in comparisons with other types.
+/// Types whose values fail if they are compared with a value of another type.
 const STRICT: [&str; 5] = [
     "kubernetes.URL",
     "kubernetes.Quantity",
@@ -588,10 +588,10 @@ const STRICT: [&str; 5] = [
     "net.CIDR",
 ];
 
-/// Returns true if comparing `left` with `right` succeeds. A value of a Kubernetes type fails in comparisons with other
-/// types.
+/// Returns true if a comparison of `left` with `right` does not fail. A comparison fails if `left` has a type in
+/// [`STRICT`] and `right` has another type.
 ///
-/// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the like.
+/// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the same method of the other types.
 fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     let opaque = |value: &AbstractValue| match value.alternatives() {
         [only] if !value.is_top() => match &only.shape {
@@ -611,7 +611,7 @@ fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     }
 }
 
-/// Returns the result of `flatten` for a list whose elements are not lists: the list, contrary to the signature.
+/// Returns the result of `flatten` for a list without nested lists. It is the list itself, contrary to the signature.
 ///
 /// Source: cel-go `ext/lists.go`, `flatten`.
 fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> {
@@ -629,7 +629,7 @@ fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> 
     (function == "flatten" && is_flat && !elem.is_top()).then(|| list.clone().with_constant(None))
 }
 
-/// Returns true if the index is not a string and all keys of the map are strings, so that the optional is empty.
+/// Returns true if all keys of the map are strings and the index is not a string, so that no entry is found.
 fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
     let is_keyed = |value: &AbstractValue| matches!(value.alternatives(), [only] if !value.is_top() && matches!(only.shape, AbstractType::Map(_, true)));
     let is_other = category(index).is_some_and(|category| category != "string");
@@ -643,7 +643,7 @@ fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
         }
 }
 
-/// Returns true or false if the values are certainly equal or unequal.
+/// Returns true if the values are certainly equal, and false if they are certainly unequal. `None` if that is unknown.
 fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
@@ -666,7 +666,7 @@ fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
-/// Returns true if a value of this type can be indexed by `index`.
+/// Returns true if `index` is a valid index for a value of this type.
 fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     let number = |shape: &AbstractType| {
         matches!(
@@ -681,7 +681,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
             misfit(index, text).is_none()
         }
         AbstractType::Map(_, false) => true,
-        // An optional index of a map without the key is empty.
+        // An optional index into a map that lacks the key is empty, so it does not fail.
         AbstractType::Optional(inner) => inner.alternatives().iter().all(|alternative| {
             !matches!(alternative.shape, AbstractType::List(_, _))
                 || is_indexable(&alternative.shape, index)
@@ -690,7 +690,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     }
 }
 
-/// Returns the joined element values of the container.
+/// Returns the join of all values that an index into the container may give.
 fn indexed(container: &AbstractValue) -> AbstractValue {
     if container.is_top() {
         return AbstractValue::top();

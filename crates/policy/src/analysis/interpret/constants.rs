@@ -1,6 +1,7 @@
-//! Constant folding: calls with constant arguments are run by the evaluator.
+//! Constant folding: evaluates calls with constant arguments.
 //!
-//! This makes `object.kind.matches('^(Pod|Job)$')` as good a guard on the kind as `object.kind in ['Pod', 'Job']`.
+//! For example, this makes `object.kind.matches('^(Pod|Job)$')` as effective a guard as `object.kind in ['Pod',
+//! 'Job']`.
 
 use std::sync::Arc;
 
@@ -13,30 +14,31 @@ use kubernetes::library::runtime::PolicyRuntime;
 
 use super::value::Const;
 
-/// Steps charged for a call, which is checked, planned and evaluated.
+/// The steps that are charged for a call, which is type-checked, planned and evaluated.
 pub(super) const STEPS: u32 = 100;
 
-/// Maximum number of bytes of the literals of a call, and of a result.
+/// Maximum size in bytes of all literals of a call, and of a result.
 const MAX_BYTES: usize = 2048;
 
-/// Bytes charged for a literal besides its text.
+/// The bytes that are charged for each literal in addition to its text.
 const BYTES_OF_LITERAL: usize = 4;
 
 /// Maximum nesting of calls.
 const MAX_DEPTH: u8 = 8;
 
-/// Cost limit of a call.
+/// Maximum CEL cost of a call.
 const MAX_COST: u64 = 10_000;
 
-/// Maximum number of elements of a list.
+/// Maximum number of elements of a resulting list.
 const MAX_ELEMENTS: usize = 64;
 
-/// Binary operators that are folded. Other operators have rules of their own.
+/// Binary operators that are folded here. Other operators have their own rules.
 const OPERATORS: [&str; 9] = [
     "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_",
 ];
 
-/// Returns the value of `function` for the receiver, if any, and the arguments. `None` if it is unknown.
+/// Calls `function` with constant arguments, of which the first is the receiver if `is_member`. `None` if the result is
+/// unknown.
 pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) -> Option<Const> {
     let is_operator = OPERATORS.contains(&function) && args.len() == 2;
     if !is_operator && !is_name(function) {
@@ -54,19 +56,19 @@ pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) 
     evaluate(env, tree.nodes.build(root))
 }
 
-/// Copies the subtree `id`. `None` unless it consists of calls and literals only.
+/// Copies the subtree `id` to a new AST. `None` unless the subtree consists only of calls and literals.
 pub(super) fn closed(ast: &Ast, id: ExprId) -> Option<Ast> {
     let mut tree = Tree::default();
     let root = tree.copy_closed(ast, id, MAX_DEPTH)?;
     Some(tree.nodes.build(root))
 }
 
-/// Evaluates the expression `ast`, which has no locations.
+/// Evaluates `ast`, whose nodes have no locations. `None` if it fails, or if the result is too large.
 pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
     read(&run(env, ast)?.ok()?, 2)
 }
 
-/// Evaluates the expression `ast`. `None` if it does not compile.
+/// Evaluates `ast`. `None` if it does not compile.
 fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
     let (checked, diagnostics) = check(&Arc::new(ast), "", env);
     if !diagnostics.is_empty() {
@@ -77,18 +79,18 @@ fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
     Some(evaluation.result)
 }
 
-/// The result of evaluating an expression of calls and literals.
+/// The result of evaluating an expression that consists only of calls and literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConstantResult {
-    /// A boolean.
+    /// A boolean result.
     Bool(bool),
-    /// The error.
+    /// The expression failed with this error.
     Failed(String),
-    /// Another value, or an unknown one.
+    /// Any other result, or no result.
     Other,
 }
 
-/// Evaluates the subtree `id` if it consists of calls and literals only.
+/// Evaluates the subtree `id` if it consists only of calls and literals. Otherwise returns `Other`.
 pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> ConstantResult {
     let Some(tree) = closed(ast, id) else {
         return ConstantResult::Other;
@@ -111,7 +113,7 @@ fn is_name(function: &str) -> bool {
     !function.starts_with('_') && function.chars().all(fits)
 }
 
-/// A tree of calls and literals under construction.
+/// An AST of calls and literals that is being built.
 #[derive(Default)]
 struct Tree {
     nodes: AstBuilder,
@@ -190,7 +192,7 @@ impl Tree {
     }
 }
 
-/// Converts a result. `None` if it is too large.
+/// Converts a result to a constant. `None` if it is too large, or if constants cannot represent its type.
 fn read(value: &Value, depth: u8) -> Option<Const> {
     Some(match value {
         Value::Null => Const::Null,
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn fold_constant_call_returns_result() {
+    fn call_with_constants_returns_result() {
         let pod = || text("Pod");
         for (function, is_member, args, wanted) in [
             (
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn fold_failing_or_large_call_is_none() {
+    fn call_that_fails_or_is_too_large_returns_none() {
         let long = text(&"a".repeat(3000));
         for (function, is_member, args) in [
             ("_/_", false, vec![Const::Int(1), Const::Int(0)]),

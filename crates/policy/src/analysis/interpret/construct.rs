@@ -1,6 +1,6 @@
-//! Checks literals of `Object` types against the schema of the mutated kind.
+//! Checks `Object` literals against the schema of the mutated kind.
 //!
-//! Upstream does not check them when a policy is created: the literal fails when it is applied.
+//! Upstream does not check these literals when a policy is created. A wrong literal fails when it is applied.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! `pkg/cel/mutation/dynamic/objects.go` (`CheckTypeNamesMatchFieldPathNames`); `sigs.k8s.io/structured-merge-diff`
@@ -14,7 +14,7 @@ use kubernetes::library::mutation::{OBJECT, is_object};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// Kinds of values that an object schema distinguishes.
+/// The categories of values that the check distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     Bool,
@@ -25,7 +25,7 @@ enum ValueKind {
 }
 
 impl Interpreter<'_> {
-    /// Evaluates a literal of the type `name`.
+    /// Interprets a literal of the type `name`.
     pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
@@ -43,7 +43,8 @@ impl Interpreter<'_> {
         AbstractValue::top()
     }
 
-    /// Checks that the type name of a literal matches the path of `field` in the type `owner`.
+    /// Reports object literals in the value `id` of `field` whose type name does not match the path of that field in
+    /// `owner`.
     fn check_place(&mut self, id: ExprId, owner: &str, field: &str) {
         let ast = self.ast;
         let literals = match ast.expr(id) {
@@ -67,7 +68,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Checks a field against its declaration.
+    /// Checks the name and the value of a field against its declaration in the schema.
     fn check_field(&mut self, field: &StructField, object: &StructType, value: &AbstractValue) {
         let Some(fields) = &object.fields else { return };
         let name = &*field.field;
@@ -89,7 +90,7 @@ impl Interpreter<'_> {
                 && value.alternatives().iter().all(|alternative| {
                     let kind = kind_of_abstract_type(&alternative.shape);
                     actual.get_or_insert_with(|| alternative.shape.to_type());
-                    // Quantities are declared as strings and may be numbers.
+                    // Quantities are declared as strings, but their values may be numbers.
                     let is_quantity = wanted == ValueKind::Text && kind == Some(ValueKind::Number);
                     kind.is_some_and(|kind| kind != wanted) && !is_quantity
                 })
@@ -118,7 +119,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns the type at the path `name` within `object`, through lists. `None` if the schema does not declare it.
+/// Returns the object type at the path `name` in `object`. Lists on the path are skipped. `None` if the schema does not
+/// declare the path.
 fn part_of(object: &Type, name: &str) -> Option<StructType> {
     let mut parts = name.split('.');
     if parts.next() != Some(OBJECT) {
@@ -145,7 +147,7 @@ fn part_of(object: &Type, name: &str) -> Option<StructType> {
     }
 }
 
-/// Returns the type without its element types.
+/// Returns the name of the type without its element types, for messages.
 fn shown(type_: &Type) -> String {
     match type_ {
         Type::List(_) => "list".to_owned(),
@@ -165,7 +167,7 @@ fn kind_of_type(type_: &Type) -> Option<ValueKind> {
     })
 }
 
-/// Returns the kind of values of the type. `None` if it is not certain, or if the value is null.
+/// Returns the category of values of this type. `None` if it is unknown, or if the value is null.
 fn kind_of_abstract_type(shape: &AbstractType) -> Option<ValueKind> {
     match shape {
         AbstractType::Plain(Type::Struct(_)) | AbstractType::Optional(_) => None,

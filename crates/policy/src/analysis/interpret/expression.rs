@@ -1,4 +1,4 @@
-//! Transfer functions of the abstract interpreter, one for each kind of expression.
+//! The transfer functions of the abstract interpreter, one for each kind of expression.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::value::{AbstractType, AbstractValue, Const};
 use super::{Facts, Interpretation, Issue};
 use crate::reads::{Input, is_input};
 
-/// The state of one interpretation.
+/// The state while one expression is interpreted.
 pub(super) struct Interpreter<'a> {
     pub(super) ast: &'a Ast,
     pub(super) facts: &'a Facts<'a>,
     /// The variables of the enclosing comprehensions, innermost last.
     pub(super) scopes: Vec<(Arc<str>, AbstractValue)>,
     steps_left: u32,
-    /// The number of enclosing conditions.
+    /// The number of enclosing conditions. Expressions within a condition are not evaluated for every request.
     pub(super) n_conditions: u32,
-    /// Refinements of values by the enclosing conditions, the latest last.
+    /// The refinements of values by enclosing conditions, in the order in which they were added.
     pub(super) refinements: Vec<Refinement>,
-    /// The selections that fail in every request that reaches them, according to their latest evaluation.
+    /// The selections that failed for all alternatives when they were last interpreted.
     failed: Vec<ExprId>,
     pub(super) outcome: Interpretation,
 }
@@ -32,19 +32,19 @@ pub(super) struct Interpreter<'a> {
 /// Maximum number of entries of a map literal that are tracked individually.
 const MAX_ENTRIES: usize = 32;
 
-/// The number of recent variable reads that are searched for a duplicate.
+/// The number of recent reads of variables that are searched for duplicates.
 const MAX_LOOKED_AT: usize = 64;
 
-/// The result of a selection from one alternative.
+/// The result of selecting a field from one alternative.
 enum Selected {
     Value(AbstractValue),
     /// The value is null.
     Null,
-    /// The type has no such field.
+    /// The type does not have the field.
     Unfit(DiagnosticKind),
 }
 
-/// A position in the lists of findings, for rolling back later ones.
+/// Lengths of the lists of findings at one point, to discard findings that are added later.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     issues: usize,
@@ -78,7 +78,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Interprets the expression. Returns the outcome and the steps left.
+    /// Interprets the whole expression. Returns the outcome and the number of steps that are left.
     pub(super) fn run(mut self) -> (Interpretation, u32) {
         self.outcome.value = self.eval(self.ast.root());
         if self.outcome.gave_up {
@@ -97,7 +97,8 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Drops the issues since `mark`, because errors there are absorbed.
+    /// Discards the issues, reads and selections from null that were added since `mark`, because their errors are
+    /// absorbed.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let dropped = self
             .outcome
@@ -110,7 +111,7 @@ impl<'a> Interpreter<'a> {
         self.outcome.null.truncate(mark.null);
     }
 
-    /// Drops the issues from `start` to `end`.
+    /// Discards the issues, reads and selections from null that were added between `start` and `end`.
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
         let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
@@ -121,13 +122,14 @@ impl<'a> Interpreter<'a> {
         drop_range(&mut outcome.null, start.null, end.null);
     }
 
-    /// Returns true if there are issues from `start` to `end`.
+    /// Returns true if issues were added between `start` and `end`.
     pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
         let last = end.issues.min(self.outcome.issues.len());
         start.issues < last
     }
 
-    /// Returns whether a value of the type has the key `field`. `None` if it is not certain.
+    /// Returns true if every value of the type has the key `field`, and false if none has it. `None` if that is
+    /// unknown.
     pub(super) fn holds(shape: &AbstractType, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
     }
@@ -144,20 +146,20 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Returns bottom for `id`, an operand of which has no value, so that the evaluation ends there.
+    /// Records that `id` is not evaluated because one of its operands has no value, and returns bottom.
     pub(super) fn no_value(&mut self, id: ExprId) -> AbstractValue {
         self.outcome.suppressed.push(id);
         AbstractValue::bottom()
     }
 
-    /// Records a selection from null.
+    /// Records a selection from null, unless it is within a condition.
     pub(super) fn report_null(&mut self, id: ExprId) {
         if self.n_conditions == 0 {
             self.outcome.null.push(id);
         }
     }
 
-    /// Takes `steps` for work beyond one node. Returns true if there were enough.
+    /// Takes `steps` for additional work. Returns false and takes none if fewer are left.
     pub(super) fn pay(&mut self, steps: u32) -> bool {
         let left = self.steps_left.checked_sub(steps);
         self.steps_left = left.unwrap_or(self.steps_left);
@@ -209,7 +211,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Returns the value of a name that is not a comprehension variable.
+    /// Returns the value of the root variable `name`.
     fn global(&self, name: &str) -> Option<AbstractValue> {
         let (_, value) = self.facts.roots.iter().find(|(root, _)| *root == name)?;
         Some(value.clone())
@@ -244,7 +246,7 @@ impl<'a> Interpreter<'a> {
         self.scopes.iter().any(|(known, _)| **known == *name)
     }
 
-    /// Returns true if `id` is `variables`.
+    /// Returns true if `id` is the root variable `variables`.
     fn is_variables(&self, id: ExprId) -> bool {
         is_input(self.ast, id, Input::Variables)
             && matches!(self.ast.expr(id), Expr::Ident(name) if !self.is_scoped(name))
@@ -255,7 +257,7 @@ impl<'a> Interpreter<'a> {
         if !self.is_variables(operand) {
             return None;
         }
-        // Duplicates are fine: a rollback truncates the list by position.
+        // The list may contain duplicates, because a rollback truncates it.
         let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
@@ -289,13 +291,13 @@ impl<'a> Interpreter<'a> {
         self.select(id, &value, field)
     }
 
-    /// Returns true if the selection `id` fails in every request that reaches it, so that nothing that depends on its
-    /// value is evaluated.
+    /// Returns true if the selection `id` fails in every request that reaches it, so that the rest of the expression
+    /// that depends on its value is not evaluated.
     pub(super) fn has_failed(&self, id: ExprId) -> bool {
         self.failed.contains(&id)
     }
 
-    /// Evaluates `value.field`.
+    /// Interprets `value.field`.
     pub(super) fn select(
         &mut self,
         id: ExprId,
@@ -346,7 +348,7 @@ impl<'a> Interpreter<'a> {
         AbstractValue::top()
     }
 
-    /// Evaluates `value.?field`, or any selection from an optional.
+    /// Interprets `value.?field`, or a selection from an optional.
     pub(super) fn select_optional(
         &mut self,
         id: ExprId,
@@ -372,7 +374,7 @@ impl<'a> Interpreter<'a> {
             }
             result = result.join(&selected);
         }
-        // An optional of a constant is known to have a value.
+        // An optional that contains a constant is known to be non-empty.
         AbstractValue::optional(if is_there {
             result
         } else {
@@ -380,7 +382,7 @@ impl<'a> Interpreter<'a> {
         })
     }
 
-    /// Evaluates `has(operand.field)`.
+    /// Interprets `has(operand.field)`.
     fn eval_test(&mut self, id: ExprId, operand: ExprId, field: &str) -> AbstractValue {
         if self.read_variable(operand, field).is_some() {
             return AbstractValue::constant(Const::Bool(true));
@@ -484,7 +486,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Returns the value of a list element or map entry written with `?`.
+    /// Returns the value of an optional element (`[?x]`) or entry (`{?k: x}`).
     fn unwrap_optional(&mut self, id: ExprId, value: &AbstractValue) -> AbstractValue {
         let mut result = AbstractValue::bottom();
         for alternative in value.alternatives() {
@@ -506,7 +508,7 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-/// Returns the constant value of `field`, if it has one.
+/// Returns the constant value of `field` in the type. `None` if the value is not constant.
 pub(super) fn field_const(shape: &AbstractType, field: &str) -> Option<Const> {
     match select_shape(shape, field) {
         Selected::Value(value) => value.as_const().cloned(),
@@ -542,13 +544,13 @@ fn no_fields(shape: &AbstractType) -> DiagnosticKind {
     DiagnosticKind::NoFieldSelection { operand }
 }
 
-/// Selects `field` from a value of the type.
+/// Selects `field` from a value of the type `shape`.
 fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     match shape {
         AbstractType::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
-                // An absent field is bottom, so nothing that depends on it is reached.
+                // An absent field is bottom, so that nothing that depends on its value is reached.
                 return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
@@ -588,8 +590,8 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     }
 }
 
-/// Returns the result of an optional selection of `field` from `value`, and its error. Lists reject field names; other
-/// values without the field give an empty optional.
+/// Returns the value of an optional selection of `field` from `value`, and the error if it fails. The selection fails
+/// for lists, and gives an empty optional for other values that lack the field.
 fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<DiagnosticKind>) {
     if value.is_top() {
         return (AbstractValue::top(), None);
@@ -609,7 +611,7 @@ fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<
     (result, wrong)
 }
 
-/// Returns whether a value of the type has `field`. `None` if it is not certain.
+/// Returns true if every value of the type has `field`, and false if none has it. `None` if that is unknown.
 fn test_shape(shape: &AbstractType, field: &str) -> Result<Option<bool>, DiagnosticKind> {
     match shape {
         AbstractType::Object(object) => {

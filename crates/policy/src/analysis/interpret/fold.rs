@@ -1,4 +1,4 @@
-//! Comprehensions over lists and maps, the expansions of macros.
+//! Interprets comprehensions, to which macros are expanded, over lists and maps.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use cel::types::Type;
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// Maximum number of iterations until the accumulator reaches a fixpoint.
+/// Maximum number of iterations after which the accumulator becomes unknown if it has not reached a fixpoint.
 const MAX_ITERATIONS: u32 = 4;
 
-/// Maximum number of elements of a list that is unrolled.
+/// Maximum length of a list whose elements are interpreted one by one.
 const MAX_UNROLLED: usize = 40;
 
-/// The values of the two iteration variables. The second is unused if there is only one.
+/// The values of the two iteration variables. The second is unused if the comprehension has only one.
 type Iteration = (AbstractValue, AbstractValue);
 
 impl Interpreter<'_> {
@@ -36,8 +36,8 @@ impl Interpreter<'_> {
         result
     }
 
-    /// Returns the values of the iteration variables if the range is short and known: the elements of a constant list
-    /// or list literal, or the entries of a map literal.
+    /// Returns the values of the iteration variables for each iteration. `None` unless the range is short and known: a
+    /// constant list, a list literal or a map literal.
     fn iterations(
         &mut self,
         fold: &Comprehension,
@@ -93,7 +93,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Evaluates known iterations one by one.
+    /// Interprets known iterations one by one.
     fn unroll(
         &mut self,
         fold: &Comprehension,
@@ -117,7 +117,7 @@ impl Interpreter<'_> {
                 break;
             }
             let next = self.eval(fold.loop_step);
-            // If the loop may have ended before, the accumulator may still have the previous value.
+            // If the loop may have ended before this iteration, the accumulator may still have the previous value.
             accu = if continues == Some(true) || is_logical(self.ast.expr(fold.loop_step)) {
                 next
             } else {
@@ -132,7 +132,8 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Returns true if the accumulator determines the result, so that errors in the iterations are absorbed.
+    /// Returns true if the accumulator determines the result of the loop, so that errors in the iterations are
+    /// absorbed.
     fn is_absorbed(&self, step: ExprId, accu: &AbstractValue) -> bool {
         match self.ast.expr(step) {
             Expr::Call { function, .. } => match &**function {
@@ -144,7 +145,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Iterates over unknown elements until the accumulator reaches a fixpoint.
+    /// Interprets the loop body for unknown elements until the accumulator reaches a fixpoint.
     fn iterate(
         &mut self,
         fold: &Comprehension,
@@ -186,7 +187,7 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Returns the values of the iteration variables. The first is bottom if there are no iterations.
+    /// Returns the joined values of the iteration variables. The first is bottom if there are no iterations.
     fn elements(
         &mut self,
         fold: &Comprehension,
@@ -254,7 +255,7 @@ fn is_logical(step: &Expr) -> bool {
     matches!(step, Expr::Call { function, .. } if matches!(&**function, "_&&_" | "_||_"))
 }
 
-/// Returns true if only the type of the scalar is known, so that another iteration changes nothing.
+/// Returns true if only the type of a scalar is known, so that further iterations cannot change the value.
 fn is_plain_scalar(value: &AbstractValue) -> bool {
     value.as_const().is_none()
         && matches!(value.alternatives(), [only] if matches!(only.shape, AbstractType::Plain(Type::Bool | Type::Int)))

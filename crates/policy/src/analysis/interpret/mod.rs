@@ -1,14 +1,14 @@
-//! Abstract interpretation of an expression for one kind: the subexpressions that are reached, the types of their
-//! values, and the errors.
+//! Abstract interpretation of an expression for one kind: determines the subexpressions that are reached, the types of
+//! their values, and their errors.
 //!
-//! The checker decides whether an expression is well typed; the interpreter decides whether it fails. It follows the
-//! rules of the evaluator, which is more lenient than the checker: values of different types compare as unequal, and
-//! objects are maps. It knows the constants of a kind (`object.kind`, `request.operation`, `has()` of a field that the
-//! kind does not have), and so which subexpressions are never evaluated. It runs over the parsed tree, because
-//! expressions must compile without schemas.
+//! The type checker decides whether an expression is well typed. The interpreter decides whether it fails. It applies
+//! the rules of the evaluator, which is more lenient than the type checker: values of different types compare as
+//! unequal, and objects are maps. It knows the values that are constant for a kind (`object.kind`, `request.operation`,
+//! `has()` of a field that the kind does not have), and therefore which subexpressions are never evaluated. It
+//! interprets the parsed AST instead of the checked one, because expressions must compile without schemas.
 //!
-//! It does not know which optional fields an object has: an unguarded selection of an absent field is not a type error.
-//! (`crate::runtime_errors` finds those.)
+//! The interpreter does not know which optional fields an object has, so an unguarded selection of an absent field is
+//! not a type error. `crate::runtime_errors` finds such selections.
 //!
 //! Source: cel-spec `doc/langdef.md`, "Logical Operators" (`error && false` is false, `error || true` is
 //! true); `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (the values of `request`);
@@ -35,21 +35,21 @@ use cel::types::Type;
 
 use value::AbstractValue;
 
-/// Facts that hold for all requests of a class.
+/// Facts that hold for all requests of one class.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
-    /// The functions and type names.
+    /// The declared functions and type names.
     pub(super) env: &'a Env,
-    /// The values of `object`, `request` and the other inputs.
+    /// The values of the root variables, such as `object` and `request`.
     pub(super) roots: Vec<(&'static str, AbstractValue)>,
-    /// The variables declared before the expression, by name. The last of a name wins.
+    /// The variables that precede the expression, by name. If several have the same name, the last one.
     pub(super) variables: HashMap<String, Variable>,
-    /// The type of the object to which `Object` literals are applied.
+    /// The type of the object that the expression mutates, with which `Object` literals are compared.
     pub(super) applied_to: Option<Type>,
 }
 
 impl Facts<'_> {
-    /// Replaces the value of the input `name`. Returns the previous value.
+    /// Replaces the value of the root variable `name`. Returns the previous value.
     pub(super) fn set_root(&mut self, name: &str, value: AbstractValue) -> AbstractValue {
         let root_value = self.roots.iter_mut().find(|(root, _)| *root == name);
         root_value.map_or_else(AbstractValue::top, |(_, known)| {
@@ -62,21 +62,21 @@ impl Facts<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) value: AbstractValue,
-    /// The meaning of the variable as a presence test: true if it tests presence, false if it tests absence.
+    /// True if the value of the variable tests for presence, false if it tests for absence. `None` for other variables.
     pub(super) presence: Option<bool>,
 }
 
-/// A subexpression that cannot be evaluated.
+/// An error: a subexpression that fails in an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Issue {
     pub(super) id: ExprId,
     pub(super) kind: DiagnosticKind,
-    /// An addition to the message.
+    /// A sentence to add to the message.
     pub(super) note: Option<&'static str>,
 }
 
 impl Issue {
-    /// Converts the issue to a diagnostic, for an expression with the tree `ast`.
+    /// Converts the issue to a diagnostic. `ast` and `source` belong to the expression.
     pub(super) fn to_diagnostic(&self, ast: &Ast, source: &SourceMap) -> Diagnostic {
         Diagnostic {
             kind: self.kind.clone(),
@@ -92,31 +92,31 @@ impl Issue {
 pub(super) struct Interpretation {
     pub(super) value: AbstractValue,
     pub(super) issues: Vec<Issue>,
-    /// The policy variables that are read.
+    /// The names of the policy variables that are read.
     pub(super) reads: Vec<String>,
-    /// Tests for a field that objects of the kind cannot have.
+    /// Presence tests of a field that objects of the kind cannot have.
     pub(super) absent: Vec<(ExprId, UndefinedField)>,
-    /// Other tests for a field.
+    /// All other presence tests.
     pub(super) present: Vec<ExprId>,
-    /// Selections from null that every request reaches.
+    /// Selections from null that every request of the class reaches.
     pub(super) null: Vec<ExprId>,
     /// Comparisons of values that are never equal because of their types, with the reason.
     pub(super) incomparable: Vec<(ExprId, String)>,
-    /// Other comparisons.
+    /// All other comparisons.
     pub(super) comparable: Vec<ExprId>,
-    /// True for each node that was reached, by node id.
+    /// True for each node that was reached, indexed by node.
     pub(super) visited: Vec<bool>,
-    /// Subexpressions whose error is absorbed: another operand determines the result, or the value is a default for an
-    /// absent one.
+    /// Subexpressions whose error is absorbed, because another operand determines the result or because the value is
+    /// only a default.
     pub(super) suppressed: Vec<ExprId>,
-    /// True if the step limit was exceeded.
+    /// True if the step limit was reached, so that the result is incomplete.
     pub(super) gave_up: bool,
 }
 
-/// Step limit of one expression. There are no findings for an expression that exceeds it.
+/// Maximum number of steps for one expression. An expression that exceeds it has no findings.
 const MAX_STEPS: u32 = 50_000;
 
-/// Interprets `ast`, and takes the steps from `budget`.
+/// Interprets `ast`, and takes the used steps from `budget`.
 pub(super) fn interpret(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Interpretation {
     let steps = MAX_STEPS.min(*budget);
     let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
@@ -127,7 +127,7 @@ pub(super) fn interpret(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Inter
     outcome
 }
 
-/// Converts the issues to diagnostics for the source `text`, in the same order.
+/// Converts the issues to diagnostics, in the same order. `text` is the source of the expression.
 pub(super) fn to_diagnostics<'a>(
     issues: impl IntoIterator<Item = &'a Issue>,
     ast: &Ast,

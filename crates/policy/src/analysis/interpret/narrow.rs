@@ -1,52 +1,53 @@
 //! Refines values by the conditions that guard them.
 //!
-//! A value with several alternatives, such as an element of concatenated lists, keeps only those that pass the test:
-//! `has(s.template) ? s.template.spec : s`. Conditions in other expressions are not used.
+//! If a value has several alternatives, such as an element of concatenated lists, only those that pass the guard are
+//! kept, as for `s` in `has(s.template) ? s.template.spec : s`. Conditions in other expressions of the policy are not
+//! used.
 
 use cel::ast::{Expr, ExprId, Literal};
 
 use super::expression::{Interpreter, field_const};
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// Depth limit for conditions.
+/// Maximum nesting of a condition that is used.
 const MAX_DEPTH: u8 = 12;
 
-/// Maximum number of fields of a path.
+/// Maximum number of fields in a path.
 const MAX_PATH: usize = 8;
 
-/// Maximum number of refinements at one time.
+/// Maximum number of refinements that apply at the same time.
 const MAX_NARROWED: usize = 32;
 
-/// The path of a value: a name, and fields below it.
+/// The path of a value: a variable, and fields selected from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    /// The index of the scope that binds the name. `None` for names of the policy.
+    /// The index of the scope that declares the variable. `None` for variables outside of comprehensions.
     scope: Option<usize>,
-    /// The name and the fields, the last field first.
+    /// The names of the variable and the fields, in reverse order.
     names: Vec<String>,
 }
 
-/// A value refined by a condition.
+/// A value that is known more precisely because a condition holds.
 #[derive(Clone, Debug)]
 pub(super) struct Refinement {
     path: Path,
     value: AbstractValue,
 }
 
-/// A test within a condition.
+/// A test that is part of a condition.
 enum Test {
-    /// For the presence of a field.
+    /// Tests the presence of a field.
     Has(String),
-    /// For a field that equals a constant.
+    /// Tests that a field equals a constant.
     Field(String, Const),
-    /// For null.
+    /// Tests for null.
     Null,
-    /// For a type, by its name at run time.
+    /// Tests for a type, given by its name at run time.
     Type(&'static str),
 }
 
 impl Test {
-    /// Returns whether a value of the type passes the test. `None` if it is not certain.
+    /// Returns true if all values of the type pass the test, and false if none does. `None` if that is unknown.
     fn passes(&self, shape: &AbstractType) -> Option<bool> {
         match self {
             Self::Has(field) => Interpreter::holds(shape, field),
@@ -62,7 +63,7 @@ impl Test {
 }
 
 impl Interpreter<'_> {
-    /// Returns the value at `id`, refined by the enclosing conditions. `None` without refinements.
+    /// Returns the value at `id`, refined by the enclosing conditions. `None` if no refinement applies.
     pub(super) fn refined_value(&self, id: ExprId) -> Option<AbstractValue> {
         if self.refinements.is_empty() {
             return None;
@@ -73,19 +74,19 @@ impl Interpreter<'_> {
         Some(refinement.value.clone())
     }
 
-    /// Assumes that `condition` is `holds`, until [`Self::forget`] is called with the result.
+    /// Assumes that `condition` has the value `holds`, until [`Self::forget`] is called with the returned number.
     pub(super) fn assume(&mut self, condition: ExprId, holds: bool) -> usize {
         let outer = self.refinements.len();
         self.refine_by(condition, holds, MAX_DEPTH);
         outer
     }
 
-    /// Ends an assumption.
+    /// Removes the refinements of the assumption for which [`Self::assume`] returned `outer`.
     pub(super) fn forget(&mut self, outer: usize) {
         self.refinements.truncate(outer);
     }
 
-    /// Returns true if the last assumption refined a value.
+    /// Returns true if the assumption for which [`Self::assume`] returned `outer` refined a value.
     pub(super) fn knows_more_than(&self, outer: usize) -> bool {
         self.refinements.len() > outer
     }
@@ -131,8 +132,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Handles `operand.?field.hasValue()`. For a longer chain, the presence of the value implies that the first field
-    /// is present.
+    /// Refines by `operand.?field.hasValue()`. In a longer chain, the presence of the value implies that the first
+    /// field is present.
     fn refine_by_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
@@ -157,7 +158,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Handles `path == constant` and `type(path) == type`.
+    /// Refines by `path == constant` and `type(path) == type`.
     fn refine_by_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
         let Some(constant) = self.quietly(|this| this.eval(other).as_const().cloned()) else {
             return;
@@ -185,7 +186,7 @@ impl Interpreter<'_> {
         }
         let Some(path) = self.path(id) else { return };
         if let (Test::Has(field), false) = (test, holds) {
-            // An absent field is bottom. Reading it anyway is not a type error.
+            // An absent field is bottom, since reading it is not a type error.
             let mut path = path.clone();
             path.names.insert(0, field.clone());
             self.refinements.push(Refinement {
@@ -200,7 +201,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Returns the path of the expression `id`, if it is one.
+    /// Returns the path that the expression `id` denotes. `None` if it is not a path.
     fn path(&self, id: ExprId) -> Option<Path> {
         let mut names = Vec::new();
         let mut id = id;
@@ -225,7 +226,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Returns the result of `look`, without recording its findings.
+    /// Returns the result of `look`, and discards the findings that `look` records.
     pub(super) fn quietly<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.mark();
         let (n_absent, n_present) = (self.outcome.absent.len(), self.outcome.present.len());

@@ -1,6 +1,7 @@
-//! Overload resolution for calls, by the run-time types that the arguments may have.
+//! Resolves overloads by the run-time types that the arguments may have.
 //!
-//! As in the evaluator, the elements of a list or map are checked only if the signature names their type.
+//! As in the evaluator, the elements of a list or map only matter if the signature of the overload specifies their
+//! type.
 
 use cel::ast::ExprId;
 use cel::decls::{Function, Overload};
@@ -13,14 +14,14 @@ use super::value::{AbstractType, AbstractValue};
 /// Maximum number of combinations of argument types that are tried.
 const MAX_COMBINATIONS: usize = 24;
 
-/// One type for each argument. `None` is unknown.
+/// The types of the arguments, one alternative for each. `None` means that the type is unknown.
 type Combination<'a> = Vec<Option<&'a AbstractType>>;
 
-/// The values of the type parameters of a signature.
+/// The type parameters of a signature and their values.
 type Bindings = Vec<(&'static str, AbstractValue)>;
 
 impl Interpreter<'_> {
-    /// Returns the result of `function` for the receiver, if any, and the arguments `values`.
+    /// Returns the result of calling `function` with `values`, of which the first is the receiver if `is_member`.
     pub(super) fn apply(
         &mut self,
         id: ExprId,
@@ -70,7 +71,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Reports that no overload accepts arguments of `types`.
+    /// Reports that no overload of `function` accepts arguments of `types`.
     pub(super) fn report_overload(
         &mut self,
         id: ExprId,
@@ -87,8 +88,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns all combinations of alternatives, each with true if it contains a default for an absent value. `None` if
-/// there are too many.
+/// Returns all combinations of the arguments' alternatives. The boolean is true if an alternative only occurs in place
+/// of an absent value. `None` if there are too many combinations.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {
@@ -116,7 +117,7 @@ fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>
     Some(combinations)
 }
 
-/// Returns the result for one combination. `None` if no overload accepts it.
+/// Returns the result for one combination of argument types. `None` if no overload accepts it.
 fn result_of(
     function: &Function,
     is_member: bool,
@@ -166,7 +167,7 @@ fn bind(bindings: &mut Bindings, name: &'static str, value: AbstractValue) {
     }
 }
 
-/// Binds the type parameters in `param` to unknown values.
+/// Binds all type parameters in `param` to unknown values.
 fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     match param {
         Type::Param(TypeParam::Declared(name)) => bind(bindings, name, AbstractValue::top()),
@@ -183,7 +184,7 @@ fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     }
 }
 
-/// Returns true if a parameter of type `param` accepts a value of the type.
+/// Returns true if a parameter of the type `param` accepts a value of the type `shape`.
 fn accepts(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
     match (param, shape) {
         (Type::Param(TypeParam::Declared(name)), shape) => {
@@ -226,7 +227,7 @@ fn accepts_strings(key: &Type, bindings: &mut Bindings) -> bool {
     accepts(key, &AbstractType::Plain(Type::String), bindings)
 }
 
-/// Returns true if an element type `param` accepts every alternative of the value.
+/// Returns true if the element type `param` accepts the alternatives of `value`, except for defaults and null.
 fn accepts_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> bool {
     if let Type::Param(TypeParam::Declared(name)) = param {
         bind(bindings, name, value.clone());
@@ -246,7 +247,7 @@ fn accepts_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -
     n_taken > 0 && !fails
 }
 
-/// Returns the value of a result of type `type_`.
+/// Returns the value of a result with the declared type `type_`.
 fn instantiate(type_: &Type, bindings: &Bindings) -> AbstractValue {
     match type_ {
         Type::Param(TypeParam::Declared(name)) => bindings

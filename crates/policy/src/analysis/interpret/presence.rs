@@ -1,6 +1,6 @@
-//! Conditions that test whether a value is present.
+//! Recognizes conditions that test whether a value is present.
 //!
-//! If such a condition selects one of two values, one of them is a default for the absent value.
+//! If a conditional selects between two values by such a condition, one of the two is a default for the absent value.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use super::Variable;
 use crate::reads::variable;
 
-/// Depth limit for conditions.
+/// Maximum nesting of a condition that is searched.
 const MAX_DEPTH: u8 = 12;
 
-/// Returns true if `id` is a test for presence, false if it is a test for absence. `None` for other expressions.
+/// Returns true if `id` tests for presence, and false if it tests for absence. `None` for other expressions.
 pub(crate) fn presence(
     ast: &Ast,
     id: ExprId,

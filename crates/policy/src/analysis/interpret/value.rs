@@ -1,8 +1,8 @@
-//! Abstract values: the types that a value may have, and the value itself if it is a constant.
+//! Abstract values: the types that a value may have, and the value itself if it is constant.
 //!
 //! An abstract value is a set of alternatives, because an expression may have values of different types: a default, the
-//! other branch of a condition, or the elements of concatenated lists. Values are shared and bounded in size, which
-//! bounds the work per policy.
+//! other branch of a conditional, or elements of concatenated lists. Abstract values are shared and have a maximum
+//! size, which limits the work for a policy.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub(crate) enum Const {
 }
 
 impl Const {
-    /// Returns true if its lists are short and nested at most `depth` levels. Lists are shared, so a few variables can
-    /// create one that takes exponential time to walk.
+    /// Returns true if all lists are short and nested at most `depth` levels. Since lists are shared, a few variables
+    /// can create a list that takes exponential time to traverse.
     fn is_small(&self, depth: u32) -> bool {
         match self {
             Self::List(values) => {
@@ -39,24 +39,25 @@ impl Const {
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) type_: StructType,
-    /// Fields with more specific values than declared, such as `kind`.
+    /// The fields whose values are known more precisely than declared, such as `kind`.
     pub(crate) known: Option<Arc<[(&'static str, AbstractValue)]>>,
 }
 
-/// One type that a value may have.
+/// A type that a value may have.
 #[derive(Clone, Debug)]
 pub(crate) enum AbstractType {
     /// A scalar or an opaque type.
     Plain(Type),
     Object(Object),
-    /// A list and the join of its elements. For a list literal, also the element values by index, because a literal may
-    /// be used as a tuple.
+    /// A list with the join of its elements. A list literal also has the values by index, because the elements of a
+    /// literal may have different meanings.
     List(Arc<AbstractValue>, Option<Arc<[AbstractValue]>>),
-    /// A map with unknown keys. True if they are strings.
+    /// A map with unknown keys, and the join of its values. The boolean is true if the keys are strings.
     Map(Arc<AbstractValue>, bool),
-    /// A map with known keys.
+    /// A map with known string keys.
     Record(Arc<[(Arc<str>, AbstractValue)]>),
-    /// An optional. It is empty if the value is bottom, and not empty if the value is a constant.
+    /// An optional. If the value inside is bottom, the optional is empty. If it is a constant, the optional is not
+    /// empty.
     Optional(Arc<AbstractValue>),
 }
 
@@ -84,7 +85,7 @@ impl PartialEq for AbstractType {
 }
 
 impl AbstractType {
-    /// Converts to a CEL type, for messages and the checker.
+    /// Converts to a CEL type, for messages and for the type checker.
     pub(crate) fn to_type(&self) -> Type {
         match self {
             Self::Plain(type_) => type_.clone(),
@@ -110,7 +111,7 @@ impl AbstractType {
         }
     }
 
-    /// Returns the name of the type at run time. `None` if it is not certain.
+    /// Returns the name of the type at run time. `None` if it is unknown.
     pub(crate) fn type_name(&self) -> Option<&'static str> {
         Some(match self {
             Self::Plain(Type::Bool) => "bool",
@@ -146,24 +147,24 @@ impl AbstractType {
     }
 }
 
-/// One alternative of an abstract value. `is_default` is true if it is only a default for an absent value: the argument
-/// of `orValue`, or the branch for an absent field.
+/// An alternative of an abstract value. `is_default` is true if it only occurs in place of an absent value, as the
+/// argument of `orValue` or the branch of a conditional for an absent field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Alternative {
     pub(crate) shape: AbstractType,
     pub(crate) is_default: bool,
 }
 
-/// Maximum number of nodes of a value. A larger value becomes unknown.
+/// Maximum number of nodes of an abstract value. A larger value becomes unknown.
 const MAX_SIZE: u32 = 300;
 
-/// Maximum number of alternatives of a value.
+/// Maximum number of alternatives of an abstract value. A value with more becomes unknown.
 const MAX_ALTERNATIVES: usize = 6;
 
 /// Maximum length of a constant list.
 const MAX_CONST_LIST: usize = 64;
 
-/// Maximum number of elements that are tracked individually.
+/// Maximum number of elements of a list literal that are tracked individually.
 const MAX_ITEMS: usize = 16;
 
 /// Maximum nesting of constant lists.
@@ -189,7 +190,7 @@ impl AbstractValue {
         }
     }
 
-    /// Returns the impossible value (the bottom of the lattice), such as the element of an empty list.
+    /// Returns the value that no expression has (the bottom of the lattice), such as the element of an empty list.
     pub(crate) fn bottom() -> Self {
         Self {
             alternatives: Vec::new(),
@@ -219,7 +220,8 @@ impl AbstractValue {
         Self::new(AbstractType::Plain(type_))
     }
 
-    /// Returns a value with one of `types`. An operation that fails for only some of them causes no warning.
+    /// Returns a value whose type is one of `types`. An operation that fails for only some of the types causes no
+    /// warning.
     pub(crate) fn either(types: &[Type]) -> Self {
         let types = types.iter().cloned().map(Self::plain);
         types.fold(Self::bottom(), |joined, value| {
@@ -231,7 +233,7 @@ impl AbstractValue {
         Self::new(AbstractType::List(Arc::new(elem), None))
     }
 
-    /// Returns the value of a list literal.
+    /// Returns the value of a list literal with the elements `items`.
     pub(crate) fn tuple(items: Vec<Self>) -> Self {
         let elem = items
             .iter()
@@ -277,13 +279,13 @@ impl AbstractValue {
         value
     }
 
-    /// Sets the constant, unless it is too large.
+    /// Sets the constant, unless it is too large to be tracked.
     pub(crate) fn with_constant(mut self, constant: Option<Const>) -> Self {
         self.constant = constant.filter(|constant| constant.is_small(MAX_CONST_DEPTH));
         self
     }
 
-    /// Returns the value of a declared type.
+    /// Returns a value of the declared type `type_`.
     pub(crate) fn from_type(type_: &Type) -> Self {
         match type_ {
             Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::top(),
@@ -307,7 +309,7 @@ impl AbstractValue {
         }
     }
 
-    /// Converts to a CEL type. `dyn` if there are several alternatives.
+    /// Converts to a CEL type. The result is `dyn` if the value is unknown or has several alternatives.
     pub(crate) fn to_type(&self) -> Type {
         match &*self.alternatives {
             _ if self.is_top => Type::Dyn,
@@ -320,7 +322,7 @@ impl AbstractValue {
         self.is_top
     }
 
-    /// Returns true if no such value exists.
+    /// Returns true if no value is possible.
     pub(crate) fn is_bottom(&self) -> bool {
         !self.is_top && self.alternatives.is_empty()
     }
@@ -344,7 +346,7 @@ impl AbstractValue {
         self.constant == Some(Const::Null)
     }
 
-    /// Keeps the alternatives that satisfy `keep`. `None` if all or none do.
+    /// Returns the value with only the alternatives that satisfy `keep`. `None` if all or none of them do.
     pub(crate) fn refine(&self, keep: impl Fn(&AbstractType) -> bool) -> Option<Self> {
         let kept = self
             .alternatives
@@ -360,7 +362,7 @@ impl AbstractValue {
         })
     }
 
-    /// Marks all alternatives as defaults for an absent value.
+    /// Marks all alternatives as values that only occur in place of an absent value.
     pub(crate) fn into_default(mut self) -> Self {
         for alternative in &mut self.alternatives {
             alternative.is_default = true;
@@ -408,7 +410,8 @@ impl AbstractValue {
     }
 }
 
-/// Adds `new` to the alternatives. Containers are joined by their elements, other types are added.
+/// Adds `new` to the alternatives. Containers of the same type are joined element-wise, and other types become a new
+/// alternative.
 fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
     for alternative in alternatives.iter_mut() {
         let joined = match (&alternative.shape, &new.shape) {
@@ -432,7 +435,7 @@ fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
             (AbstractType::Map(left, left_keys), AbstractType::Map(right, right_keys)) => {
                 AbstractType::Map(Arc::new(left.join(right)), *left_keys && *right_keys)
             }
-            // An empty literal is compatible with any map.
+            // The empty map literal is compatible with any map.
             (AbstractType::Record(entries), map @ AbstractType::Map(..))
             | (map @ AbstractType::Map(..), AbstractType::Record(entries))
                 if entries.is_empty() =>
