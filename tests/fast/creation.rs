@@ -62,7 +62,7 @@ fn check_panic(value: &str, type_: Option<&str>) {
             assert!(
                 findings
                     .message
-                    .starts_with(&format!("`{type_}` stands within")),
+                    .starts_with(&format!("`{type_}` is nested in")),
                 "{}",
                 findings.message
             );

@@ -1,4 +1,4 @@
-//! Findings of the compilation, and the API server's messages for them.
+//! Findings of the compilation, with the API server's messages.
 
 use std::sync::Arc;
 
@@ -9,55 +9,55 @@ use cel::types::Type;
 use crate::consequence::Consequence;
 use crate::rule::Rule;
 
-/// A finding about an expression, without regard to schemas.
+/// A finding about an expression that was compiled without schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileFinding {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The kind of problem.
+    /// The consequence of the problem when the policy is created or evaluated.
     pub kind: CompileFindingKind,
     /// The problem.
     pub cause: Cause,
-    /// The effect of the failing expression on the request.
+    /// The effect on the request if the expression fails.
     pub consequence: Consequence,
 }
 
-/// A problem of an expression that does not compile.
+/// The problem of an expression that does not compile, or that cannot be evaluated safely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Findings of the parser or the checker.
+    /// The findings of the parser or the type checker.
     Diagnostics {
-        /// The findings, sorted by location.
+        /// The individual findings, sorted by location.
         found: Diagnostics,
-        /// The text that was compiled.
+        /// The source that was compiled.
         text: Arc<str>,
     },
-    /// The result has another type than the expression must have.
+    /// The result of the expression does not have an accepted type.
     ResultType {
         /// The accepted types.
         accepted: &'static [Type],
         /// The type of the result.
         actual: Type,
     },
-    /// A problem of the expression as a whole.
+    /// A problem of the whole expression, without a location in it.
     Whole {
         /// The rule of the finding.
         rule: Rule,
-        /// The API server's message, or this crate's if it has none.
+        /// The API server's message, or a message of this crate if the API server has none.
         message: String,
     },
 }
 
-/// One problem of an expression that does not compile.
+/// An individual problem of an expression.
 #[derive(Clone, Debug)]
 pub struct Issue<'a> {
     /// The rule of the finding.
     pub rule: Rule,
-    /// The location. [`Location::NONE`] for a problem of the expression as a whole.
+    /// The location of the problem. [`Location::NONE`] if it concerns the whole expression.
     pub location: Location,
-    /// The message, without the container of names.
+    /// The message, without the part of the API server's message that repeats the container of names.
     pub message: String,
-    /// The problem. `None` for a problem of the expression as a whole.
+    /// The diagnostic. `None` if the problem concerns the whole expression.
     pub kind: Option<&'a DiagnosticKind>,
 }
 
@@ -73,7 +73,7 @@ impl Issue<'_> {
 }
 
 impl Cause {
-    /// Returns the API server's message.
+    /// Returns the API server's message for the whole expression.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -116,30 +116,30 @@ impl Cause {
         }
     }
 
-    /// Returns true if the result is `dyn`, a type that is known only at run time.
+    /// Returns true if the problem is a result of the type `dyn`, which is only known at run time.
     #[must_use]
     pub fn is_dynamic_result(&self) -> bool {
         matches!(self, Self::ResultType { actual, .. } if actual.is_dyn())
     }
 }
 
-/// The kinds of problems with an expression.
+/// The effects that a problem of an expression has in the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompileFindingKind {
     /// The API server rejects the expression.
     Failed,
     /// The API server accepts the expression but cannot evaluate it safely.
     Unsafe,
-    /// Valid CEL that this implementation does not support.
+    /// The expression is valid CEL, but this crate does not support it.
     Unsupported,
 }
 
-/// The reason why an expression does not compile, as in the API server's response.
+/// The error of an expression that does not compile, as in the API server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// The API server's name for the error.
+    /// The type of the error in the API server's response.
     pub type_: CompileErrorType,
-    /// The kind of problem.
+    /// The effect of the problem in the API server.
     pub kind: CompileFindingKind,
     /// The problem.
     pub cause: Cause,
@@ -153,21 +153,21 @@ impl CompileError {
     }
 }
 
-/// The API server's name for an error of compiling.
+/// The types of compile errors in the API server's responses.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileErrorType {
-    /// The expression is required but blank.
+    /// The expression is blank, but it is required.
     Required,
-    /// The expression does not parse or type-check, or its result has the wrong type.
+    /// The expression cannot be parsed or has a type error, or its result has the wrong type.
     Invalid,
-    /// The checked expression cannot be planned.
+    /// The expression passes type checking but cannot be planned.
     Internal,
 }
 
 impl CompileErrorType {
-    /// Returns upstream's name.
+    /// Returns upstream's name of the type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

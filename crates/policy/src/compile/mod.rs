@@ -1,4 +1,4 @@
-//! Compiles every expression of a policy as the API server does.
+//! Compiles each expression of a policy as the API server does.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`,
 //! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
@@ -36,12 +36,12 @@ pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
 };
 
-/// The time of compilation, which determines the available names.
+/// The situation in which the API server compiles a policy. It determines the names that are declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileMode {
-    /// The policy is created or changed.
+    /// The policy is being created or changed.
     New,
-    /// The admission plugin loads the stored policy.
+    /// The policy is stored, and the admission plugin loads it.
     Stored,
 }
 
@@ -50,33 +50,33 @@ pub enum CompileMode {
 pub struct CompiledExpression {
     /// The index of the expression in the policy.
     pub index: usize,
-    /// The field of the policy.
+    /// The path of the field in the policy.
     pub field_ref: String,
-    /// The result type, or the error.
+    /// The type of the result, or the error.
     pub outcome: Result<Type, CompileError>,
 }
 
-/// A call of a function or macro that an older API server does not have.
+/// A call of a function or macro that is not available in an older API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewerCall {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The offset of the call in the expression, in code points.
     pub offset: u32,
-    /// The function or macro.
+    /// The function or macro, and the version that added it.
     pub call: TooNew,
 }
 
-/// A valid expression: its checked tree, and the planned program.
+/// An expression that compiles: its checked AST and its program.
 #[derive(Debug)]
 pub struct Sound {
-    /// The checked tree.
+    /// The AST with the types of its nodes.
     pub checked: CheckedAst,
-    /// The program.
+    /// The program that evaluates the expression.
     pub program: Program,
 }
 
-/// A policy with compiled expressions. Built once for each generation.
+/// A policy with its compiled expressions. It is built once for each generation of the policy.
 #[derive(Debug)]
 pub struct CompiledPolicy {
     policy: RequestPolicy,
@@ -84,28 +84,28 @@ pub struct CompiledPolicy {
     is_mutating: bool,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
-    /// The fields with findings.
+    /// The paths of the fields that have findings.
     failed: HashSet<String>,
-    /// The effects of failing expressions, by expression index.
+    /// The effects of failing expressions on the request, by the index of the expression.
     consequences: Vec<Consequence>,
-    /// The programs of the expressions that compile, by expression index.
+    /// The programs of the expressions that compile, by the index of the expression.
     programs: Vec<Option<Arc<Program>>>,
 }
 
 impl CompiledPolicy {
-    /// Compiles every expression of `policy`.
+    /// Compiles each expression of `policy`.
     #[must_use]
     pub fn new(policy: impl Into<RequestPolicy>) -> Self {
         Self::from_parts(policy.into(), None)
     }
 
-    /// Compiles every expression of a mutating policy.
+    /// Compiles each expression of a mutating policy, including its mutations.
     #[must_use]
     pub fn of_mutating(policy: &MutatingAdmissionPolicy) -> Self {
         Self::from_parts(policy.into(), Some(mutations::mutations(policy)))
     }
 
-    /// Compiles every expression of a policy, and of its mutations for a mutating policy.
+    /// Compiles each expression of a policy. `mutations` is `None` unless the policy is a mutating one.
     #[must_use]
     pub fn from_parts(policy: RequestPolicy, mutations: Option<&[Mutation]>) -> Self {
         let expressions = parse_all(&policy, mutations.unwrap_or_default());
@@ -166,25 +166,25 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the compiled policy.
+    /// Returns the policy that was compiled.
     #[must_use]
     pub fn policy(&self) -> &RequestPolicy {
         &self.policy
     }
 
-    /// Returns true for a mutating policy.
+    /// Returns true if the policy is a mutating one.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
         self.is_mutating
     }
 
-    /// Returns all expressions, in the order of the policy's fields.
+    /// Returns all expressions of the policy, in the order of its fields.
     #[must_use]
     pub fn expressions(&self) -> &[PolicyExpression] {
         &self.expressions
     }
 
-    /// Returns the parsed variables by name.
+    /// Returns the names and the ASTs of the variables that can be parsed.
     #[must_use]
     pub fn variables(&self) -> Vec<(String, &cel::ast::Ast)> {
         let variables = self.expressions.iter();
@@ -194,13 +194,13 @@ impl CompiledPolicy {
             .collect()
     }
 
-    /// Returns the expressions that do not compile, in the order of the policy's fields.
+    /// Returns the findings of the compilation, in the order of the policy's fields.
     #[must_use]
     pub fn findings(&self) -> &[CompileFinding] {
         &self.findings
     }
 
-    /// Returns true if the expression with the index `n` compiles without schemas.
+    /// Returns true if the expression with the index `n` compiles without schemas and has no other finding.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions
@@ -215,14 +215,14 @@ impl CompiledPolicy {
         known.unwrap_or(Consequence::Unread)
     }
 
-    /// Returns the program of the expression with the index `n`, as the admission plugin plans it. `None` if the
+    /// Returns the program of the expression with the index `n`, planned as in the admission plugin. `None` if the
     /// expression does not compile.
     #[must_use]
     pub fn program(&self, n: usize) -> Option<&Arc<Program>> {
         self.programs.get(n)?.as_ref()
     }
 
-    /// Returns the API server's error for the expression with the index `n`, if it has no program.
+    /// Returns the API server's error for the expression with the index `n`. `None` if it compiles.
     #[must_use]
     pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
         let expression = self.expressions.get(n)?;
@@ -237,7 +237,7 @@ impl CompiledPolicy {
         Some(finding.cause.message())
     }
 
-    /// Returns the number of nodes of all expressions. The time of a check is proportional to it.
+    /// Returns the total number of AST nodes of all expressions, to which the time of a check is proportional.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.expressions.iter().map(PolicyExpression::n_nodes).sum()
@@ -249,7 +249,7 @@ impl CompiledPolicy {
         self.expressions.len()
     }
 
-    /// Compiles all expressions without schemas, in the API server's order.
+    /// Compiles all expressions without schemas, in the API server's order, and returns the results.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
@@ -257,8 +257,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the expressions for which the API server rejects the policy at creation, in the order in which it
-    /// compiles them.
+    /// Returns the expressions because of which the API server rejects the creation of the policy, in the order in
+    /// which it compiles them.
     #[must_use]
     pub fn refused(&self) -> Vec<CompiledExpression> {
         if self.compiles_when_new() {
@@ -269,8 +269,9 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns true if the compiled expressions also compile in a new policy, where they are trimmed and `variables` is
-    /// not declared in match conditions, nor anywhere if the policy has no variables. False if that is not certain.
+    /// Returns true if all expressions, which compile in a stored policy, certainly also compile in a new one. In a new
+    /// policy, expressions are trimmed, match conditions cannot read `variables`, and no expression can if the policy
+    /// has no variables.
     fn compiles_when_new(&self) -> bool {
         let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
         let is_sound = |(n, expression): (usize, &PolicyExpression)| {
@@ -284,12 +285,12 @@ impl CompiledPolicy {
         self.expressions.iter().enumerate().all(is_sound)
     }
 
-    /// Compiles like [`CompiledPolicy::compile`], with the API server's error texts, and estimates the cost of each valid
-    /// expression.
+    /// Compiles all expressions like [`CompiledPolicy::compile`], but with the API server's error messages, and
+    /// estimates the cost of each expression that compiles.
     ///
-    /// The API server estimates no costs of policies. It measures them, and stops an expression that exceeds
-    /// [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). Without the sizes of
-    /// objects, any expression that iterates over a part of an object has an unbounded estimate.
+    /// The API server does not estimate the costs of policies. It measures them, and stops an expression that exceeds
+    /// [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). If the sizes of objects are unknown, the
+    /// estimate for an expression that iterates over a part of an object is unbounded.
     #[must_use]
     pub fn compile_with_costs(
         &self,
@@ -304,8 +305,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the calls of functions and macros in valid expressions that an API server of `version` rejects in a new
-    /// policy.
+    /// Returns the calls of functions and macros for which an API server of `version` rejects a new policy. Expressions
+    /// that do not compile are skipped.
     #[must_use]
     pub fn too_new(&self, version: Version) -> Vec<NewerCall> {
         let mut found = Vec::new();
@@ -323,8 +324,8 @@ impl CompiledPolicy {
         found
     }
 
-    /// Compiles all expressions without schemas, in the API server's order, and passes
-    /// each to `visit`, with its program if it is valid.
+    /// Compiles all expressions without schemas, in the API server's order. Passes each result to `visit`, with the
+    /// checked AST and the program if the expression compiles.
     pub fn compile_each(
         &self,
         mode: CompileMode,
@@ -336,7 +337,7 @@ impl CompiledPolicy {
     }
 }
 
-/// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
+/// Parses and compiles all expressions of a validating policy once, as the API server does in `mode`.
 #[must_use]
 pub fn compile(policy: &RequestPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
     let expressions = parse_all(policy, &[]);
@@ -382,7 +383,7 @@ fn compile_in_order(
     let mut variables = VariableTypes::default();
     let mut env = plain.clone();
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
-    // Upstream compiles all expressions of a mutating policy with variables, even if it has none.
+    // In a mutating policy, upstream always declares `variables`, even if the policy has none.
     let declares_variables = mode == CompileMode::Stored || has_variables || is_mutating;
 
     let text_left = TextLeft::default();
@@ -409,7 +410,7 @@ fn compile_in_order(
     for variable in of_role(Role::Variable) {
         env.set_variable("variables", variables.to_type());
         let type_ = compile(variable, &env);
-        // The environment releases the variables, so that adding one copies none.
+        // Releases the environment's reference to the variables, so that `add` need not copy them.
         env.set_variable("variables", Type::Dyn);
         let (_, PolicyExpression { name, .. }) = variable;
         variables.add(name.as_deref().unwrap_or_default(), type_);
@@ -461,7 +462,7 @@ fn compile_in_order(
     }
 }
 
-/// The result type or the error, and the program of a valid expression.
+/// Compiles one expression. Returns the type of its result or the error, and the program if there is no error.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
@@ -505,7 +506,7 @@ fn outcome(
     }
 }
 
-/// Plans a checked expression. An error here is an error of each request, if the policy is stored.
+/// Plans a checked expression. If the policy is already stored, an error here is an error of each request.
 fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound, CompileError> {
     if checked.has_unspecified() {
         return Err(CompileError {
@@ -535,7 +536,7 @@ fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound
     }
 }
 
-/// Returns the expression without surrounding white space, if the API server trims it.
+/// Returns the expression without surrounding white space if the API server trims it. `None` if nothing is trimmed.
 fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
     let trims = matches!(
         expression.role,
@@ -573,7 +574,7 @@ fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) 
     }
 }
 
-/// Returns the result types that the API server accepts. `None` means any type.
+/// Returns the result types that the API server accepts for expressions with this role. `None` if it accepts any type.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go`
 /// (`ReturnTypes` of `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`,
@@ -610,22 +611,23 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     })
 }
 
-/// Returns the finding that the API server panics when it converts an object of the type `name` to JSON.
+/// Returns the finding that the API server panics if it converts an object of the type `name` to JSON.
 fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
     let message = format!(
-        "`{name}` stands within a list or a map that is the `value` of a JSONPatch: the API server accepts the policy, and \
-         panics on each request that comes to it; write maps instead of `{name}{{...}}`, or a JSONPatch for each of them"
+        "`{name}` is nested in a list or map that is the `value` of a JSONPatch: the API server accepts the policy, but \
+         panics on each request that reaches the expression; replace `{name}{{...}}` by map literals, or write a separate \
+         JSONPatch for each object"
     );
     let rule = Rule::UnsafeExpression;
     let cause = Cause::Whole { rule, message };
     (field_ref, CompileFindingKind::Unsafe, cause)
 }
 
-/// Returns the type of an object in a list, map or optional that is the `value` of a `JSONPatch`.
+/// Returns the type of an object that is nested in a list, map or optional in the `value` of a `JSONPatch`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`
-/// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which wants messages of
-/// their elements); `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`).
+/// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which expects elements
+/// that are protobuf messages); `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`).
 fn object_in_list(checked: &CheckedAst) -> Option<String> {
     let ast = checked.ast();
     let literals = ast.iter().filter_map(|(_, expr)| match expr {
@@ -634,7 +636,7 @@ fn object_in_list(checked: &CheckedAst) -> Option<String> {
     });
     let values = literals.flatten().filter(|field| &*field.field == "value");
     let misplaced = |value: &StructField| {
-        // A value in `dyn` keeps its type.
+        // `dyn()` does not change the type of the value at run time.
         let id = without_dyn(ast, value.value);
         let type_ = checked.type_of(id);
         match &type_ {
@@ -649,7 +651,7 @@ fn is_json_patch(type_name: &str) -> bool {
     type_name.strip_prefix('.').unwrap_or(type_name) == JSON_PATCH
 }
 
-/// Returns the type of an object among the types that values of `type_` contain.
+/// Returns the name of an `Object` type that is nested in the container type `type_`.
 fn object_below(type_: &Type) -> Option<String> {
     let of_held = |held: &Type| match held {
         Type::Struct(object) if is_object(&object.name) => Some(object.name.to_string()),
@@ -663,9 +665,10 @@ fn object_below(type_: &Type) -> Option<String> {
     }
 }
 
-/// Returns the variables that evaluate themselves without end, which ends the API server's process: the second of two
-/// with the same name, if it reads the first, and those that read later ones through `dyn(variables)`. If one of
-/// these is in `failed`, the expressions that do not compile, the API server rejects the policy.
+/// Returns a finding for each variable whose evaluation reads itself without end and crashes the API server. Such a
+/// variable either has the same name as an earlier one and reads it, or reads a later variable through
+/// `dyn(variables)`. In the second case there is no finding if a variable of the cycle is in `failed`, the expressions
+/// that do not compile, because the API server then rejects the policy.
 fn self_reading_variables(
     expressions: &[PolicyExpression],
     failed: &HashSet<&str>,
@@ -694,12 +697,13 @@ fn self_reading_variables(
         if in_cycles.contains(name) && (is_second || is_alone && all_compile) {
             let message = if is_second {
                 format!(
-                    "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
-                     evaluating it never ends; rename one of the two"
+                    "variable `{name}` is declared twice and reads itself: the API server accepts the policy, but \
+                     the evaluation of the variable never ends; rename one of the two variables"
                 )
             } else {
                 format!(
-                    "variable `{name}` reads itself: the API server accepts it, and evaluating it never ends"
+                    "variable `{name}` reads itself: the API server accepts the policy, but the evaluation of the variable \
+                     never ends"
                 )
             };
             let rule = Rule::UnsafeExpression;

@@ -1,4 +1,4 @@
-//! Costs of a policy's expressions for the objects of one kind, estimated from the size limits in its schema.
+//! Estimates the costs of a policy's expressions for objects of one kind, from the size limits in its schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
-/// The greatest list nesting level from which the estimated shapes of an object fill its lists.
+/// The estimates assume objects whose lists are filled from some nesting level on. This is the greatest such level.
 const MAX_FILLED_FROM: usize = 2;
 
-/// Below this cost of the largest request, smaller requests are not estimated separately.
+/// If an expression costs less than this for the largest request, smaller requests are not estimated separately.
 const MIN_COST: u64 = 10_000;
 
-/// The declared types used for estimates.
+/// The declared types of the inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindTypes<'a> {
     /// The kind of `object` and `oldObject`, with its type.
     pub(super) object: (&'a Gvk, &'a Arc<DeclType>),
-    /// The kind of `params` with its type. `None` without a paramKind or a known schema.
+    /// The kind of `params`, with its type. `None` if the policy has no paramKind, or if its schema is unknown.
     pub(super) params: Option<(&'a Gvk, &'a Arc<DeclType>)>,
 }
 
-/// Estimates each expression of `policy` for objects of one kind, in the order of the policy's fields. `None` if the
-/// expression does not compile, or if the limit of visited nodes is exceeded.
+/// Estimates the cost of each expression of `policy` for objects of one kind, in the order of the policy's fields. A
+/// result is `None` if the expression does not compile, or if the limit of visited nodes is exceeded.
 ///
-/// A variable is estimated where it is declared; expressions that read it only pay for the read. The sizes of a
-/// variable are known if it is a part of the object, or empty where that part is absent. `shared` holds the costs that
-/// are equal for several kinds.
+/// The cost of a variable is only in the estimate of the variable itself. An expression that reads the variable only
+/// pays for the read. The size of a variable's value is known if the value is a part of the object, or is empty if that
+/// part is absent. `shared` contains the costs that are equal for several kinds.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -52,7 +52,7 @@ pub(super) fn kind_costs(
         .enumerate()
         .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
         .collect();
-    // Expressions without a shared estimate are checked, which needs the types of variables.
+    // Expressions without a cached estimate must be type-checked, which needs the types of the variables.
     let mut checker =
         (cached.iter().any(Option::is_none)).then(|| ExpressionChecker::new(policy, types));
     let mut costs = vec![None; policy.n_expressions()];
@@ -99,7 +99,7 @@ pub(super) fn kind_costs(
     costs
 }
 
-/// Returns the expressions with their indices, variables first.
+/// Returns the expressions with their indices. Variables precede other expressions.
 fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression, usize)> {
     let is_variable = |role| role == Role::Variable;
     let expressions = || policy.expressions().iter().zip(0..);
@@ -108,7 +108,7 @@ fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression,
         .chain(expressions().filter(move |(expression, _)| !is_variable(expression.role)))
 }
 
-/// Returns the parts of the objects and variables that each expression reads.
+/// Returns the inputs that each expression reads. `None` if they are unknown.
 fn all_parts(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -131,7 +131,7 @@ fn all_parts(
     all
 }
 
-/// Checks the expressions of a policy for one kind.
+/// Type-checks the expressions of a policy for one kind.
 struct ExpressionChecker {
     env: Env,
     variables: VariableTypes,
@@ -166,7 +166,7 @@ impl ExpressionChecker {
         }
     }
 
-    /// Adds a checked variable.
+    /// Adds a variable, with its type if it was checked without errors.
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<CheckedAst>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(CheckedAst::output_type);
@@ -180,8 +180,8 @@ impl ExpressionChecker {
     }
 }
 
-/// Returns the costs of an expression that compiles, for the largest request and for smaller objects. `None` if the
-/// limit of visited nodes is exceeded.
+/// Returns the costs of an expression that compiles, for the largest request and for objects of each estimated size.
+/// `None` if the limit of visited nodes is exceeded.
 fn estimated(
     checked: &CheckedAst,
     types: &DeclaredTypes,
@@ -228,7 +228,7 @@ fn estimated(
         }
     };
     add(0..=1);
-    // Without nested lists, there is nothing else to fill.
+    // If the expression reads no nested lists, filling them cannot change the cost.
     if asks_within.load(Ordering::Relaxed) {
         add(2..=MAX_FILLED_FROM);
     }
@@ -243,7 +243,7 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
     type_.evaluated_type(&gvk.type_name())
 }
 
-/// The declared types of the names in expressions.
+/// The declared types of the root variables and of the policy's variables.
 struct DeclaredTypes {
     roots: Vec<(Arc<str>, Arc<DeclType>)>,
     variables: Vec<DeclField>,
@@ -268,7 +268,7 @@ impl DeclaredTypes {
         DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
     }
 
-    /// Adds the variable `name`. A later variable with the same name replaces it.
+    /// Adds the variable `name`. If a variable with this name exists, it is replaced.
     fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>) {
         self.variables.retain(|variable| *variable.name != *name);
         if let Some(type_) = type_ {
@@ -276,10 +276,10 @@ impl DeclaredTypes {
         }
     }
 
-    /// Returns the declared type of a part of an object, or of a list of its parts: `object.spec`,
-    /// `variables.spec.containers`, `has(object.spec.volumes) ? object.spec.volumes : []`,
-    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, or a concatenation of
-    /// such lists.
+    /// Returns the declared type of an expression whose value is a part of an object, or a list of such parts. Examples
+    /// are `object.spec`, `variables.spec.containers`, `has(object.spec.volumes) ? object.spec.volumes : []`,
+    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, and a concatenation of
+    /// such lists. `None` for other expressions.
     fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
         match ast.expr(id) {
             Expr::Ident(name) => {
@@ -333,7 +333,8 @@ impl DeclaredTypes {
     }
 }
 
-/// Returns the type of two concatenated lists with the same element type.
+/// Returns the type of the concatenation of two lists. `None` if their element types differ, or if a length is
+/// unlimited.
 fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
         return None;
@@ -343,7 +344,7 @@ fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     (Arc::ptr_eq(elem, other) && is_bounded).then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
 }
 
-/// Returns true if `fold` is the expansion of `filter`: each element is kept or left out.
+/// Returns true if `fold` is the expansion of `filter`, which keeps or drops each element.
 fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
     let is_ident =
         |id, name: &Arc<str>| matches!(ast.expr(id), Expr::Ident(ident) if ident == name);
@@ -367,7 +368,7 @@ fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
             if takes(*then) && is_ident(*otherwise, &fold.accu_var))
 }
 
-/// Returns true if `id` is an empty literal.
+/// Returns true if `id` is an empty list or map literal.
 fn is_empty(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::List { elements, .. } => elements.is_empty(),
@@ -389,8 +390,8 @@ mod tests {
         kind_costs(policy, types, None, &mut 1_000_000)
     }
 
-    /// Checks the costs of `validation` for objects with at most 4 containers, whose names have at most 63 code points,
-    /// in a policy with `variables`.
+    /// Checks the minimum and maximum cost of `validation` in a policy with `variables`, for objects with at most 4
+    /// containers, whose names have at most 63 code points.
     #[track_caller]
     fn check(variables: &[(&str, &str)], validation: &str, expected: (u64, u64)) {
         let schema = json!({
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn max_items_bounds_loop_cost() {
+    fn max_items_limits_cost_of_loop() {
         check(
             &[],
             "object.spec.containers.all(c, c.name.matches('ab'))",
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_selecting_object_field_is_bounded() {
+    fn loop_over_variable_with_object_field_has_bounded_cost() {
         check(
             &[("containers", "object.spec.containers")],
             "variables.containers.all(c, c.name.matches('ab'))",
@@ -459,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_combining_object_fields_is_bounded() {
+    fn loop_over_variable_with_combined_fields_has_bounded_cost() {
         let cost = |variable, max| {
             check(
                 &[("containers", variable)],
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn computed_variable_is_unbounded() {
+    fn loop_over_computed_variable_has_unbounded_cost() {
         check(
             &[("names", "object.spec.containers.map(c, c.name)")],
             "variables.names.all(n, n.startsWith('a'))",

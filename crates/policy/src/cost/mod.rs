@@ -1,10 +1,10 @@
-//! Estimates the costs of the expressions of a policy, and compares them with the API server's limits.
+//! Estimates the costs of a policy's expressions, and compares them with the API server's limits.
 //!
-//! The API server only estimates the rules of CRDs. It accepts a policy regardless of its costs, measures each request,
-//! and stops an expression that exceeds [`PER_CALL_LIMIT`], or all expressions of a [`Stage`] that exceed its budget
-//! together. An estimate as for CRDs assumes the largest request, of 3 MiB, for which most loops over a list without
-//! `maxItems` exceed the limit. So costs are also estimated for smaller objects, and reported if an object of
-//! [`USUAL_OBJECT_BYTES`] can reach a limit.
+//! The API server estimates costs only for the rules of CRDs. It accepts a policy regardless of its costs, measures the
+//! costs for each request, and stops an expression that exceeds [`PER_CALL_LIMIT`], or all expressions of a [`Stage`]
+//! that together exceed its budget. An estimate as for CRDs would assume the largest request, of 3 MiB, for which most
+//! loops over a list without `maxItems` exceed the limit. Costs are therefore also estimated for smaller objects, and
+//! reported if an object of [`USUAL_OBJECT_BYTES`] can reach a limit.
 //!
 //! Source: k8s.io/apiserver `pkg/apis/cel/config.go`; `pkg/admission/plugin/cel/condition.go` (`ForInput`) and
 //! `pkg/admission/plugin/policy/validating/validator.go` (`Validate`; shared budgets); k8s.io/kubernetes
@@ -33,25 +33,28 @@ use shared::SharedCosts;
 /// The size of a large but realistic object, in bytes of JSON.
 pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
 
-/// The percentage of a limit from which on a cost is reported.
+/// A cost is reported if it reaches this percentage of a limit.
 pub const NEAR_PERCENT: u64 = 80;
 
-/// If the estimate for the smallest objects reaches this cost, it has no bound: a factor of it is an unlimited size.
+/// If even the estimate for the smallest objects reaches this cost, the cost is unbounded, because a size that it
+/// depends on has no limit.
 const UNBOUNDED: u64 = 1 << 53;
 
-/// The greatest cost that is reported, as of nested loops over long lists. Greater costs are reported as this one.
+/// The greatest cost that is reported. Greater bounded costs, such as those of nested loops over long lists, are
+/// reported as this cost.
 pub const GREATEST_COST: u64 = UNBOUNDED - 1;
 
-/// Maximum number of nodes visited for all estimates of a policy. Expressions beyond it have no estimate.
+/// Maximum number of AST nodes that are visited for all estimates of a policy. The remaining expressions have no
+/// estimate.
 const MAX_VISITS: usize = 10_000_000;
 
-/// The smallest object size with an estimate, in bytes. Each following size is twice as large.
+/// The smallest object size for which costs are estimated, in bytes. Each following size is twice as large.
 const MIN_OBJECT_BYTES: i64 = 1024;
 
-/// The number of object sizes with an estimate, up to 2 MiB.
+/// The number of object sizes for which costs are estimated. The largest size is 2 MiB.
 const N_SIZES: usize = 12;
 
-/// The costs of all expressions of a policy.
+/// The estimated costs of all expressions of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyCosts {
     /// The costs of each expression, in the order of the policy's fields.
@@ -60,38 +63,38 @@ pub struct PolicyCosts {
     pub stages: Vec<StageCost>,
 }
 
-/// The costs of one expression, limited by [`PER_CALL_LIMIT`].
+/// The cost of one expression, which [`PER_CALL_LIMIT`] limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionCost {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The worst case of all kinds. `None` if the expression compiles for no kind.
+    /// The worst case of all kinds. `None` if the expression compiles for none of them.
     pub worst: Option<WorstCase>,
 }
 
 impl ExpressionCost {
-    /// The limit of its cost.
+    /// The limit of the cost of an expression.
     pub const LIMIT: u64 = PER_CALL_LIMIT;
 
-    /// The upstream name of the limit.
+    /// The limit's name in upstream's source.
     pub const LIMIT_NAME: &'static str = "PerCallLimit";
 }
 
-/// The costs of the expressions of a stage, including the variables that they read.
+/// The total cost of the expressions of a stage and of the variables that they read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
     /// The stage.
     pub stage: Stage,
-    /// The worst case of all kinds. `None` if an expression has no estimate.
+    /// The worst case of all kinds. `None` if one of the expressions has no estimate.
     pub worst: Option<WorstCase>,
 }
 
-/// Expressions that share a budget, per request, binding and param.
+/// The expressions that share a cost budget, for each request, binding and object of the params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The match conditions.
     MatchConditions,
-    /// The validations, then the message expressions.
+    /// The validations, followed by the message expressions.
     Validations,
     /// The audit annotations.
     AuditAnnotations,
@@ -105,7 +108,7 @@ impl Stage {
         Self::AuditAnnotations,
     ];
 
-    /// Returns the field of the policy with the expressions, which is also the name of the stage.
+    /// Returns the name of the policy field that contains the expressions, which is also the name of the stage.
     #[must_use]
     pub fn field(self) -> &'static str {
         match self {
@@ -115,7 +118,7 @@ impl Stage {
         }
     }
 
-    /// Returns the limit of the total cost of its expressions.
+    /// Returns the limit of the total cost of the stage's expressions.
     #[must_use]
     pub fn limit(self) -> u64 {
         match self {
@@ -124,7 +127,7 @@ impl Stage {
         }
     }
 
-    /// Returns the upstream name of the limit.
+    /// Returns the limit's name in upstream's source.
     #[must_use]
     pub fn limit_name(self) -> &'static str {
         match self {
@@ -133,7 +136,7 @@ impl Stage {
         }
     }
 
-    /// Returns the roles of the stage. Each role evaluates variables again.
+    /// Returns the roles of the stage's expressions. For each role, the API server evaluates the variables again.
     fn roles(self) -> &'static [Role] {
         match self {
             Self::MatchConditions => &[Role::MatchCondition],
@@ -143,43 +146,43 @@ impl Stage {
     }
 }
 
-/// The greatest costs for objects of any of the kinds.
+/// The costs for the objects of that kind for which they are greatest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstCase {
-    /// The kind with the greatest cost for a usual object.
+    /// The kind with the greatest cost for an object of [`USUAL_OBJECT_BYTES`].
     pub gvk: Gvk,
     estimate: CostEstimate,
-    /// The greatest cost for objects of each size.
+    /// The greatest cost for objects of each estimated size.
     by_size: [u64; N_SIZES],
 }
 
 impl WorstCase {
-    /// Returns the smallest cost.
+    /// Returns the smallest possible cost.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.estimate.min
     }
 
-    /// Returns the greatest cost for the largest request. `None` if it is unbounded.
+    /// Returns the greatest possible cost for the largest request. `None` if it is unbounded.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         self.bounded(self.estimate.max)
     }
 
-    /// Returns the greatest cost for an object of [`USUAL_OBJECT_BYTES`]. `None` if it is unbounded.
+    /// Returns the greatest possible cost for an object of [`USUAL_OBJECT_BYTES`]. `None` if it is unbounded.
     #[must_use]
     pub fn usual_object_cost(&self) -> Option<u64> {
         let (cost, _) = self.by_size().find(|(_, n)| *n == USUAL_OBJECT_BYTES)?;
         self.bounded(cost)
     }
 
-    /// Returns the cost to report. `None` if it is unbounded, which the estimate for the smallest objects shows.
+    /// Returns `cost`, limited to [`GREATEST_COST`]. `None` if the cost is unbounded even for the smallest objects.
     fn bounded(&self, cost: u64) -> Option<u64> {
         let of_smallest = self.by_size.first()?;
         (*of_smallest < UNBOUNDED).then_some(cost.min(GREATEST_COST))
     }
 
-    /// Returns the size of the largest estimated objects that cannot reach `limit`, in bytes. `None` if the smallest
+    /// Returns the largest estimated size in bytes of objects that cannot reach `limit`. `None` if even the smallest
     /// objects can reach it, or if the cost is unbounded.
     #[must_use]
     pub fn bytes_within(&self, limit: u64) -> Option<i64> {
@@ -187,7 +190,7 @@ impl WorstCase {
         below.last().map(|(_, n_bytes)| n_bytes)
     }
 
-    /// Returns true if an object of a usual size can come near `limit`.
+    /// Returns true if an object of [`USUAL_OBJECT_BYTES`] can reach [`NEAR_PERCENT`] of `limit`.
     #[must_use]
     pub fn is_near(&self, limit: u64) -> bool {
         self.usual_object_cost()
@@ -198,7 +201,7 @@ impl WorstCase {
         self.by_size.iter().copied().zip(object_sizes())
     }
 
-    /// Returns the maximum of both in each respect.
+    /// Combines two worst cases: the smaller minimum, the greater maxima, and the kind with the greater usual cost.
     fn or_worse(self, other: Self) -> Self {
         let usual = |worst: &Self| worst.usual_object_cost().unwrap_or(u64::MAX);
         let gvk = if usual(&other) > usual(&self) {
@@ -220,12 +223,12 @@ impl WorstCase {
     }
 }
 
-/// Returns the object sizes with an estimate, in bytes.
+/// Returns the object sizes for which costs are estimated, in bytes.
 fn object_sizes() -> impl Iterator<Item = i64> {
     std::iter::successors(Some(MIN_OBJECT_BYTES), |n| n.checked_mul(2)).take(N_SIZES)
 }
 
-/// The costs of one or more expressions for the objects of one kind.
+/// The costs of one or more expressions for objects of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Costs {
     estimate: CostEstimate,
@@ -258,7 +261,7 @@ impl Costs {
 }
 
 impl PolicyCosts {
-    /// Estimates the costs of `policy` for objects of `kinds`. Kinds without a schema are left out.
+    /// Estimates the costs of `policy` for objects of `kinds`. Kinds without a schema are ignored.
     #[must_use]
     pub fn new(policy: &CompiledPolicy, kinds: &[&Gvk], schemas: &dyn SchemaResolver) -> Self {
         let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
@@ -326,10 +329,10 @@ fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
     };
 }
 
-/// Returns the stages that have expressions, each with the expressions that it evaluates: its own, and for each role
-/// the variables that these read.
+/// Returns the stages that have expressions, each with the indices of the expressions that it evaluates. These are its
+/// own expressions and, separately for each role, the variables that they read.
 fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
-    // If several variables have the same name, the last one is read.
+    // If several variables have the same name, expressions read the last of them.
     let by_name: HashMap<&str, usize> = expressions
         .iter()
         .enumerate()
@@ -384,7 +387,8 @@ mod tests {
     use kubernetes::schema::decl_type::DeclKind;
     use kubernetes::schema::{DeclField, DeclType};
 
-    /// Objects with a list `list` of at most `max_items` booleans.
+    /// Resolves each kind to an object type with a list `list` of booleans. The list has at most the given number of
+    /// items.
     struct Lists(i64);
 
     impl SchemaResolver for Lists {
@@ -403,7 +407,8 @@ mod tests {
         PolicyCosts::new(&CompiledPolicy::new(&policy), &[&gvk], &Lists(max_items))
     }
 
-    /// Kinds with the same type of the field `shared`, and a list `own` of different lengths.
+    /// Resolves kinds to object types in which the field `shared` has the same type, and the list `own` has different
+    /// lengths.
     struct KindsWithSharedType {
         shared: Arc<DeclType>,
     }
@@ -417,7 +422,7 @@ mod tests {
             };
             let text = Arc::new(DeclType::scalar(DeclKind::String));
             let own = Arc::new(DeclType::list(text, bound));
-            // The last kind has another type for `shared`.
+            // In the last kind, `shared` has another type.
             let shared = if bound > 100 { &own } else { &self.shared };
             let fields = [
                 DeclField::new("own", Arc::clone(&own), true),
@@ -427,9 +432,9 @@ mod tests {
         }
     }
 
-    /// The costs for several kinds are the maximum of the costs for each kind, regardless of shared types.
+    /// The costs for several kinds are the maximum of the costs for each kind, whether or not the kinds share types.
     #[test]
-    fn costs_of_kinds_with_shared_types_are_separate() {
+    fn costs_for_several_kinds_are_maximum_of_costs_for_each() {
         let text = Arc::new(DeclType::scalar(DeclKind::String));
         let list = Arc::new(DeclType::list(text, -1));
         let nested = Arc::new(DeclType::list(Arc::clone(&list), -1));
@@ -480,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn stage_cost_includes_variables_it_reads() {
+    fn stage_cost_includes_variables_that_its_expressions_read() {
         let spec = json!({
             "variables": [
                 {"name": "base", "expression": "object.list"},
@@ -509,7 +514,7 @@ mod tests {
             + max_cost("spec.validations[0].messageExpression")
             + max_cost("spec.validations[1].expression")
             + max_cost("spec.validations[1].messageExpression");
-        // Messages evaluate the variable again.
+        // The message expressions evaluate the variable again.
         assert_eq!(
             stage(1),
             validations + variable(0) + variable(1) + variable(0)
@@ -542,9 +547,9 @@ mod tests {
             "{few:?}"
         );
         assert_eq!(few.bytes_within(PER_CALL_LIMIT), Some(2 << 20));
-        // `true` and a comma: 2 KiB hold 409 items, and 4 KiB hold 818.
+        // Each item takes 5 bytes (`true` and a comma), so 2 KiB contain 409 items and 4 KiB contain 818.
         let many = worst(-1);
-        // The largest request exceeds the greatest reported cost, but the cost has a bound.
+        // For the largest request, the cost is greater than the greatest reported cost, but it is bounded.
         assert_eq!(many.max(), Some(GREATEST_COST));
         assert!(many.is_near(PER_CALL_LIMIT), "{many:?}");
         assert_eq!(many.bytes_within(PER_CALL_LIMIT), Some(2048));
@@ -553,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn unbounded_size_has_no_worst_case() {
+    fn loop_over_unbounded_list_has_no_maximum_cost() {
         let spec = json!({
             "variables": [{"name": "v", "expression": "object.list.map(x, x)"}],
             "validations": [{"expression": "variables.v.all(x, x)"}],

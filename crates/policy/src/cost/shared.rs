@@ -1,5 +1,5 @@
-//! Costs shared by several kinds: an expression has the same cost for all kinds with the same types in the fields that
-//! it reads. Examples are the pod templates of workloads, and the metadata of all kinds.
+//! Shares costs between kinds. An expression has the same cost for all kinds that have the same types in the fields
+//! that it reads, such as pod templates of workloads or metadata.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use cel::ast::Ast;
 use kubernetes::schema::DeclType;
 use kubernetes::schema::escape::escape;
 
-/// A part of a kind's objects, or a variable, that an expression reads.
+/// An input that an expression reads: a part of an object, or a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
-    /// A part of `object` or `oldObject`: its type, and its depth. The types below it follow from that type.
+    /// A part of `object` or `oldObject`, by its type and its depth. The type determines all types below it.
     Object(TypeId, usize),
-    /// A variable. Variables with the same number have equal values. `None` if there is no such variable.
+    /// A variable, by its number. Variables with the same number have the same value. `None` if there is no such
+    /// variable.
     Variable(Option<usize>),
 }
 
-/// A type compared by identity.
+/// A type that is compared by identity.
 #[derive(Clone, Debug)]
 struct TypeId(Arc<DeclType>);
 
@@ -37,12 +38,12 @@ impl std::hash::Hash for TypeId {
     }
 }
 
-/// The parts of a kind that an expression reads, in source order. If they are equal for two kinds, the types in the
-/// expression are equal, except for the names of objects, and so are the costs.
+/// The inputs that an expression reads, in source order. If they are equal for two kinds, the types of all nodes in the
+/// expression are equal, except for the names of object types, and so are the costs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Parts(Vec<Part>);
 
-/// The costs of an expression, and the number of nodes visited to estimate them.
+/// The costs of an expression, with the number of nodes that were visited to estimate them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpressionEstimate {
     /// `None` if the expression does not compile.
@@ -50,11 +51,11 @@ pub(super) struct ExpressionEstimate {
     pub(super) n_visits: usize,
 }
 
-/// The costs of the expressions of a policy for the kinds so far, by the index of the expression.
+/// The costs that were estimated for earlier kinds, by the index of the expression and its inputs.
 #[derive(Debug, Default)]
 pub(super) struct SharedCosts {
     estimates: HashMap<(usize, Parts), ExpressionEstimate>,
-    /// The numbers of the variables, by index.
+    /// The numbers of the variables, by the index of the expression and its inputs.
     variables: HashMap<(usize, Parts), usize>,
     n_variables: usize,
 }
@@ -70,7 +71,8 @@ impl SharedCosts {
         }
     }
 
-    /// Returns the number of the variable at `n`, which reads `parts`. A new number if the parts are unknown.
+    /// Returns the number of the variable with the index `n`, which reads `parts`. If the parts are unknown, the number
+    /// is new.
     pub(super) fn variable(&mut self, n: usize, parts: Option<&Parts>) -> usize {
         let next = self.n_variables;
         let number = match parts {
@@ -84,8 +86,8 @@ impl SharedCosts {
     }
 }
 
-/// Returns the parts that `ast` reads of objects of the type `object`, and of `variables`, by number. `None` if they
-/// are unknown.
+/// Returns the parts of objects of the type `object`, and the variables, that `ast` reads. `variables` contains the
+/// numbers of the variables. `None` if the expression may read other inputs.
 pub(super) fn parts(
     ast: &Ast,
     object: &Arc<DeclType>,
@@ -104,7 +106,7 @@ pub(super) fn parts(
                 }
                 Some(Some(Part::Object(TypeId(Arc::clone(type_)), n_fields)))
             }
-            // Without a selection, all variables are read.
+            // If no variable is selected from `variables`, the expression may read all of them.
             Input::Variables => Some(
                 fields
                     .next()
@@ -116,7 +118,7 @@ pub(super) fn parts(
     parts.collect::<Option<Vec<Part>>>().map(Parts)
 }
 
-/// Returns the type of the field `name` if its escaped and unescaped names are equal.
+/// Returns the type of the field `name`. `None` if there is no such field, or if its name is escaped in CEL.
 fn part<'a>(type_: &'a DeclType, name: &str) -> Option<&'a Arc<DeclType>> {
     let is_plain = escape(name).is_some_and(|escaped| escaped == name);
     let field = type_.field(name).filter(|field| *field.name == *name)?;

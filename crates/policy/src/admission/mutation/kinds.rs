@@ -80,7 +80,7 @@ pub struct KnownTypes(Mutex<TypesOf>);
 #[derive(Default)]
 struct TypesOf {
     kinds: BTreeMap<Gvk, Option<Arc<Types>>>,
-    /// By the number of the built-in document.
+    /// The types by the number of the built-in OpenAPI document.
     documents: BTreeMap<usize, Option<Arc<Types>>>,
 }
 
