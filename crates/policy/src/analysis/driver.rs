@@ -74,11 +74,11 @@ pub(super) struct KindAnalysis {
     pub(super) findings: BTreeMap<usize, Finding>,
     /// Presence tests of a field that objects of the kind cannot have: index of the expression, node and field.
     pub(super) absent: Vec<(usize, ExprId, UndefinedField)>,
-    /// All other presence tests: index of the expression and node.
+    /// Presence tests of a field that objects of the kind may have: index of the expression and node.
     pub(super) present: Vec<(usize, ExprId)>,
     /// Comparisons of values that are never equal because of their types: index of the expression, node and reason.
     pub(super) incomparable: Vec<(usize, ExprId, String)>,
-    /// All other comparisons: index of the expression and node.
+    /// Comparisons of values that may be equal: index of the expression and node.
     pub(super) comparable: Vec<(usize, ExprId)>,
     /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,

@@ -131,11 +131,11 @@ pub struct WildcardKinds {
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// The reason for kinds of a wildcard that exceed the maximum number of kinds for one policy.
+/// The reason given for kinds matched by a wildcard that exceed the maximum number of kinds for one policy.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// Maximum number of unchecked kinds of wildcards that are analyzed as objects with unknown fields. These are kinds
-/// without a schema, and kinds that exceed the maximum number of checked kinds.
+/// Maximum number of unchecked kinds matched by wildcards that are analyzed as objects with unknown fields. These kinds
+/// either have no schema, or exceed the maximum number of checked kinds.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
 /// Returns the kinds whose schemas [`type_check`] needs, in sorted order. The kind of the params is not included.

@@ -35,13 +35,13 @@ pub(super) enum Scope {
     Partial,
 }
 
-/// Maximum total length of the warnings for kinds of wildcards, for one expression, in bytes.
+/// Maximum total length of the warnings for kinds matched by wildcards, for one expression, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
-/// Maximum number of kinds of wildcards that are listed for a failing expression.
+/// Maximum number of kinds matched by wildcards that are listed for a failing expression.
 const MAX_PARTIAL_KINDS: usize = 6;
 
-/// The kinds of wildcards that are listed first.
+/// The kinds that are listed first if a wildcard matches them.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
 /// Maximum number of source excerpts that are stored to detect repetitions.
@@ -51,7 +51,7 @@ const MAX_PLACES: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     kinds: Vec<Kind>,
-    /// The nodes that are evaluated without an error for at least one kind of a wildcard, by the index of the
+    /// The nodes that are evaluated without an error for at least one kind matched by a wildcard, by the index of the
     /// expression.
     succeeding: BTreeMap<usize, Vec<bool>>,
     /// Comparisons of values that are never equal because of their types, by expression and node, with the reason.
@@ -89,8 +89,8 @@ impl Report {
         });
     }
 
-    /// Records the subexpressions that are evaluated without an error for a kind of a wildcard. Ignores the findings
-    /// for the kind.
+    /// Records the subexpressions that are evaluated without an error for a kind matched by a wildcard. Ignores the
+    /// findings for the kind.
     pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
         self.add_comparisons(analysis);
         for (n, visited) in std::mem::take(&mut analysis.visited) {
@@ -151,8 +151,8 @@ impl Report {
         is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
-    /// Returns the expressions that fail for only some kinds of wildcards, each with the location at which it fails for
-    /// most kinds.
+    /// Returns the expressions that fail for only some of the kinds matched by wildcards, each with the location at
+    /// which it fails for most kinds.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let failures = expressions.filter_map(|(n, expression)| self.partly(n, expression));
@@ -198,8 +198,8 @@ impl Report {
         })
     }
 
-    /// Returns true if the expression with the index `n` succeeds for some kind of a wildcard and its evaluation
-    /// reaches `id`.
+    /// Returns true if, for some kind matched by a wildcard, the expression with the index `n` succeeds and its
+    /// evaluation reaches `id`.
     fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
         let visited = self.succeeding.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
@@ -281,9 +281,9 @@ impl Report {
         (kind_findings, notes)
     }
 
-    /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind of a wildcard, it
-    /// contains only subexpressions that fail for all kinds that reach them, and it is `None` if some kinds are
-    /// unknown.
+    /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind matched by a
+    /// wildcard, it contains only subexpressions that fail for all kinds that reach them, and it is `None` if some
+    /// kinds are unknown.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
@@ -353,7 +353,7 @@ impl Kind {
     }
 }
 
-/// The findings for kinds of wildcards that are shown for one expression.
+/// The findings for kinds matched by wildcards that are shown for one expression.
 #[derive(Default)]
 struct ShownFindings {
     n_failing: usize,

@@ -50,7 +50,8 @@ pub(super) fn unserved(
     let suggestion = match respelt {
         Some((Some(group), name)) => Some(format!("{group} {name}")),
         Some((None, name)) => Some(name),
-        // If only a part of the group's resources is known, the resource may exist, so similar names are searched last.
+        // Discovery of a group may be incomplete, so the name may be correct. A similar name is only suggested as a
+        // last resort.
         None if is_looked_at => near(groups, name, mapper),
         None => None,
     };

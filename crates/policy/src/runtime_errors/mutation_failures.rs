@@ -324,7 +324,7 @@ impl MutationSearch<'_> {
         let context = MutationContext::new(self.kinds, &namespaces, authorizer);
         let gvk = request.gvk.clone();
         let mut errors = step_errors(request, object.clone(), &bound, &context);
-        // This check is the last, since most requests have no error.
+        // This check is only made after an error, since most requests have none.
         if !errors.is_empty() && !self.is_readable(&gvk, object) {
             errors.clear();
         }

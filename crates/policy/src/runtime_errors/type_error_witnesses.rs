@@ -26,7 +26,7 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 /// Maximum number of kinds for which witnesses are searched.
 const MAX_KINDS: usize = 6;
 
-/// Maximum number of kinds that are tried for one failure that affects only some kinds of a wildcard.
+/// Maximum number of kinds that are tried for one failure that affects only some of the kinds matched by a wildcard.
 const MAX_KINDS_OF_PARTIAL: usize = 2;
 
 /// The budget of evaluations for one policy.
@@ -55,7 +55,8 @@ pub fn type_error_witnesses(
     search(policy, context, unproven_findings(context))
 }
 
-/// Finds witnesses of expressions that fail for only some kinds of a wildcard, at most one for each expression.
+/// Finds witnesses of expressions that fail for only some of the kinds matched by a wildcard, at most one for each
+/// expression.
 #[must_use]
 pub fn partial_failure_witnesses(
     policy: &CompiledPolicy,

@@ -26,7 +26,7 @@ pub struct Subexpression {
     pub text: String,
     /// The nesting depth, 0 for the whole expression.
     pub depth: usize,
-    /// Its role in the expression.
+    /// The role of the subexpression in its parent.
     pub role: SubexpressionRole,
 }
 

@@ -145,7 +145,8 @@ impl Interpreter<'_> {
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
-        // Each operand only matters if the other one does not determine the result, which refines the values in it.
+        // An operand only matters if the other one does not determine the result. This assumption refines the values in
+        // it.
         let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
         self.forget(outer);

@@ -96,13 +96,13 @@ pub(super) struct Interpretation {
     pub(super) reads: Vec<String>,
     /// Presence tests of a field that objects of the kind cannot have.
     pub(super) absent: Vec<(ExprId, UndefinedField)>,
-    /// All other presence tests.
+    /// Presence tests of a field that objects of the kind may have.
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request of the class reaches.
     pub(super) null: Vec<ExprId>,
     /// Comparisons of values that are never equal because of their types, with the reason.
     pub(super) incomparable: Vec<(ExprId, String)>,
-    /// All other comparisons.
+    /// Comparisons of values that may be equal.
     pub(super) comparable: Vec<ExprId>,
     /// True for each node that was reached, indexed by node.
     pub(super) visited: Vec<bool>,

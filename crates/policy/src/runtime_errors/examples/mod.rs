@@ -393,7 +393,7 @@ impl<'a> ExampleSearch<'a> {
                 .get_mut(position)
                 .and_then(|examples| examples.get_mut(slot));
             let Some(example) = example else { continue };
-            // Of allowed requests with the same quality, one that was built for this validation is preferred.
+            // Among allowed requests of the same quality, one built for this validation is preferred.
             let is_better = match example {
                 None => true,
                 Some((before, _)) => {

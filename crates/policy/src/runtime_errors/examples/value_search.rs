@@ -164,7 +164,7 @@ pub(crate) fn trial_constraints(
     constraints
 }
 
-/// The state of the search for one validation.
+/// The state of the value search for one validation.
 pub(crate) struct ValueSearch<'r, 'a> {
     pub(crate) evaluator: &'r SymbolicEvaluator<'a>,
     pub(crate) sites: Vec<FailureSite>,
