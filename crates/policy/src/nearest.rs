@@ -1,4 +1,4 @@
-//! Suggests names for misspelled ones.
+//! Suggests correct names for misspelled names.
 
 /// Maximum length in bytes of a name for which a similar one is searched.
 const MAX_NAME_BYTES: usize = 64;

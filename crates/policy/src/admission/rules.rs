@@ -36,9 +36,9 @@ pub enum Unmatched {
     Operation,
     /// No rule for the resource matches the version.
     Version,
-    /// No rule that matches otherwise has the scope.
+    /// The rules that match the resource, operation and version do not match the scope.
     Scope,
-    /// No rule that matches otherwise has the object's name.
+    /// The rules that match the resource, operation, version and scope do not match the object's name.
     ResourceName,
 }
 

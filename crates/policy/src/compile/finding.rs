@@ -55,7 +55,7 @@ pub struct Issue<'a> {
     pub rule: Rule,
     /// The location of the problem. [`Location::NONE`] if it concerns the whole expression.
     pub location: Location,
-    /// The message, without the part of the API server's message that repeats the container of names.
+    /// The message, without the suffix ` (in container '')` of the API server's message.
     pub message: String,
     /// The diagnostic. `None` if the problem concerns the whole expression.
     pub kind: Option<&'a DiagnosticKind>,

@@ -16,7 +16,8 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
-/// The estimates assume objects whose lists are filled from some nesting level on. This is the greatest such level.
+/// Estimates assume objects whose lists are filled from a given nesting level on. This is the greatest level that is
+/// tried.
 const MAX_FILLED_FROM: usize = 2;
 
 /// If an expression costs less than this for the largest request, smaller requests are not estimated separately.

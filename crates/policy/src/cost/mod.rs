@@ -146,7 +146,7 @@ impl Stage {
     }
 }
 
-/// The costs for the objects of that kind for which they are greatest.
+/// The greatest costs that objects of any matched kind can cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstCase {
     /// The kind with the greatest cost for an object of [`USUAL_OBJECT_BYTES`].

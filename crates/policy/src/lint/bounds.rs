@@ -1,4 +1,4 @@
-//! Finds comparisons of the same value that contradict each other, or of which every value satisfies at least one.
+//! Finds comparisons of the same value that no value, or every value, satisfies.
 
 use std::collections::BTreeMap;
 

@@ -98,7 +98,7 @@ impl Names {
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// Returns a result if no request that the rules match has the group or version `text` in the field `field`.
+    /// Returns `Some` if no request that the rules match has the group or version `text` in the field `field`.
     fn group_or_version(&self, field: &str, text: &str) -> Option<UnmatchedName> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let intended = match field {

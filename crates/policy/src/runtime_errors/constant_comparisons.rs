@@ -1,5 +1,5 @@
-//! Finds comparisons whose result is constant according to the schemas: with a value that is not in an enumeration, or
-//! of null with a value that is never null.
+//! Finds comparisons whose result is constant according to the schemas. Examples are a comparison of an enumeration
+//! with a value that it lacks, and a comparison of null with a field that is never null.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -207,8 +207,8 @@ impl MutationSearch<'_> {
         target_nodes
     }
 
-    /// Applies the policy to a request that satisfies `constraints`. Repeats this with an absent value added if the
-    /// evaluation fails because of it.
+    /// Applies the policy to a request that satisfies `constraints`. If the evaluation fails because a value is absent,
+    /// adds the value and tries again.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,

@@ -50,11 +50,11 @@ const MAX_FOUND: usize = 200;
 /// An expression that fails at run time for a valid request.
 #[derive(Clone, Debug)]
 pub struct RuntimeErrorFinding {
-    /// The path of the field in the policy, such as `spec.validations[0].expression`.
+    /// The index of the expression in the policy.
     pub index: usize,
-    /// The location of the failing node in the expression.
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The location in the expression.
+    /// The location of the failing node in the expression.
     pub location: Location,
     /// The rule of the finding.
     pub rule: Rule,

@@ -96,7 +96,7 @@ fn policy(expressions: &[&str]) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// Returns the outcome, and the number of kinds that were not analyzed separately.
+/// Returns the result of the type check of `policy` with `memo`.
 fn check(policy: &CompiledPolicy, memo: Memo<'_>) -> TypeCheck {
     let kinds = Kinds::new();
     let mut outcome = TypeCheck::default();

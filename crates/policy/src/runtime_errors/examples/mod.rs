@@ -297,8 +297,8 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints` and records it as an example. Repeats this with an absent value
-    /// added if the evaluation fails because of it.
+    /// Evaluates a request that satisfies `constraints` and records it as an example. If the evaluation fails because a
+    /// value is absent, adds the value and tries again.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,

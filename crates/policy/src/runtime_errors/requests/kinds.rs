@@ -6,13 +6,13 @@ use crate::admission::Operation;
 use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// Maximum number of kinds that represent those of rules without wildcards.
+/// Maximum number of kinds that represent the kinds matched by rules without wildcards.
 const MAX_KINDS: usize = 4;
 
-/// Kinds that preferably represent the others of a wildcard, best first.
+/// Preferred kinds to represent all kinds that a wildcard matches, best first.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// Maximum number of kinds that represent those of wildcards.
+/// Maximum number of kinds that represent the kinds matched by wildcards.
 const MAX_WILDCARD_KINDS: usize = 2;
 
 /// Returns a few resources of different kinds that represent all matched resources, each with the operations of its

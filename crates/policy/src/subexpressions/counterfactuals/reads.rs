@@ -223,7 +223,7 @@ impl Evaluation<'_> {
         };
         let of_both = equality(one).zip(equality(other));
         of_both.is_some_and(|((left, value), (right, other))| {
-            // Other numbers are not compared, because equal numbers can have different literals.
+            // Only strings and ints are compared, because equal numbers of other types can have different literals.
             let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
             let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
             (are_texts || are_ints) && value != other && self.is_same(left, right)
