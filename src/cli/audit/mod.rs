@@ -186,8 +186,7 @@ fn audit_files(
 }
 
 /// Returns the policies that the API server does not reject, with their indices.
-fn accepted<'a>(
-    policy_set: &'a PolicySet<'_>) -> impl Iterator<Item = (usize, &'a RequestPolicy)> {
+fn accepted<'a>(policy_set: &'a PolicySet<'_>) -> impl Iterator<Item = (usize, &'a RequestPolicy)> {
     let policies = policy_set.policies.iter().enumerate();
     let policies = policies.filter(|(_, policy)| policy.rejection.is_none());
     policies.map(|(n, policy)| (n, &policy.object.value))

@@ -149,10 +149,7 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 
 /// Returns the resources to list. For each resource, it selects the fewest versions that cover all policies, so that no
 /// policy receives an object twice.
-fn plan(
-    mapper: &RestMapper,
-    policies: &[(usize, &RequestPolicy)],
-) -> Vec<ListedResource> {
+fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<ListedResource> {
     /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
     let mut found: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();

@@ -8,8 +8,8 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
-use crate::policy::lint::Lint;
 use crate::policy::RequestPolicy;
+use crate::policy::lint::Lint;
 use crate::policy::rule::Rule;
 
 /// The values of `request.operation`.

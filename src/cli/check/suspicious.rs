@@ -11,8 +11,8 @@ use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
-use crate::policy::lint::{self, Lint};
 use crate::policy::RequestPolicy;
+use crate::policy::lint::{self, Lint};
 use crate::policy::rule::Rule;
 
 /// Maximum number of bindings to check per policy, since each is compared with all served resources.

@@ -239,10 +239,7 @@ fn is_policy_input(item: &Item) -> bool {
 }
 
 /// Returns the policy with the index `n` in a policy set.
-fn policy_object<'a>(
-    policy_set: &PolicySet<'a>,
-    n: Option<usize>,
-) -> Option<&'a RequestPolicy> {
+fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a RequestPolicy> {
     let policy = n.and_then(|n| policy_set.policies.get(n));
     policy.map(|policy| &policy.object.value)
 }

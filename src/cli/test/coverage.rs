@@ -153,11 +153,7 @@ pub(super) fn policy_coverage(
 }
 
 /// Adds the operations and resources of the rules.
-fn add_rule_items(
-    policy: &Object<RequestPolicy>,
-    hits: &CoverageHits,
-    items: &mut Vec<Item>,
-) {
+fn add_rule_items(policy: &Object<RequestPolicy>, hits: &CoverageHits, items: &mut Vec<Item>) {
     for (n, rule) in matching::rules(&policy.value).iter().enumerate() {
         let field = format!("spec.matchConstraints.resourceRules[{n}]");
         let line = |field: &str| policy.place_of_field(field).line;

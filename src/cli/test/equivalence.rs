@@ -264,11 +264,7 @@ fn write_fold(ast: &Ast, id: ExprId, out: &mut String) {
 }
 
 /// Returns true if removing the operation at `m` of the rule at `n` provably changes no decision.
-pub(super) fn is_operation_redundant(
-    policy: &RequestPolicy,
-    n: usize,
-    m: usize,
-) -> bool {
+pub(super) fn is_operation_redundant(policy: &RequestPolicy, n: usize, m: usize) -> bool {
     let rules = matching::rules(policy);
     let Some(rule) = rules.get(n) else {
         return false;
