@@ -320,6 +320,36 @@ fn critical_alerts_are_about_bound_policies() {
     }
 }
 
+/// A file without a `mod` declaration is not compiled, so its tests never run.
+#[test]
+fn each_source_file_is_declared_as_module() {
+    let mut files = Vec::new();
+    rust_files("src", &mut files);
+    rust_files("crates", &mut files);
+    let declares = |file: &str, name: &str| {
+        let source = read(file);
+        source
+            .lines()
+            .any(|line| line.trim_start().ends_with(&format!("mod {name};")))
+    };
+    let mut n_modules = 0;
+    for file in &files {
+        let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
+        let (folder, name) = module.rsplit_once('/').unwrap();
+        if ["lib", "main"].contains(&name) || folder.ends_with("/bin") {
+            continue;
+        }
+        let parents = ["mod.rs", "lib.rs", "main.rs"].map(|parent| format!("{folder}/{parent}"));
+        let mut parents = parents.iter().filter(|parent| files.contains(parent));
+        assert!(
+            parents.any(|parent| declares(parent, name)),
+            "no module declares {file}"
+        );
+        n_modules += 1;
+    }
+    assert!(n_modules > 500, "{n_modules}");
+}
+
 /// Cargo's test discovery is off, so a file that no program includes would never run.
 #[test]
 fn each_file_of_tests_is_in_a_program() {

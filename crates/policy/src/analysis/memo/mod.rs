@@ -216,3 +216,6 @@ fn object_fields(ast: &Ast) -> Option<Vec<&str>> {
         || ast.iter().any(|(_, expr)| names_type(expr));
     (!reads_kind).then_some(object.names)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvr, OpenApiDocument};
 use serde_json::{Value, json};
 
-use super::super::{Matched, TypeCheck, check_truthfully};
+use super::super::{RuleSource, TypeCheck, check_truthfully};
 use super::*;
 
 /// A mapper and schemas for kinds with the same metadata. Kinds with an even index share a type of `spec`.
@@ -103,7 +103,7 @@ fn check(policy: &CompiledPolicy, memo: Memo<'_>) -> TypeCheck {
     check_truthfully(
         policy,
         None,
-        Matched::Anew(&kinds.mapper),
+        RuleSource::Unmatched(&kinds.mapper),
         &kinds,
         memo,
         &mut outcome,
