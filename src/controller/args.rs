@@ -127,7 +127,7 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_PROFILE", value_enum, default_value_t)]
     pub profile: ProfileArgument,
 
-    /// Interval of discovery; changes of CRDs are seen at once
+    /// Interval at which discovery is polled; changes of CRDs are detected immediately
     #[arg(long, env = "VAP_REFRESH_INTERVAL", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub refresh_interval: Duration,
@@ -137,7 +137,7 @@ pub struct RunArguments {
           value_name = "DURATION")]
     pub watch_timeout: Duration,
 
-    /// Policies to exclude, by name, separated by commas; `*` matches any text
+    /// Policies to exclude, by name, separated by commas; `*` matches any characters
     #[arg(
         long,
         env = "VAP_EXCLUDE_NAMES",
@@ -150,8 +150,8 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_EXCLUDE_SELECTOR", value_name = "SELECTOR")]
     pub exclude_selector: Option<LabelPattern>,
 
-    /// Resources to watch in addition to ValidatingAdmissionPolicies, separated by commas; each needs the role of its
-    /// name
+    /// Resources to watch in addition to ValidatingAdmissionPolicies, separated by commas; each requires the
+    /// ClusterRole vap-status-controller-RESOURCE
     #[arg(
         long,
         env = "VAP_FOLLOW",
@@ -254,7 +254,7 @@ impl RunArguments {
     }
 }
 
-/// Returns a parser of the kinds that the controller watches on request.
+/// Returns a parser of the values of `--follow`.
 fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
     let values =
         SubjectKind::opt_in().map(|kind| PossibleValue::new(kind.plural()).help(help(kind)));
@@ -262,7 +262,7 @@ fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
         .try_map(|plural| SubjectKind::from_plural(&plural).ok_or("is not a known resource"))
 }
 
-/// Returns the help text of a value of `--follow`.
+/// Returns the help text of a value of `--follow`, or an empty string for policies, which are always watched.
 const fn help(kind: SubjectKind) -> &'static str {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy => "",

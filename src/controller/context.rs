@@ -41,11 +41,11 @@ use crate::telemetry::Metrics;
 pub struct Settings {
     /// The profile of the type checker.
     pub profile: Profile,
-    /// The conditions that `Ready` requires.
+    /// The conditions that make `Ready` False if they are False.
     pub ready_requires: BTreeSet<ConditionType>,
     /// The interval of polls of discovery, in addition to those after a change of a CRD.
     pub refresh_interval: Duration,
-    /// The policies that are excluded.
+    /// The policies to exclude.
     pub exclusion: Exclusion,
     /// The number of concurrent status writes.
     pub concurrency: usize,
@@ -93,10 +93,10 @@ pub(crate) struct Context {
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     pub(crate) leadership: Leadership,
-    /// The clock, which tests replace.
+    /// Returns the current time. Tests replace it.
     pub(crate) now: fn() -> Timestamp,
     snapshot: RwLock<Arc<ClusterSnapshot>>,
-    /// The initial lists that are complete.
+    /// The initial lists that have completed.
     known: watch::Sender<Known>,
 }
 
@@ -183,7 +183,8 @@ impl Context {
         self.known.borrow().snapshot
     }
 
-    /// Records a fact. Notifies only if it is new, since a task that waits for changes may record it again.
+    /// Sets a field of [`Known`] to true. Notifies receivers only if it was false, since a task that waits for changes
+    /// may set it again.
     fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
         self.known
             .send_if_modified(|known| !std::mem::replace(fact(known), true));
@@ -231,7 +232,7 @@ impl Context {
         }
     }
 
-    /// Waits until all facts are known that a status depends on.
+    /// Waits until all initial lists and discovery have completed, on which every status depends.
     pub(crate) async fn started(&self) {
         let mut known = self.known.subscribe();
         // The sender lives as long as `self`.

@@ -12,38 +12,38 @@ use crate::controller::watch::wire::WirePolicy;
 
 pub use crate::controller::watch::list_watch::fuzzing::Counts;
 
-/// Reads a watch of policies that arrives in chunks of `chunk` bytes.
+/// Decodes a watch response of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn watch_policies(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_watch::<WirePolicy>(bytes, chunk)
 }
 
-/// Reads a watch of probes that arrives in chunks of `chunk` bytes.
+/// Decodes a watch response of probes that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn watch_probes(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_watch::<Probe>(bytes, chunk)
 }
 
-/// Reads a page of a list of policies that arrives in chunks of `chunk` bytes.
+/// Decodes one page of a list of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn list_policies(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_page::<WirePolicy>(bytes, chunk)
 }
 
-/// Reads a page of a list of probes that arrives in chunks of `chunk` bytes.
+/// Decodes one page of a list of probes that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn list_probes(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_page::<Probe>(bytes, chunk)
 }
 
-/// Parses a probe. Returns true if its spec can be evaluated. `None` if the text is not an object.
+/// Parses a probe. Returns true if its spec is valid. `None` if `text` is not a JSON object of a probe.
 #[must_use]
 pub fn probe(text: &str) -> Option<bool> {
     let probe: Probe = serde_json::from_str(text).ok()?;
     Some(probe.problem.is_none())
 }
 
-/// Parses a policy. Returns true if it has a spec. `None` if the text is not a policy.
+/// Parses a policy. Returns true if it has a spec. `None` if `text` is not a policy.
 #[must_use]
 pub fn policy(text: &str) -> Option<bool> {
     let WirePolicy(policy) = serde_json::from_str(text).ok()?;

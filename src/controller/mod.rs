@@ -1,17 +1,17 @@
-//! The controller: what it watches, computes and writes in a cluster.
+//! The controller: it watches a cluster, computes statuses, and writes them.
 //!
-//! - **Observed.** `watch` has the watches of policies, bindings, probes, params and CRDs, and polls discovery.
-//!   It updates the state of the cluster (`cluster`) and of the subjects (`subjects`), and queues the subjects
-//!   that a change affects (`process::queue`).
-//! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of
-//!   its check, and computes its status by the pure function [`crate::status::compute()`]. `probe_runner` evaluates
-//!   the probes of policies in a queue of its own; `probes` stores their results.
+//! - **Observed.** `watch` watches policies, bindings, probes, params and CRDs, and polls discovery. It updates the
+//!   state of the cluster (`cluster`) and of the subjects (`subjects`), and queues the subjects that a change affects
+//!   (`process::queue`).
+//! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of its
+//!   check, and computes its status with the pure function [`crate::status::compute()`]. `probe_runner` has its own
+//!   queue and evaluates the probes of policies; `probes` stores their results.
 //! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while
 //!   this instance leads: `leadership` issues a permit for each write, and `election` keeps the Lease.
 //!
-//! The tasks share their state in a `Context`. Imports go one way: `process`, `cluster`, `subjects`, `probes` and
-//! `leadership` hold state and do not know the context; the others are tasks that use it. [`clear`] is a command of
-//! its own.
+//! The tasks share their state in a `Context`. Imports have one direction: `process`, `cluster`, `subjects`, `probes`
+//! and `leadership` hold state and do not import `context`; the other modules are tasks that use it. [`clear`] is a
+//! separate command.
 
 pub mod args;
 pub mod clear;
@@ -51,7 +51,7 @@ use self::watch::refresh::Refresher;
 use crate::cluster::blocking;
 use crate::telemetry::Metrics;
 
-/// A controller that is ready to run.
+/// A controller that has not started yet.
 #[derive(Debug)]
 pub struct Controller {
     context: Arc<Context>,
@@ -75,8 +75,8 @@ impl Controller {
         self
     }
 
-    /// Returns the readiness checks, evaluated at each call: that the cluster state is known, and that this instance
-    /// could lead.
+    /// Returns a function that runs the readiness checks. They report whether the cluster state is known, and whether
+    /// this instance could lead. Each check has a name, and a problem if it fails.
     pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
         let readiness = self.context.readiness.clone();
         let leadership = self
@@ -110,7 +110,7 @@ impl Controller {
     ///
     /// # Errors
     /// Returns the reason if the controller cannot continue: a task ended unexpectedly or panicked, or the Lease was
-    /// lost. The process must then exit at once, without finishing the writes in progress.
+    /// lost. The process must then exit immediately, without finishing the writes in progress.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let (signals, received) = mpsc::unbounded_channel();
         let context = self.context;
@@ -171,12 +171,12 @@ impl Controller {
             outcome = writing => outcome?,
         }
         release.send_replace(true);
-        // Dropping the set ends the watches.
+        // Returning drops `tasks`, which ends the watches.
         elected.await.map_err(|error| error.to_string())?
     }
 }
 
-/// Takes part in the election until the Lease is to be released.
+/// Runs the leader election until `released` becomes true. Without an elector, it only waits for that.
 async fn elect(
     elector: Option<Elector>,
     supervisor: Supervisor,
@@ -194,7 +194,7 @@ async fn elect(
     }
 }
 
-/// Waits until `work` completes or a task exits.
+/// Waits until `work` completes or a task exits. Returns an error if a task exits.
 async fn until_task_exit(
     supervisor: &Supervisor,
     work: impl Future<Output = Option<()>>,

@@ -1,8 +1,8 @@
-//! Check for a leading controller, which would write again what is cleared.
+//! Checks that no controller leads, since a leader would write the cleared statuses again.
 //!
-//! The check follows the rule of a standby: it watches the Lease for as long as the Lease holds, as only the local
-//! clock shows when it was renewed. A leader renews it every few seconds, a controller that was stopped has
-//! released it, and a Lease of a killed controller expires.
+//! Like a standby, the check polls the Lease for the Lease's duration: since clocks of machines differ, only the local
+//! clock shows whether the Lease is still being renewed. A leader renews its Lease every few seconds, a stopped
+//! controller has released it, and the Lease of a killed controller expires.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::controller::leadership::lease::{ElectionRecord, Observed};
 use crate::controller::reconcile::clear_status::TIMEOUT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The time between two reads.
+/// The time between two reads of the Lease.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest time for which a Lease is watched, independently of its duration.
+/// How long to poll a Lease at most, even if the duration in the Lease is longer.
 const MAX_WATCH: Duration = Duration::from_secs(300);
 
 /// The Lease of the controller.
@@ -31,12 +31,12 @@ pub(super) struct Leader {
     name: String,
 }
 
-/// The reason why nothing is cleared.
+/// Why nothing is cleared.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// A controller is running and leads.
+    /// The Lease was renewed during the check, so a controller is running.
     Leads { holder: String },
-    /// The Lease is held for longer than the command waits.
+    /// The Lease has not expired when the command stops waiting.
     Held { holder: String },
     /// The Lease cannot be read.
     Unknown(Error),
@@ -96,7 +96,7 @@ impl Leader {
         }
     }
 
-    /// Returns the current holder of the Lease. `None` if there is none or the Lease cannot be read.
+    /// Returns the current holder of the Lease. `None` if no controller holds it or the Lease cannot be read.
     pub(super) async fn holder(&self) -> Option<String> {
         let record = self.record().await.ok().flatten()?;
         (!record.holder.is_empty()).then_some(record.holder)
@@ -121,7 +121,7 @@ impl Leader {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Returns the error message for an obstacle, with a hint.
+    /// Returns the error message for `obstacle`, with a hint how to remove it.
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(

@@ -1,4 +1,4 @@
-//! The command `clear`, which removes what the controller wrote, before it is uninstalled.
+//! The command `clear`, which removes the status fields that the controller wrote, before it is uninstalled.
 //!
 //! It applies an empty status with our field manager. The API server then removes the fields that only this field
 //! manager owns: our conditions, and `observedGeneration` and `typeChecking` unless kube-controller-manager owns them
@@ -32,13 +32,13 @@ use crate::probe::api::PolicyProbe;
 use crate::status::object::StatusObject;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The page size of lists.
+/// The number of objects that one list request returns.
 const PAGE_SIZE: u32 = 500;
 
 /// The number of concurrent writes.
 const CONCURRENCY: usize = 16;
 
-/// Counts of the outcomes for all objects.
+/// The number of objects for each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Objects that were cleared or deleted.
@@ -143,8 +143,8 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     summary
 }
 
-/// Returns one page of the objects of a kind. `None` if the kind is not installed or cannot be listed, which is
-/// printed.
+/// Returns one page of the objects of a kind. `None` if the kind is not installed or cannot be listed. The latter is
+/// printed and counted in `summary`.
 async fn page_of<K>(
     api: &Api<K>,
     params: &ListParams,
@@ -265,7 +265,7 @@ async fn delete_all(
     }
 }
 
-/// Returns a hint about the permission to grant if it is missing.
+/// Returns a hint to grant the permission to `verb` `resource` if `error` is Forbidden, or else an empty string.
 fn permission(error: &Error, verb: &str, resource: &str) -> String {
     if error.reason() == ErrorReason::Forbidden {
         format!("; grant the permission to {verb} {resource}")

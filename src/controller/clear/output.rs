@@ -1,9 +1,9 @@
-//! Output of the command.
+//! Output of the command `clear`.
 
 use std::fmt;
 use std::io::Write;
 
-/// Prints a line. A closed pipe ends the output, not the command.
+/// Prints a line. Errors are ignored, so that the command continues even if its output is a closed pipe.
 pub(super) fn print_line(out: &mut dyn Write, text: fmt::Arguments<'_>) {
     drop(writeln!(out, "{text}"));
 }

@@ -13,7 +13,7 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 const PROBES: &str = "/apis/vap-status.dev/v1alpha1/policyprobes";
 const OBJECTS: &str = "/apis/vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses";
 
-/// An object whose status is owned by `manager`.
+/// Returns the metadata of an object whose status is owned by `manager`.
 fn object(name: &str, manager: &str) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
            "metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
@@ -28,10 +28,10 @@ fn list(objects: &[Value], continue_: &str) -> Reply {
     )
 }
 
-/// Two pages of policies, and no resource of probes.
+/// Serves two pages of policies and no probes.
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "the form that a server of a test has"
+    reason = "the signature of a test server"
 )]
 fn answer(request: &Seen) -> Option<Reply> {
     let written = |kind: &str| Reply::json(&json!({"kind": kind, "metadata": {"name": "x"}}));
@@ -142,8 +142,8 @@ async fn clear_no_response_times_out() {
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
 
-/// Clears next to a Lease. `reads` returns its state by the number of previous reads. Returns true if everything was
-/// cleared, the number of writes, and the error output.
+/// Runs `clear` while a Lease exists. `looks` returns the Lease, given the number of previous reads. Returns whether
+/// everything was cleared, the number of writes, and the error output.
 async fn clear_beside(
     is_forced: bool,
     looks: impl Fn(usize) -> Reply + Send + Sync + 'static,
@@ -167,7 +167,7 @@ async fn clear_beside(
     (is_clear, patches(&log).len(), complaints)
 }
 
-/// A Lease that was renewed `n_renewals` times.
+/// Returns a Lease that was renewed `n_renewals` times.
 fn lease(holder: &str, n_renewals: usize) -> Reply {
     Reply::json(&json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},
@@ -178,7 +178,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn clear_running_controller_fails() {
-    // Renewed every two seconds, by a clock that is months slow.
+    // The Lease is renewed every two seconds, by a controller whose clock is months slow.
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!((is_clear, n_writes), (false, 0));
@@ -215,7 +215,7 @@ async fn clear_stopped_or_killed_controller_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_unknown_or_new_leader_fails() {
+async fn clear_with_unknown_or_new_leader_fails() {
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |_| Reply::failure(403, "user cannot get")).await;
     assert_eq!((is_clear, n_writes), (false, 0));

@@ -1,7 +1,7 @@
-//! Compact storage of CustomResourceDefinitions, as they are many and large.
+//! Compact storage of CustomResourceDefinitions, since a cluster may have many large ones.
 //!
-//! The controller stores the kinds that a CRD defines, whether it is established, and changes of its spec. It reads
-//! schemas from the OpenAPI documents instead.
+//! The controller stores the kind that a CRD defines, whether the CRD is established, and its generation. Schemas are
+//! read from the OpenAPI documents instead.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,38 +13,32 @@ use serde::{Deserialize, Deserializer};
 
 use crate::schema::{GroupVersion, Gvr};
 
-/// Reads `null` as what stands where nothing is written: an API server sends it for lists that are empty.
+/// Deserializes `null` as the default value: an API server sends `null` for empty lists.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// The parts of a CustomResourceDefinition that are read. Everything else, the schemas above all, is
-/// skipped while reading.
+/// The fields of a CustomResourceDefinition that the controller needs. All other fields, mainly the schemas, are
+/// skipped during deserialization.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct CustomResourceDefinition {
-    /// Its metadata.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) metadata: ObjectMeta,
-    /// Definition of the resource.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) spec: Spec,
-    /// Status written by the API server.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: Option<Status>,
 }
 
-/// Definition of the resource in a CRD.
+/// The definition of the resource in a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Spec {
-    /// The group.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) group: String,
-    /// The names.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) names: Names,
-    /// The versions.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) versions: Vec<Version>,
 }
@@ -52,21 +46,18 @@ pub(crate) struct Spec {
 /// The names of a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Names {
-    /// The kind.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) kind: String,
-    /// The resource.
+    /// Name of the resource, such as `deployments`.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) plural: String,
 }
 
-/// A version of a CRD.
+/// A version that a CRD defines.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Version {
-    /// Its name.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) name: String,
-    /// True if it is served.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) served: bool,
 }
@@ -74,7 +65,6 @@ pub(crate) struct Version {
 /// Status of a CRD, written by the API server.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Status {
-    /// Its conditions.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) conditions: Vec<StatusCondition>,
 }
@@ -88,7 +78,7 @@ pub(crate) struct StatusCondition {
     /// `True`, `False` or `Unknown`.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: String,
-    /// A text for people.
+    /// Human-readable explanation of `status`.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) message: String,
 }
@@ -122,27 +112,25 @@ impl Resource for CustomResourceDefinition {
     }
 }
 
-/// The parts of a CRD that are kept.
+/// The stored data of a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Crd {
-    /// The group.
     pub(crate) group: String,
-    /// The kind.
     pub(crate) kind: String,
-    /// The resource.
+    /// Name of the resource, such as `deployments`.
     pub(crate) plural: String,
-    /// The versions that are to be served.
+    /// The versions with `served: true` in the spec.
     pub(crate) served: Vec<String>,
-    /// True if it is established, so that the API server serves it.
+    /// True if the CRD is established, that is, the API server serves its resource.
     pub(crate) is_established: bool,
-    /// The API server's reason why it is not established, if any.
+    /// The API server's reason why the CRD is not established, if any.
     pub(crate) problem: Option<String>,
-    /// The uid and the generation: another pair is another schema, perhaps.
+    /// The uid and the generation. If either changes, the schema may have changed.
     pub(crate) revision: (String, i64),
 }
 
 impl Crd {
-    /// The resources that the API server serves for it.
+    /// Returns the resource in each version that the API server serves. Empty if the CRD is not established.
     pub(crate) fn resources(&self) -> impl Iterator<Item = Gvr> {
         let served = if self.is_established {
             self.served.as_slice()
@@ -154,12 +142,12 @@ impl Crd {
             .map(|version| Gvr::new(&*self.group, &**version, &*self.plural))
     }
 
-    /// The group versions that it is served in.
+    /// Returns the group versions in which the API server serves the resource. Empty if the CRD is not established.
     pub(crate) fn group_versions(&self) -> impl Iterator<Item = GroupVersion> {
         self.resources().map(|gvr| gvr.group_version())
     }
 
-    /// Returns true if `other` serves the same resources, whatever its schema.
+    /// Returns true if `self` and `other` are equal except for their schemas.
     #[must_use]
     pub(crate) fn is_served_as(&self, other: &Self) -> bool {
         let Self {
@@ -219,7 +207,7 @@ impl From<CustomResourceDefinition> for Crd {
 /// All CRDs, by name.
 pub(crate) type Crds = BTreeMap<String, Crd>;
 
-/// The CRD that defines a kind, with its name; an established one first.
+/// Returns the name and the CRD that defines a kind. If several CRDs define it, an established CRD takes precedence.
 pub(crate) fn defining<'a>(
     crds: &'a Crds,
     group: &str,
@@ -234,7 +222,7 @@ pub(crate) fn defining<'a>(
 pub(crate) mod tests {
     use super::*;
 
-    /// An established CRD that serves these versions.
+    /// Returns an established CRD with the versions `served`.
     pub(crate) fn crd(group: &str, kind: &str, served: &[&str]) -> Crd {
         Crd {
             group: group.into(),
@@ -254,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reads_what_matters_and_skips_the_schema() {
+    fn crd_conversion_skips_schema() {
         let read = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 4},
             "spec": {
@@ -284,7 +272,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn says_why_it_is_not_established() {
+    fn crd_not_established_has_problem() {
         let read = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com"},
             "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},
@@ -307,8 +295,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn null_is_read_as_absence() {
-        // A CRD has this status in the event of its creation.
+    fn crd_null_fields_deserialize_as_default() {
+        // The watch event for the creation of a CRD has this status.
         let created = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
             "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},

@@ -1,4 +1,4 @@
-//! Reads of whole CustomResourceDefinitions, of which little is stored.
+//! Reads whole CustomResourceDefinitions from the API server, since the controller stores only a few of their fields.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::crds::CustomResourceDefinition;
 use crate::cluster::error::{Error, within};
 use crate::controller::process::memory;
 
-/// The timeout of reading a definition.
+/// The timeout for reading a CRD.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The definition of that name as the API server has it.
+/// Reads the CRD `name`. `None` if it does not exist.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Returns an error if the request fails, or if the CRD is not valid JSON or needs too much memory.
 pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, Error> {
     let Some(text) = read_text(client, name).await? else {
         return Ok(None);
@@ -36,17 +36,18 @@ pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, E
     Ok(Some(value))
 }
 
-/// The definition of that name as text.
+/// Reads the JSON of the CRD `name`. `None` if it does not exist.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Returns an error if the request fails.
 pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<str>>, Error> {
     #[derive(Deserialize)]
     struct List {
         #[serde(default)]
         items: Vec<Box<RawValue>>,
     }
-    // A list of one: definitions may be listed, and need not be permitted to be got.
+    // A list of one object, since the controller has the permission to list CRDs and does not need the permission to
+    // get them.
     let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
     let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
     let request = request.map_err(kube::Error::BuildRequest)?;
@@ -55,7 +56,7 @@ pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<
     Ok(item.map(Box::<str>::from))
 }
 
-/// Returns true if `definition` is the object with `metadata`, in its generation.
+/// Returns true if `definition` has the uid and the generation of `metadata`.
 pub(crate) fn is_of(definition: &Value, metadata: &ObjectMeta) -> bool {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
     let generation = definition.pointer("/metadata/generation");

@@ -1,11 +1,12 @@
 //! Detection of the lag of the API server's discovery and OpenAPI index behind its CRDs.
 //!
-//! The API server serves a changed CRD some time later, in several steps (discovery, then the OpenAPI document). A
-//! status that is computed in between would be replaced a moment later. So changes that contradict a CRD are
-//! deferred, that is, the former state is used, for a limited time: an API server that does not catch up is a fact
-//! as well. All other changes are used at once, as an operator may be installing hundreds of CRDs.
+//! After a CRD changes, the API server updates discovery and then the OpenAPI document with a delay. A status that is
+//! computed before both are updated would be replaced a moment later. So discovery results that contradict a CRD are
+//! pinned, that is, their previous state is used. This time is limited, because an API server may never catch up. All
+//! other changes are used immediately, since an operator may be installing hundreds of CRDs.
 //!
-//! Only the time between successful polls counts: an API server that does not respond is no evidence.
+//! Only the time between successful polls counts, since an API server that does not respond shows nothing about its
+//! discovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,28 +22,28 @@ use crate::schema::{GroupVersion, Gvr};
 /// How long a snapshot may contradict a CRD before it is accepted.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a document that must change pins its CRD. It is shorter, as the change may have been seen before the CRD
-/// that caused it.
+/// How long a document that must change pins its CRD. It is shorter than `LIMIT`, since the poll may have returned the
+/// changed document before the watch returned the CRD.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long a CRD is pinned in total, however often it changes.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a document is expected to change after its CRD, without delaying anything.
+/// How long a document may change after its CRD changed. Nothing is pinned during this time.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
-/// Changes that must, or may, still appear.
+/// Changes of discovery and OpenAPI documents that must or may still follow from changes of CRDs.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryLag {
-    /// Missing resources and documents that should exist, and since when.
+    /// Resources and documents that should exist but are missing, and since when.
     missing: BTreeMap<Missing, Instant>,
     /// Resources of a former CRD that must disappear, with the name of the CRD and the deadline.
     leaving: BTreeMap<Gvr, (String, Instant)>,
-    /// Documents that must change because of the CRD of that name.
+    /// Documents that must change because a CRD changed. The key has the name of the CRD.
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
     /// Documents that may change, with their previous URL and the deadline.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
-    /// The pinned CRDs, and since when.
+    /// Since when each pinned CRD has been pinned.
     held: BTreeMap<String, Instant>,
 }
 
@@ -56,17 +57,18 @@ struct ExpectedChange {
     until: Instant,
 }
 
-/// Objects that should exist.
+/// A resource or document that should exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
     /// A resource whose CRD is established.
     Resource(Gvr),
-    /// The document of a group version of an established CRD, or of a served group version that had a document before:
-    /// a starting API server publishes its documents one after the other.
+    /// The document of a group version. It should exist if a CRD in that group version is established, or if the group
+    /// version is served and had a document before. (A starting API server publishes its documents one after the
+    /// other.)
     Document(GroupVersion),
 }
 
-/// Progress of the API server.
+/// How far the API server has applied the changes of CRDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The snapshot contradicts the CRDs: parts of it are pinned.
@@ -125,7 +127,7 @@ impl Pinned {
         Some(mapper)
     }
 
-    /// The index, but for documents held back, which are as `before`; `None` where that is all of `now`.
+    /// Returns the index, with the pinned documents in their state of `before`. `None` if no document is pinned.
     pub(crate) fn index(&self, before: &Index, now: &Index) -> Option<Index> {
         if self.documents.is_empty() {
             return None;
@@ -139,8 +141,8 @@ impl Pinned {
 }
 
 impl DiscoveryLag {
-    /// Notes that the CRD `name` changed from `old` to `new`, at a time when the index was `index`; an empty
-    /// one where that is not known, so that a document need only exist.
+    /// Records that the CRD `name` changed from `old` to `new` while the index was `index`. If `index` is empty, the
+    /// documents only have to exist.
     pub(crate) fn note(
         &mut self,
         name: &str,
@@ -183,19 +185,19 @@ impl DiscoveryLag {
         }
     }
 
-    /// Notes that something changed that may show in the documents of `gv`.
+    /// Records that the document of `gv` may change.
     pub(crate) fn note_possible(&mut self, gv: GroupVersion, index: &Index, now: Instant) {
         let address = index.get(&gv).cloned();
         self.may_change.insert(gv, (address, now + MAY_CHANGE));
     }
 
-    /// The group versions whose documents may still change, or come back as they were.
+    /// Returns the group versions whose documents may still change.
     pub(crate) fn expected(&self) -> impl Iterator<Item = &GroupVersion> {
         self.may_change.keys()
     }
 
-    /// Compares a snapshot with the CRDs and with what was `published` before, forgets what has shown or is
-    /// waited for no longer, and says what of the snapshot is held back.
+    /// Compares a snapshot (`mapper` and `index`) with the CRDs and with the `published` snapshot. Forgets expected
+    /// changes that have appeared or expired. Returns the parts of the snapshot to pin.
     pub(crate) fn progress(
         &mut self,
         crds: &Crds,
@@ -252,7 +254,7 @@ impl DiscoveryLag {
         (progress, held)
     }
 
-    /// Collects the changes to hold back on account of those that must still show.
+    /// Returns the parts of the snapshot to pin because of changes that must still appear.
     fn hold(
         &mut self,
         established: &BTreeMap<Gvr, &String>,
@@ -318,7 +320,7 @@ mod tests {
         [(WIDGETS.to_owned(), crd.clone())].into()
     }
 
-    /// The snapshot with or without the resource, and with this address of the document.
+    /// Returns the progress for a snapshot that lists the resource if `is_listed`, and whose document is at `address`.
     fn progress(
         lag: &mut DiscoveryLag,
         crds: &Crds,
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn contradiction_is_accepted_after_limit() {
+    fn missing_resource_is_accepted_after_limit() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn lagging_response_of_other_api_server_is_pinned() {
+    fn missing_resource_of_lagging_api_server_is_pinned() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let crds = crds(&crd("example.com", "Widget", &["v1"]));
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_document_is_awaited() {
+    fn lost_document_is_pinned() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let served = [("apps/v1", "deployments", "Deployment")];
@@ -436,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn crd_not_established_is_not_awaited() {
+    fn crd_not_established_is_not_pinned() {
         let mut widget = crd("example.com", "Widget", &["v1"]);
         widget.is_established = false;
         let now = Instant::now();
@@ -485,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_schema_delays_nothing() {
+    fn changed_schema_is_not_pinned() {
         let now = Instant::now();
         let before = crd("example.com", "Widget", &["v1"]);
         let after = Crd {
@@ -512,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_state_is_unchanged() {
+    fn pinned_resources_keep_previous_state() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let early = crd("example.com", "Early", &["v1"]);
@@ -523,7 +525,7 @@ mod tests {
             lag.note(&name(crd), (None, Some(crd)), &Index::new(), now);
         }
         let published = ClusterSnapshot::default();
-        // The early one is served with a document, the other is not listed yet.
+        // The CRD `early` is served with a document, and `late` is not listed yet.
         let seen = snapshot(
             &[
                 ("example.com/v1", "earlys", "Early"),
@@ -537,7 +539,7 @@ mod tests {
         assert_eq!(crds_now.keys().collect::<Vec<_>>(), ["earlys.example.com"]);
         let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
         assert_eq!(mapper, *seen.mapper);
-        // Both are listed, and there is no document.
+        // Both CRDs are listed, and there is no document.
         let mut lag = DiscoveryLag::default();
         let seen = snapshot(
             &[
@@ -566,7 +568,7 @@ mod tests {
         let mut lag = DiscoveryLag::default();
         let mut is_held = |n: u32| {
             let now = start + Duration::from_secs(1) * n;
-            // It goes and comes, and is listed all the time.
+            // The CRD is deleted and recreated, and its resource is always listed.
             lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
             let progress = progress(&mut lag, &Crds::new(), true, Some("1"), now);
             lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);

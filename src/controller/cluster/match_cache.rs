@@ -1,5 +1,5 @@
-//! The matches of rules, shared by the policies with the same rules: most rules of a cluster use `*` in one of a
-//! few ways, and each is compared with thousands of resources.
+//! A cache of the resources that broad rules match. Policies with equal rules share an entry: most policies of a
+//! cluster use one of a few rules with `*`, and matching such a rule visits thousands of resources.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use crate::policy::RequestPolicy;
 use crate::policy::matching::RuleMatches;
 use crate::schema::rest_mapper::RestMapper;
 
-/// The maximum number of entries, each of which may have hundreds of kilobytes.
+/// The maximum number of entries. An entry may use hundreds of kilobytes.
 const MAX: usize = 16;
 
-/// The minimum number of matched resources for an entry. Smaller matches are computed as quickly.
+/// The minimum number of matched resources for an entry. Fewer matches are computed as quickly as looked up.
 const BROAD: usize = 64;
 
-/// The latest matches of broad rules.
+/// The latest matches of broad rules, most recent first.
 #[derive(Debug, Default)]
 pub(crate) struct MatchCache {
     latest: Mutex<VecDeque<Arc<RuleMatches>>>,
 }
 
 impl MatchCache {
-    /// Returns what the rules of `policy` match of what `mapper` serves.
+    /// Returns the resources of `mapper` that the rules of `policy` match.
     pub(crate) fn get(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> Arc<RuleMatches> {
         let is_it = |matches: &&Arc<RuleMatches>| matches.are_of(policy, mapper);
         if let Some(known) = self.lock().iter().find(is_it) {
@@ -36,7 +36,7 @@ impl MatchCache {
         matches
     }
 
-    /// Forgets what was matched with what is served no longer.
+    /// Removes all entries. Called when the served resources have changed.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn broad_rules_are_matched_once_for_what_is_served() {
+    fn broad_rules_are_cached_per_mapper() {
         let (cache, mapper) = (MatchCache::default(), mapper());
         let first = cache.get(&policy("a", &["*"]), &mapper);
         assert_eq!(first.matches().resources.len(), BROAD);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_kept() {
+    fn match_cache_is_bounded() {
         let (cache, mapper) = (MatchCache::default(), mapper());
         for n in 0..2 * MAX {
             cache.get(&policy("a", &["*", &format!("thing{n}")]), &mapper);

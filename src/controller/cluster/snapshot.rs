@@ -1,4 +1,4 @@
-//! Served resources of the cluster, as one consistent snapshot, and the changes from one snapshot to the next.
+//! A consistent snapshot of the resources, schemas and CRDs of the cluster, and the changes between two snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,28 +8,26 @@ use crate::cluster::openapi::Index;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 
-/// Served resources of the cluster.
+/// The resources, schemas and CRDs of the cluster at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterSnapshot {
-    /// The resources.
+    /// The served resources.
     pub(crate) mapper: Arc<RestMapper>,
-    /// Rises with each change of the resources.
+    /// A number that increases with each change of the resources.
     pub(crate) revision: u64,
-    /// The addresses of the schemas.
+    /// The address of each group version's OpenAPI document.
     pub(crate) index: Arc<Index>,
-    /// The CustomResourceDefinitions.
     pub(crate) crds: Arc<Crds>,
 }
 
 /// Differences between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Group versions whose resources are others, or are known now, or are not known any more, or may be out of date
-    /// or not.
+    /// Group versions whose resources changed, or whose resources became known, unknown, incomplete or complete.
     pub(crate) resources: BTreeSet<GroupVersion>,
-    /// Group versions whose schemas are others.
+    /// Group versions whose schemas changed.
     pub(crate) schemas: BTreeSet<GroupVersion>,
-    /// The group and kind of CRDs that are served otherwise.
+    /// The group and kind of CRDs that changed in anything but their schema.
     pub(crate) crds: BTreeSet<(String, String)>,
 }
 
@@ -39,7 +37,7 @@ impl Change {
         self.resources.is_empty() && self.schemas.is_empty() && self.crds.is_empty()
     }
 
-    /// Returns the differences of `new` from `old`.
+    /// Returns the differences between `old` and `new`.
     pub(crate) fn between(old: &ClusterSnapshot, new: &ClusterSnapshot) -> Self {
         let mut change = Self::default();
         if old.mapper != new.mapper {
@@ -61,7 +59,7 @@ impl Change {
     }
 }
 
-/// The keys whose values differ, or that only one side has.
+/// Returns the keys whose values differ, and the keys that only one map has.
 fn changed_keys<'a, K: Ord, V>(
     old: &'a BTreeMap<K, V>,
     new: &'a BTreeMap<K, V>,
@@ -112,7 +110,7 @@ pub(crate) mod tests {
         GroupVersion::parse(text).unwrap()
     }
 
-    /// A resource by `group/version`, plural and kind.
+    /// Returns a namespaced resource.
     pub(crate) fn resource(api_version: &str, plural: &str, kind: &str) -> ApiResource {
         let GroupVersion { group, version } = gv(api_version);
         ApiResource {
@@ -123,7 +121,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A snapshot of these resources and these documents.
+    /// Returns a snapshot with `resources`, and with documents at the addresses of `index`.
     pub(crate) fn snapshot(
         resources: &[(&str, &str, &str)],
         index: &[(&str, &str)],
@@ -144,7 +142,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn finds_what_changed() {
+    fn change_lists_changed_resources_schemas_and_crds() {
         let old = snapshot(
             &[
                 ("apps/v1", "deployments", "Deployment"),
@@ -178,7 +176,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_schema_change_comes_from_index_only() {
+    fn crd_schema_change_is_not_a_crd_change() {
         let mut old = ClusterSnapshot::default();
         let mut new = ClusterSnapshot::default();
         let before = crd("a", "A", &["v1"]);

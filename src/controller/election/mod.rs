@@ -1,4 +1,4 @@
-//! The requests of the leader election: standing by, leading, and releasing the Lease.
+//! Leader election: waits for the Lease as a standby, renews it as the leader, and releases it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) struct Elector {
     leases: Api<Lease>,
     leadership: Leadership,
     heartbeat: Heartbeat,
-    /// The Lease as last seen. It is written on condition that it has not changed.
+    /// The Lease as last read or written. A write fails if it has changed since then.
     live: Option<Lease>,
     observed: Option<Observed>,
     /// The last logged holder of the Lease.
@@ -75,10 +75,10 @@ impl Elector {
         }
     }
 
-    /// Stands by, leads, and releases the Lease when `released` becomes true.
+    /// Waits for the Lease as a standby, then leads. Releases the Lease when `released` becomes true.
     ///
     /// # Errors
-    /// Returns how the Lease was lost. The process must exit.
+    /// Returns why the Lease was lost or could not be read. The process must exit.
     pub(crate) async fn run(mut self, mut released: watch::Receiver<bool>) -> Result<(), String> {
         // No release can be requested once the sender is dropped.
         let mut release = std::pin::pin!(async move {
@@ -154,7 +154,7 @@ impl Elector {
         Ok(())
     }
 
-    /// Leads as long as the Lease can be renewed. Returns how it was lost.
+    /// Leads as long as the Lease can be renewed. Returns why it was lost.
     async fn lead(&mut self, mut renewed: Instant) -> String {
         let timing = self.election.timing;
         self.renewed(renewed);
@@ -199,7 +199,7 @@ impl Elector {
         }
     }
 
-    /// Records that this instance holds the Lease by an attempt that started at `start`.
+    /// Records that the attempt that started at `start` has acquired or renewed the Lease.
     fn renewed(&self, start: Instant) {
         let timing = &self.election.timing;
         let last_start = start + timing.lease_duration.saturating_sub(timing.write_limit());
@@ -391,7 +391,7 @@ impl Elector {
     }
 }
 
-/// Returns true if a new process may succeed, since it reads certificates and credentials again.
+/// Returns true if certificates or credentials are rejected. A new process, which reads them again, may succeed.
 fn is_rejected(error: &Error) -> bool {
     error.is_certificate_error() || error.reason() == ErrorReason::Unauthorized
 }

@@ -1,4 +1,4 @@
-//! Elections among several instances with an in-memory API server, in virtual time.
+//! Tests of elections among several instances, with an in-memory API server and in virtual time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Instance {
         start.elapsed()
     }
 
-    /// Stops as on SIGTERM.
+    /// Stops the instance as on SIGTERM.
     async fn stop(self) {
         self.context.leadership.close().await;
         self.release.send_replace(true);
@@ -261,7 +261,7 @@ async fn unanswered_write_ends_before_takeover() {
     let second = start(&server, "b");
     seconds(30).await;
     server.lock().unwrap().cut.insert("a");
-    // Writes repeatedly, as long as that is allowed.
+    // Writes repeatedly, as long as this instance may write.
     let leadership = first.context.leadership.clone();
     let writes = tokio::spawn(async move {
         while let Some(permit) = leadership.may_write() {
@@ -284,7 +284,7 @@ async fn unanswered_write_ends_before_takeover() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_election_ends_writing() {
+async fn leader_without_renewals_stops_writing() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -317,7 +317,7 @@ async fn lost_response_does_not_lose_lease() {
         seconds(1).await;
         assert!(first.may_write() && !second.may_write());
     }
-    // The same on a standby: it leads as soon as it reads the Lease.
+    // The response of a standby's write gets lost. The standby leads as soon as it reads the Lease.
     first.stop().await;
     server.lock().unwrap().mute.insert("b");
     seconds(6).await;
@@ -329,7 +329,7 @@ async fn lost_response_does_not_lose_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edited_or_deleted_lease_is_kept() {
+async fn leader_survives_edit_or_deletion_of_lease() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -351,7 +351,7 @@ async fn edited_or_deleted_lease_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_lease_ends_leader_at_once() {
+async fn leader_ends_within_two_seconds_after_losing_lease() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -388,7 +388,7 @@ async fn missing_permission_is_reported_as_problem() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn standby_with_rejected_credentials_turns_unready_and_ends() {
+async fn standby_with_rejected_credentials_becomes_unready_and_ends() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -400,7 +400,7 @@ async fn standby_with_rejected_credentials_turns_unready_and_ends() {
     seconds(4).await;
     let problem = second.context.leadership.problem().unwrap();
     assert!(problem.contains("could not be read for 1"), "{problem}");
-    // When it is accepted again, it continues.
+    // A standby whose credentials are accepted again continues.
     server.lock().unwrap().rejected = None;
     seconds(2).await;
     assert_eq!(second.context.leadership.problem(), None);
@@ -430,7 +430,7 @@ async fn standby_outlasts_an_outage_of_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_has_time_of_last_sync() {
+async fn lease_annotation_has_time_of_last_sync() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     context.now = || Timestamp::from_second(1_790_000_000).unwrap();
@@ -453,7 +453,7 @@ async fn lease_has_time_of_last_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_has_exclusions() {
+async fn lease_annotations_list_exclusions() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     let selector = "vendor in (x)".parse().unwrap();
@@ -469,7 +469,7 @@ async fn lease_has_exclusions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_renewal_has_no_heartbeat() {
+async fn heartbeat_reports_no_problem_while_attempts_end() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;

@@ -1,5 +1,5 @@
-//! The Lease by which one of several instances is elected to write, by the rules of client-go's leader election.
-//! The functions are pure: they take observations with their times, and return the next step.
+//! The rules of the leader election, which are those of client-go: a Lease determines which of several instances may
+//! write. The functions are pure: they take observations with their times, and return the next decision.
 //!
 //! Clocks of different machines are not compared. The times in the record are informational. A candidate takes over
 //! after it has observed an unchanged record for the lease duration of that record.
@@ -19,12 +19,13 @@ use tokio::time::Instant;
 /// Source: client-go `tools/leaderelection`, `JitterFactor`.
 const JITTER_FACTOR: f64 = 1.2;
 
-/// The longest time that one write may take.
+/// The maximum time of one status write.
 pub(crate) const MAX_WRITE: Duration = Duration::from_secs(5);
 
-/// The longest time between two reads of the Lease by a standby.
+/// The maximum time between two reads of the Lease by a standby, without jitter.
 ///
-/// Differs: client-go reads every 1 to 2.2 retry periods. A released Lease would stay free for more than four seconds.
+/// Differs: client-go reads every 1 to 2.2 retry periods. With that, a released Lease could stay free for more than
+/// four seconds.
 const MAX_LOOK: Duration = Duration::from_millis(500);
 
 /// Timing of the leader election.
@@ -56,8 +57,8 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns how long one write may take. It must end before another instance may write, even if it starts just
-    /// before the leader stops.
+    /// Returns how long one status write may take. The write must end before another instance may write, even if it
+    /// starts just before the leader stops.
     pub(crate) fn write_limit(&self) -> Duration {
         let reserve = self.lease_duration.saturating_sub(self.renew_deadline);
         reserve.min(MAX_WRITE)
@@ -158,8 +159,8 @@ pub(crate) enum Decision {
     Write(ElectionRecord),
 }
 
-/// Returns the next step of `identity`. `observed` is `None` if the Lease does not exist. `now` is the monotonic clock
-/// for all comparisons, `wall` the time for the record.
+/// Returns the decision of the instance `identity`. `observed` is `None` if the Lease does not exist. All comparisons
+/// use the monotonic time `now`; `wall` is the time for the record.
 pub(crate) fn decide(
     identity: &str,
     timing: &Timing,
@@ -215,7 +216,8 @@ mod tests {
         }
     }
 
-    /// Returns the decision of `a` about the record `seen` that has been unchanged for `age`, at the wall clock 200.
+    /// Returns the decision of the instance `a` if the record `seen` has been unchanged for `age`. The wall clock is
+    /// 200.
     fn decide_after(seen: Option<ElectionRecord>, age: Duration) -> Decision {
         let since = Instant::now();
         let observed = seen.map(|record| Observed { record, since });
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_released_lease_takes_over_at_once() {
+    fn decide_released_lease_takes_over_immediately() {
         let released = record("b").released(wall(150));
         assert_eq!(
             (released.holder.as_str(), released.duration_seconds),
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn timing_check_rejects_two_leaders() {
+    fn timing_check_rejects_durations_that_allow_two_leaders() {
         let timing = |lease, renew, retry| Timing {
             lease_duration: Duration::from_millis(lease),
             renew_deadline: Duration::from_millis(renew),

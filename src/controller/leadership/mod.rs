@@ -1,11 +1,11 @@
-//! Leadership: whether this instance may write, and until when.
+//! Decides whether this instance may write, and until when.
 //!
-//! A leader that cannot renew the Lease stops writing while the Lease still holds, and its process ends: each write
-//! that it has begun ends before another instance may begin one. A leader that is stopped releases the Lease after
-//! its last write. A standby watches the cluster and does everything except the writes. Without an election there
-//! is no Lease, and this instance always leads.
+//! A leader that cannot renew the Lease stops writing before the Lease expires, and its process ends. Each of its
+//! writes ends before another instance may start one. A leader that is stopped releases the Lease after its last write.
+//! A standby watches the cluster and does everything except the writes. Without an election there is no Lease, and this
+//! instance always leads.
 //!
-//! [`lease`] has the rules; `election` makes the requests.
+//! [`lease`] has the rules of the election; `election` sends the requests.
 
 pub(crate) mod lease;
 
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::cluster::error::Error;
 use crate::controller::leadership::lease::MAX_WRITE;
 
-/// Roles of this instance, which determine if it may write.
+/// The role of this instance in the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// There is no election.
@@ -31,7 +31,7 @@ enum Role {
     Over,
 }
 
-/// State of this instance's leadership. A clone shares it.
+/// State of this instance's leadership. Clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Leadership {
     state: Arc<Mutex<State>>,
@@ -42,7 +42,7 @@ pub(crate) struct Leadership {
 struct State {
     role: Role,
     write_limit: Duration,
-    /// The reason why this instance could not acquire the Lease.
+    /// Why this instance could not read or acquire the Lease.
     problem: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Leadership {
             Role::Leader { last_start } => now <= last_start,
             Role::Standby | Role::Over => false,
         };
-        // Counted under the lock, so that [`Self::close`] waits for every write.
+        // The write is counted while the lock is held, so that [`Self::close`] waits for every write.
         may.then(|| {
             self.n_writes.send_modify(|n| *n = n.saturating_add(1));
             WritePermit {
@@ -115,7 +115,7 @@ impl Leadership {
         })
     }
 
-    /// Returns the reason why this instance could not acquire a free Lease.
+    /// Returns why this instance could not read or acquire the Lease, if so.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }
@@ -135,7 +135,8 @@ impl Leadership {
         state.write_limit = write_limit;
     }
 
-    /// Leads until `last_start`, unless writing has ended. Returns true if this instance was not the leader before.
+    /// Allows writes to start until `last_start`, unless [`Self::end`] was called. Returns true if this instance was a
+    /// standby before.
     pub(crate) fn lead(&self, last_start: Instant) -> bool {
         let mut state = self.lock();
         let is_news = state.role == Role::Standby;

@@ -1,7 +1,7 @@
-//! Permission checks of the authorizer, collected while cases are evaluated and requested afterwards.
+//! Permission checks of CEL's `authorizer`: collected while cases are evaluated, and sent to the API server afterwards.
 //!
-//! An evaluation never waits for a response. A case that needs an unknown permission has no result, and is
-//! evaluated again once the response is there.
+//! An evaluation never waits for a response. A case whose check has no response yet has no result. It is evaluated
+//! again after the response arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,22 +24,22 @@ use crate::policy::admission::{
 use crate::policy::subject::SubjectId;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The timeout of one review.
+/// The timeout of one SubjectAccessReview.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the probes of a policy may wait for reviews in total.
 const MAX_ASKING: Duration = Duration::from_secs(30);
 
-/// The number of concurrent reviews for one policy.
+/// The maximum number of concurrent reviews for one policy.
 const MAX_AT_ONCE: usize = 8;
 
 /// The maximum number of reviews for the probes of one policy.
 const MAX_QUESTIONS: usize = 200;
 
-/// The maximum number of repeated evaluations of cases, since a response may lead to another review.
+/// The maximum number of times that cases are evaluated, since each response may lead to another review.
 const MAX_ROUNDS: usize = 32;
 
-/// The permission checks of the probes of a policy, with the responses so far.
+/// The permission checks of a policy's probes, with the responses so far.
 #[derive(Debug, Default)]
 pub(super) struct AccessReviews {
     state: Mutex<State>,
@@ -48,27 +48,27 @@ pub(super) struct AccessReviews {
 #[derive(Debug, Default)]
 struct State {
     answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
-    /// The reviews that are requested and have no response yet.
+    /// The checks that have not been sent yet.
     asked: BTreeSet<AuthorizerAttributes>,
     /// True if a check of the current case has no response yet.
     is_open: bool,
-    /// The reason why no further review is sent.
+    /// Why no further reviews are sent, if so.
     broken: Option<Unavailable>,
     n_rounds: usize,
     waited: Duration,
 }
 
-/// Next step for cases with pending checks.
+/// The next step for cases whose checks had no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The cases are evaluated again.
+    /// Evaluate the cases again.
     Again,
-    /// The cases cannot be evaluated, for this reason.
+    /// Leave the cases pending, for this reason.
     End(Unavailable),
 }
 
 impl AccessReviews {
-    /// Returns true if the current case requested a check without a response, and resets this for the next case.
+    /// Returns true if a check of the current case has no response yet. Resets the flag for the next case.
     pub(super) fn take_open(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }
@@ -84,7 +84,8 @@ impl AccessReviews {
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
     }
 
-    /// Sends the questions of `policy` since the last call to the API server, as far as `limiter` allows.
+    /// Sends the checks that were collected since the last call for the probes of `policy`, as far as `limiter` allows.
+    /// Stores the responses.
     pub(super) async fn ask(
         &self,
         client: &Client,
@@ -101,9 +102,8 @@ impl AccessReviews {
             let n_questions = state.answers.len() + asked.len();
             if n_questions > MAX_QUESTIONS || state.n_rounds > MAX_ROUNDS {
                 let why = Unavailable::lasting(format!(
-                    "the probes ask the API server for more than {MAX_QUESTIONS} permissions, or ask \
-                     more than {MAX_ROUNDS} times one after the other; give the cases answers of their \
-                     own (authorizer: Inline)"
+                    "the probes check more than {MAX_QUESTIONS} permissions, or need more than {MAX_ROUNDS} checks \
+                     one after the other; set the responses in the cases (authorizer: Inline)"
                 ));
                 state.broken = Some(why.clone());
                 return Next::End(why);
@@ -112,7 +112,7 @@ impl AccessReviews {
         };
         if asked.is_empty() {
             return Next::End(Unavailable::lasting(
-                "an evaluation asks for a permission and does not say which",
+                "internal error: a case waits for a permission check that was not recorded; please report it",
             ));
         }
         let (asked, is_limited) = self.admit(asked, limiter, policy);
@@ -148,7 +148,7 @@ impl AccessReviews {
         Next::Again
     }
 
-    /// Answers questions from the cache, and returns those to send, with true if `limiter` holds back others.
+    /// Takes cached responses from `limiter`. Returns the checks to send, and true if `limiter` rejected other checks.
     fn admit(
         &self,
         asked: BTreeSet<AuthorizerAttributes>,
@@ -189,10 +189,10 @@ impl Authorizer for AccessReviews {
     }
 }
 
-/// Asks the API server.
+/// Sends a SubjectAccessReview for the check `asked`, and waits at most until `end`.
 ///
 /// # Errors
-/// The reason why it does not answer.
+/// Returns the reason why there is no response.
 async fn ask(
     client: &Client,
     asked: &AuthorizerAttributes,
@@ -206,7 +206,7 @@ async fn ask(
         Ok(review) => Ok(answer(review)),
         Err(error) if error.reason() == ErrorReason::Forbidden => {
             Err(Unavailable::lasting(format!(
-                "the API server cannot be asked who may do what ({error}): grant create on \
+                "the permissions of `authorizer` cannot be checked ({error}): grant create on \
                  subjectaccessreviews.authorization.k8s.io by the optional ClusterRole \
                  vap-status-controller-subject-access-reviews, or set the responses in the case \
                  (authorizer: Inline)"
@@ -218,11 +218,11 @@ async fn ask(
     }
 }
 
-/// The reason of cases whose questions are over the limit.
+/// Returns the reason of cases whose checks exceed the rate limit.
 fn limited() -> Unavailable {
     Unavailable::passing(format!(
-        "too many checks of `authorizer` are sent to the API server, at most {BURST_OF_POLICY} in a minute for \
-         the probes of a policy; they continue later, or give the cases answers of their own (authorizer: Inline)"
+        "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute; the \
+         other checks are sent later, or set the responses in the cases (authorizer: Inline)"
     ))
 }
 
@@ -278,7 +278,7 @@ mod tests {
     use crate::cluster::testing::client;
 
     #[tokio::test]
-    async fn more_questions_than_are_asked_are_an_end() {
+    async fn access_reviews_over_limit_leave_cases_pending() {
         let (client, log) = client(|_| None);
         let questions = AccessReviews::default();
         for n in 0..=MAX_QUESTIONS {
@@ -295,7 +295,7 @@ mod tests {
                 .ask(&client, &limiter, &SubjectId::policy("a"))
                 .await
             else {
-                panic!("they are asked");
+                panic!("checks over the limit must not be sent");
             };
             assert!(why.text.contains("more than 200 permissions"), "{why:?}");
             assert!(!why.is_transient);

@@ -1,6 +1,6 @@
-//! Evaluation of the cases of a policy's probes, on separate threads and within time limits.
+//! Evaluates the cases of a policy's probes, on separate threads and with time limits.
 //!
-//! Policies and probes are untrusted. Quick evaluations have a lane of their own, so that slow ones do not delay
+//! Policies and probes are untrusted. Slow evaluations use other threads than quick ones, so that they do not delay
 //! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,16 +36,16 @@ use crate::schema::rest_mapper::RestMapper;
 /// How long a canceled evaluation may continue before that is logged.
 const MAX_ENDING: Duration = Duration::from_secs(30);
 
-/// Inputs of the evaluation of a policy's probes.
+/// Inputs for evaluating a policy's probes.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) entry: Entry,
-    /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
+    /// The CustomResourceDefinitions of the objects in the cases, which mutations need.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition itself, if the probes are about one.
+    /// The CustomResourceDefinition that the probes have as their target, if so.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
-    /// Cluster inputs of each probe.
+    /// The cluster inputs that each probe is allowed to use.
     pub(super) rights: Vec<Rights>,
     pub(super) bindings: Result<Vec<Binding>, Unavailable>,
     pub(super) params: Result<PackedParams, Unavailable>,
@@ -69,7 +69,7 @@ impl Task {
     fn bytes_with(&self, probe: &Probe) -> usize {
         let shared_bytes = match self.shared_bytes() {
             n_bytes if n_bytes <= memory::MAX_EVALUATION => n_bytes,
-            // The params are not parsed then.
+            // The params exceed the limit and are not parsed.
             _ => self
                 .definitions
                 .as_ref()
@@ -78,7 +78,8 @@ impl Task {
         shared_bytes.saturating_add(probe.spec.unpacked_bytes)
     }
 
-    /// Returns the memory that the evaluation needs, without the probes that need more than there may be.
+    /// Returns the memory that the evaluation needs, in bytes: the maximum of all probes, without those that exceed the
+    /// limit.
     fn needed_bytes(&self) -> usize {
         let probes = self.probes.iter().map(|probe| self.bytes_with(probe));
         let probes = probes.filter(|n_bytes| *n_bytes <= memory::MAX_EVALUATION);
@@ -91,20 +92,20 @@ impl Task {
 pub(super) struct Evaluated {
     /// The results of each probe.
     pub(super) cases: Vec<Vec<CaseStatus>>,
-    /// True if something is unavailable now that may be available in a moment.
+    /// True if an input is temporarily unavailable, so that a retry may succeed.
     pub(super) is_transient: bool,
-    /// True if the time was over before the last case.
+    /// True if time or memory did not suffice for all cases.
     pub(super) is_late: bool,
-    /// True if the API server was asked for permissions.
+    /// True if the cases needed permission checks by the API server.
     pub(super) has_asked: bool,
-    /// The duration of the evaluation, without waiting.
+    /// The duration of the evaluation, including permission checks, but without waiting for a thread.
     pub(super) took: Duration,
 }
 
-/// Results of the cases so far.
+/// The results of each probe's cases. `None` for a case without a result so far.
 type Cases = Vec<Vec<Option<CaseStatus>>>;
 
-/// Evaluates all cases of `subject`.
+/// Evaluates all cases of `subject` within the limits of `place`.
 pub(super) async fn evaluate(
     context: &Arc<Context>,
     subject: Task,
@@ -127,7 +128,7 @@ pub(super) async fn evaluate(
         questions: Arc::default(),
         is_cancelled: Arc::default(),
     });
-    // Whatever ends this ends the evaluation too.
+    // When this future is dropped, the evaluation is canceled.
     let _cancelling = CancelOnDrop(Arc::clone(&job.is_cancelled));
     let mut cases: Cases = job.subject.probes.iter().map(|_| Vec::new()).collect();
     let mut evaluated = Evaluated {
@@ -135,9 +136,9 @@ pub(super) async fn evaluate(
         ..Evaluated::default()
     };
     if job.subject.needed_bytes() > place.max_bytes {
-        // The slow lane has room for it.
+        // The slot for slow evaluations has more memory.
         evaluated.is_late = true;
-        evaluated.cases = job.filled(&cases, "it waits for memory");
+        evaluated.cases = job.filled(&cases, "it is waiting for memory");
         return evaluated;
     }
     let mut left = place.limit;
@@ -146,8 +147,7 @@ pub(super) async fn evaluate(
             .round(std::mem::take(&mut cases), place, &mut left)
             .await
         else {
-            break "the evaluation broke off on an error of vap-status-controller; its log has the \
-                   details"
+            break "the evaluation failed with an internal error in vap-status-controller; see its log"
                 .to_owned();
         };
         cases = round;
@@ -158,8 +158,8 @@ pub(super) async fn evaluate(
         if job.is_cancelled.load(Ordering::Relaxed) {
             evaluated.is_late = true;
             break format!(
-                "not evaluated: the probes of the policy take longer than {} s together; give it fewer \
-                 or smaller cases, or expressions that cost less",
+                "not evaluated: the probes of the policy take longer than {} s in total; use fewer or smaller cases, \
+                 or cheaper expressions",
                 place.limit.as_secs()
             );
         }
@@ -200,8 +200,8 @@ impl Drop for CancelOnDrop {
 }
 
 impl Job {
-    /// Evaluates the cases that have come to nothing so far, within what is `left` of the time; `None`
-    /// where that panicked.
+    /// Evaluates the cases that have no result so far, within the time `left`, and reduces `left`. `None` if the
+    /// evaluation panicked.
     async fn round(
         self: &Arc<Self>,
         cases: Cases,
@@ -218,13 +218,13 @@ impl Job {
             started.send(()).ok();
             let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
             let is_cancelled = Arc::clone(&job.is_cancelled);
-            // Compiling the policy counts against the time limit too. The results until then remain.
+            // Compiling the policy also counts against the time limit. Results from before the interrupt remain.
             let interrupt = Interrupt::new(move || is_cancelled.load(Ordering::Relaxed));
             interrupt.run(|| job.run(&mut cases)).ok();
             cases
         });
         let mut work = tokio::spawn(work);
-        // A thread may have to be waited for, which is no fault of these probes.
+        // Waiting for a free thread does not count against the time limit.
         drop(begun.await);
         let begin = Instant::now();
         let outcome = match tokio::time::timeout(*left, &mut work).await {
@@ -268,7 +268,7 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases that have come to nothing so far. Runs on a thread that may block.
+    /// Evaluates the cases that have no result so far. Must run on a blocking thread.
     fn run(&self, cases: &mut Cases) {
         let subject = &self.subject;
         match &subject.definition {
@@ -288,7 +288,8 @@ impl Job {
         }
     }
 
-    /// The same of cases about a policy or webhook, with the parsed objects that all probes share.
+    /// Evaluates the cases that have no result so far, for probes whose target is a policy or webhook. `shared` has the
+    /// parsed objects that all probes use.
     fn run_within(&self, shared: &Shared, cases: &mut Cases) {
         let subject = &self.subject;
         let ready = PreparedPolicy::new(&self.context, &subject.entry);
@@ -355,7 +356,7 @@ impl Job {
             let refused = refused.map(|(names, why)| Given::refused(names, why));
             let namespaces = refused.as_ref().unwrap_or(&subject.namespaces);
             let setting = limited(&setting, rights, namespaces, webhook.as_ref());
-            // One probe is parsed at a time.
+            // Only one probe is parsed at a time, to save memory.
             let spec = probe.spec.unpack();
             let runner = Runner::new(&spec, &setting, cancelled);
             let open = spec.cases.iter().zip(cases);
@@ -380,7 +381,7 @@ impl Job {
         }
     }
 
-    /// The same of cases about a CustomResourceDefinition.
+    /// Evaluates the cases that have no result so far, for probes whose target is a CustomResourceDefinition.
     fn run_definition(&self, definition: &Definition, cases: &mut Cases) {
         let mut runner = custom_resource::Runner::new(definition);
         for (probe, cases) in self.subject.probes.iter().zip(cases) {
@@ -396,7 +397,7 @@ impl Job {
         }
     }
 
-    /// The cases, with those pending because of `why` that have come to nothing.
+    /// Returns the results of all cases. Cases without a result are pending because of `why`.
     fn filled(&self, cases: &Cases, why: &str) -> Vec<Vec<CaseStatus>> {
         let probes = self.subject.probes.iter().enumerate();
         let of_probe = |(n, probe): (usize, &Arc<Probe>)| {
@@ -415,7 +416,7 @@ impl Job {
 
 /// Returns true if expressions of the policy were evaluated for a case.
 fn is_evaluated(result: &CaseResult, setting: &Setting<'_>) -> bool {
-    // The reason of a pending case may quote an object after a mutation.
+    // The reason of a pending case may quote the mutated object.
     let is_mutated = setting.mutating.is_some()
         && setting.params.is_ok()
         && result.status.outcome == CaseOutcome::Pending;
@@ -446,15 +447,15 @@ fn limited<'a>(
 struct Shared {
     definitions: Vec<Crd>,
     params: Result<ParamList, String>,
-    /// Bytes that they need.
+    /// The memory that the parsed objects need, in bytes.
     n_bytes: usize,
 }
 
 impl Shared {
-    /// Parses the objects.
+    /// Parses the params and definitions of `subject`.
     ///
     /// # Errors
-    /// The reason why there are no definitions.
+    /// Returns an error message if the definitions are unavailable or too large.
     fn new(subject: &Task) -> Result<Self, String> {
         let text = |why: &Unavailable| why.text.clone();
         let definitions = subject.definitions.as_ref().map_err(text)?;
@@ -475,7 +476,7 @@ impl Shared {
     }
 }
 
-/// Describes a probe that needs more memory with its params than an evaluation may, `n_bytes`.
+/// Returns an error message if a probe and its params need more memory (`n_bytes`) than the limit.
 fn too_large(n_bytes: usize) -> Option<String> {
     (n_bytes > memory::MAX_EVALUATION).then(|| {
         format!(
@@ -486,7 +487,7 @@ fn too_large(n_bytes: usize) -> Option<String> {
     })
 }
 
-/// Lets the cases of a probe that have come to nothing wait for `why`.
+/// Sets the cases of a probe that have no result to pending, for the reason `why`.
 fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
     cases.resize(probe.spec.n_cases, None);
     for (name, outcome) in probe.spec.case_names().into_iter().zip(cases) {
@@ -494,17 +495,18 @@ fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
     }
 }
 
-/// Checks that objects of a kind need no more memory than an evaluation may.
+/// Checks that the memory `n_bytes` of the objects is within the limit of an evaluation. `kind` is the plural name of
+/// the objects.
 ///
 /// # Errors
-/// A description of the problem.
+/// Returns an error message if it exceeds the limit.
 fn within_limit(n_bytes: usize, kind: &str) -> Result<(), String> {
     if n_bytes <= memory::MAX_EVALUATION {
         return Ok(());
     }
     Err(format!(
-        "the {kind} of the probes need {} of memory, but the limit is {}: use fewer or smaller ones, or give the \
-         probe params of its own (params: Inline)",
+        "the {kind} of the probes need {} of memory, but the limit is {}: use fewer or smaller objects, or give the \
+         probe its own params (params: Inline)",
         mebibytes(n_bytes),
         mebibytes(memory::MAX_EVALUATION)
     ))

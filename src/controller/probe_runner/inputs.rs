@@ -1,4 +1,4 @@
-//! Collection of the inputs of a policy's probes, and reads of their params.
+//! Collects the inputs of a policy's probes, and reads their params.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ use crate::schema::{GroupVersion, Gvk};
 use crate::status::bindings::BindingsState;
 use crate::status::message;
 
-/// The most params that are read for the probes of a policy.
+/// The maximum number of params that are read for a policy's probes.
 const MAX_PARAMS: usize = 500;
 
 /// The timeout of reading the params of a policy's probes.
 const MAX_READING: Duration = Duration::from_secs(20);
 
-/// The number of concurrent reads.
+/// The maximum number of concurrent reads.
 const MAX_AT_ONCE: usize = 8;
 
-/// Collects the current inputs.
+/// Collects the current inputs of `probes`.
 pub(super) fn collect(
     context: &Arc<Context>,
     entry: &Entry,
@@ -81,7 +81,7 @@ pub(super) fn collect(
     }
 }
 
-/// Reads the params.
+/// Reads the params of `inputs` from the API server, or from the cache.
 ///
 /// # Errors
 /// Returns the reason if the params are unknown.
@@ -122,8 +122,8 @@ async fn read(
         unpacked_bytes = unpacked_bytes.saturating_add(object.unpacked_bytes);
         if n_bytes > memory::MAX_PARAMS_OF_POLICY {
             return Err(Unavailable::lasting(format!(
-                "the params are larger than {} MiB together, which is the limit; give the probe params of \
-                 its own (params: Inline)",
+                "the params are larger than the limit of {} MiB in total; give the probe its own params (params: \
+                 Inline)",
                 memory::MAX_PARAMS_OF_POLICY >> 20
             )));
         }
@@ -136,12 +136,12 @@ async fn read(
     })
 }
 
-/// Params as text.
+/// Params as unparsed JSON.
 #[derive(Debug, Default)]
 pub(super) struct PackedParams {
     namespaced: bool,
     texts: Vec<Arc<str>>,
-    /// Bytes that they need when they are parsed.
+    /// The memory that the params need after parsing, in bytes.
     pub(super) unpacked_bytes: usize,
 }
 
@@ -149,19 +149,19 @@ impl PackedParams {
     /// Parses the params.
     ///
     /// # Errors
-    /// If one cannot be parsed.
+    /// Returns an error message if an object cannot be parsed.
     pub(super) fn unpack(&self) -> Result<ParamList, String> {
         let mut objects = Vec::with_capacity(self.texts.len());
         for text in &self.texts {
             let value: Value = serde_json::from_str(text)
-                .map_err(|error| format!("one of the params cannot be read: {error}"))?;
+                .map_err(|error| format!("a param object cannot be parsed: {error}"))?;
             objects.push(Object::new(&value));
         }
         Ok(ParamList::new(self.namespaced, objects))
     }
 }
 
-/// The params that bindings of these probes may take, with their versions.
+/// Returns the params that the bindings of `probes` refer to, with their resource versions.
 fn wanted(
     context: &Arc<Context>,
     policy: &SubjectId,
@@ -169,7 +169,8 @@ fn wanted(
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
 ) -> Result<Vec<(Key, String)>, Unavailable> {
-    // References of the probes themselves are ignored: the API server has not authorized their authors.
+    // References in inline bindings are ignored, since the API server has not checked that the author of the probe may
+    // read the params.
     let from_cluster = probes.iter().find(|probe| {
         probe.spec.params == From::FromCluster && probe.spec.bindings == BindingSource::FromCluster
     });

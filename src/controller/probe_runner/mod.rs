@@ -1,9 +1,9 @@
-//! Evaluation of probes, separate from the reconciliation of policies.
+//! Evaluates probes in a separate queue, independently of the reconciliation of policies.
 //!
-//! A policy is reconciled with the last results of its probes. If their inputs have changed since, the policy is
-//! put into the queue of this module: the inputs are fetched, the cases are evaluated, and the results are stored
-//! and written to the probes. Then the policy is reconciled again. Failures of probes, and of the writes of their
-//! statuses, affect only the condition `ProbesPassed` of the policy.
+//! A policy is reconciled with the last results of its probes. If the inputs of the probes have changed since then, the
+//! policy is added to the queue of this module. Its inputs are fetched, the cases are evaluated, and the results are
+//! stored and written to the statuses of the probes. Then the policy is reconciled again. Failures of probes, and of
+//! the writes of their statuses, affect only the condition `ProbesPassed` of the policy.
 
 mod authorization;
 mod evaluate;
@@ -36,27 +36,27 @@ use crate::policy::subject::SubjectId;
 use crate::status::probes::ProbesState;
 use crate::telemetry::metrics::Source;
 
-/// The maximum age of a cached namespace. The periodic resync reads it more often.
+/// The maximum age of a cached namespace. The periodic resync reads namespaces more often.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(90);
 
-/// The names of the probes of a policy, as far as they are known.
+/// Returns the names of a policy's probes. Empty if the probes are unknown.
 pub(crate) fn names(context: &Context, policy: &SubjectId) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
-        // A missing policy is reported only in the probe.
+        // Probes of other targets are omitted: only their own statuses report that the target is missing.
         .filter(|probe| probe.spec.target.is_none())
         .map(|probe| name_of(probe).to_owned())
         .collect()
 }
 
-/// Returns true if a policy has probes. `None` if that is not known yet.
+/// Returns true if a policy has probes. `None` if the probes are unknown.
 pub(crate) fn has_probes(context: &Context, policy: &SubjectId) -> Option<bool> {
     let probes = probes_of(context, policy).ok()?;
     Some(!probes.is_empty())
 }
 
-/// The probes of a policy, or why they are not known.
+/// Returns the probes of a policy, or the reason why they are unknown.
 fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.rejection(Source::Probes) {
         Some(text) => Err(ProbesState::NotPermitted(text)),
@@ -96,14 +96,14 @@ pub(crate) async fn run_probes(
     }
     probe_runner.add(id);
     probe_runner.wait(id, &inputs).await;
-    // An outcome of the same generations with other inputs stands until there is another.
+    // A result for the same generations but older inputs is used until the new result is available.
     Ok(match probe_runner.latest(id, &inputs) {
         Some(outcome) => outcome.probed.clone(),
         None => Probed::pending(&probes, "it is not evaluated yet", true),
     })
 }
 
-/// Processes the policies whose probes are queued, forever.
+/// Processes the queues of policies whose probes must be evaluated. Never returns.
 pub(crate) async fn work(context: Arc<Context>) {
     context.started().await;
     tokio::join!(
@@ -130,7 +130,7 @@ async fn work_lane(context: &Arc<Context>, lane: Lane) {
     }
 }
 
-/// Looks at the probes of a policy and gives it back to the queue.
+/// Processes the probes of a policy, and marks the policy as done or failed in the queue.
 async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     let looked = AssertUnwindSafe(look(context, id, lane))
         .catch_unwind()
@@ -151,8 +151,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     }
 }
 
-/// Evaluates the probes of a policy, if that is due, and writes the results. Returns true if it must be repeated
-/// after a backoff.
+/// Evaluates the probes of a policy if they have no current results, and writes the results. Returns true if this must
+/// be repeated after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
     // The policy's status has the reason, and the policy is queued when the probes become known.
@@ -177,11 +177,11 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         };
     };
     if state.is_some_and(|state| !state.is_known()) {
-        // There is a sign when it is.
+        // The policy is queued again when its kind is listed.
         return false;
     }
     if entry.excluded.is_some() {
-        let why = "the policy is excluded by an option of vap-status-controller";
+        let why = "vap-status-controller is configured to exclude the policy";
         let generation = Some(entry.object_generation());
         return not_evaluated(context, id, probes, why, generation).await;
     }
@@ -250,7 +250,7 @@ async fn run(
     let needed = rights.iter().flat_map(Rights::allowed_namespaces).cloned();
     let needed = needed.collect();
     let definitions = target::definition_names(entry, &probes, snapshot);
-    // Texts that are read wait for their evaluation, so that all of them are bounded.
+    // Objects stay in memory until their evaluation, so their total number is limited.
     let n_texts = inputs.n_params() + definitions.as_ref().map_or(0, BTreeSet::len);
     let _texts = place.reserve_texts(n_texts).await;
     let begin = Instant::now();

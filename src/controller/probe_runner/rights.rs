@@ -1,8 +1,8 @@
-//! Restricts the cluster inputs that probes use, and the texts that their statuses show.
+//! Restricts the cluster inputs that probes use, and the details that their statuses show.
 //!
 //! A probe does not record its author, so the author's permissions cannot be checked. Params and namespaces, which the
-//! controller reads with its own permissions, are used only through existing bindings whose owners allow that by an
-//! annotation. Results that depend on them have no texts (ADR 0037).
+//! controller reads with its own permissions, are used only through existing bindings whose owners allow this by an
+//! annotation. Results that depend on these inputs omit messages and costs (ADR 0037).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,18 +20,19 @@ use crate::probe::api::{
 use crate::probe::outline;
 use crate::probe::run::CaseResult;
 
-/// Description of a result without texts.
+/// Explains why a result has no details.
 const WITHHELD: &str = "details are not shown, as they may contain params, namespaces or permissions of the cluster; \
                         run the probe with `kubectl vap test`";
 
-/// Cluster inputs of one probe.
+/// The cluster inputs that one probe is allowed to use.
 #[derive(Clone, Debug)]
 pub(super) struct Rights {
-    /// Why params of the cluster are not used; `None` if they are, or if the probe refers to none.
+    /// Why params of the cluster are not used. `None` if they are used, or if the probe does not refer to params.
     params: Option<String>,
     /// True if params of the cluster are used.
     uses_params: bool,
-    /// Why namespaces of the cluster are not used, if the probe depends on any.
+    /// Why namespaces of the cluster are not used. `None` if they are used, or if the probe does not depend on
+    /// namespaces.
     namespaces: Option<String>,
     /// The namespaces of the cluster that the probe depends on.
     names: BTreeSet<String>,
@@ -39,7 +40,8 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// Applies the rules to a probe of the policy `entry` with these bindings in the cluster.
+    /// Determines the cluster inputs of a probe of the policy `entry`. `bindings` are the policy's bindings in the
+    /// cluster.
     pub(super) fn new(
         entry: &Entry,
         bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -61,23 +63,24 @@ impl Rights {
         }
     }
 
-    /// Why params of the cluster are not used, if the probe refers to any.
+    /// Returns why params of the cluster are not used. `None` if they are used, or if the probe does not refer to
+    /// params.
     pub(super) fn params_refusal(&self) -> Option<&str> {
         self.params.as_deref()
     }
 
-    /// The namespaces of the cluster that are used.
+    /// Returns the namespaces of the cluster that the probe is allowed to use.
     pub(super) fn allowed_namespaces(&self) -> impl Iterator<Item = &String> {
         let names = self.namespaces.is_none().then_some(&self.names);
         names.into_iter().flatten()
     }
 
-    /// The namespaces of the cluster that are not used, with the reason.
+    /// Returns the namespaces of the cluster that the probe is not allowed to use, with the reason.
     pub(super) fn refused_namespaces(&self) -> Option<(&BTreeSet<String>, &str)> {
         Some((&self.names, self.namespaces.as_deref()?))
     }
 
-    /// Returns true if the result of a case may have content that is not public.
+    /// Returns true if the result of a case may reveal params, namespaces or permissions of the cluster.
     fn is_confidential(&self, case: &Case) -> bool {
         let uses_namespace = || {
             self.namespaces.is_none()
@@ -86,9 +89,9 @@ impl Rights {
         self.uses_params || self.asks_authorizer || uses_namespace()
     }
 
-    /// Returns the status of a case without texts that may have content of the cluster.
+    /// Returns the status of a case, without details that may reveal params, namespaces or permissions of the cluster.
     ///
-    /// `is_evaluated` is true if expressions of the policy were evaluated for it.
+    /// `is_evaluated` is true if expressions of the policy were evaluated for the case.
     pub(super) fn published(
         &self,
         case: &Case,
@@ -118,7 +121,7 @@ fn refers_to_params(
         }
 }
 
-/// Returns the reason why a probe does not use params of the cluster that it refers to. `None` if it does.
+/// Returns why a probe is not allowed to use the params of the cluster that it refers to. `None` if it is allowed.
 pub(super) fn params_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -142,7 +145,7 @@ pub(super) fn params_refusal(
     ))
 }
 
-/// Returns the reason why a probe does not use namespaces of the cluster that it depends on. `None` if it does.
+/// Returns why a probe is not allowed to use the namespaces of the cluster that it depends on. `None` if it is allowed.
 fn namespaces_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -165,7 +168,7 @@ fn namespaces_refusal(
     }
 }
 
-/// The status of a case without texts and costs, which depend on the evaluated values.
+/// Returns the status of a case without messages and costs, which depend on the evaluated values.
 fn withheld(case: &Case, status: CaseStatus, outcome: Option<&ReviewOutcome>) -> CaseStatus {
     let difference = match (status.outcome, outcome) {
         (CaseOutcome::Passed, _) => None,
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn params_refusal_needs_existing_bindings_of_owners_that_allow() {
+    fn params_are_used_only_through_existing_bindings_that_allow_it() {
         let named = json!({"name": "private", "namespace": "kube-system"});
         let open = binding("open", &named, true);
         let closed = binding("closed", &named, false);
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_refusal_needs_all_bindings_to_allow() {
+    fn namespaces_are_used_only_if_all_bindings_allow_it() {
         let open = binding("open", &Value::Null, true);
         let closed = binding("closed", &Value::Null, false);
         let rejection =
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn withheld_has_no_text_and_no_cost() {
+    fn withheld_status_has_no_message_and_no_cost() {
         let spec = spec_of(json!({}));
         let case = &spec.cases[0];
         for outcome in CaseOutcome::ALL {

@@ -1,4 +1,4 @@
-//! Results that may be outdated, as no watch shows the changes of their inputs.
+//! Periodic tasks that refresh probe results whose inputs are not watched.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,23 +18,23 @@ const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
 /// The timeout of reading a probe.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When probes are evaluated again that took too long: the machine may have been busy.
+/// After how long probes that exceeded the time limit are evaluated again, since the machine may have been busy.
 const LATE_AGAIN: Duration = Duration::from_secs(600);
 
-/// Something to see to once in a while.
+/// A periodic task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaintenanceTask {
-    /// Check if a namespace has changed.
+    /// Read a namespace, and evaluate dependent probes again if it has changed.
     Namespace(String),
     /// Evaluate the probes of a policy again.
     Renew(SubjectId),
     /// Set the statuses of a policy's probes to report that the policy is missing, unless they already do.
     Tell(SubjectId),
-    /// Read a probe again that exceeded the memory limit.
+    /// Read a probe again that previously exceeded the memory limit of all probes.
     Readmit(String),
 }
 
-/// All tasks.
+/// Returns all tasks that are due.
 pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
     let mut namespaces = BTreeSet::new();
     let mut policies = BTreeSet::new();
@@ -55,7 +55,7 @@ pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
         .collect()
 }
 
-/// Sees to a task.
+/// Runs a task.
 pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     let probe_runner = &context.probe_runner;
     let namespace = match task {
@@ -76,7 +76,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
                 why.text
             );
         }
-        // The last results remain, unless waiting does not help.
+        // After a transient error, the last results remain.
         if why.is_transient {
             return;
         }
@@ -94,10 +94,11 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     }
 }
 
-/// Reads a probe that there is room for now.
+/// Reads a probe again that now fits into the memory limit.
 async fn readmit(context: &Context, name: &str) {
     let api: Api<Probe> = Api::all(context.client.clone());
-    // A list of one: probes may be listed, and need not be permitted to be got.
+    // A list of one object, since the controller has the permission to list probes and does not need the permission to
+    // get them.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     match within(READ_TIMEOUT, api.list(&params)).await {
         Ok(list) => {

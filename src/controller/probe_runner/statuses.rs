@@ -1,4 +1,4 @@
-//! Writes of results to the statuses of probes.
+//! Writes results to the statuses of probes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Returns the probes whose statuses differ from `probed`, with their desired statuses. `generation` is the generation
 /// of the policy, or `None` if it does not exist.
 ///
-/// Omits probes that have changed since, which are evaluated again.
+/// Omits probes that have changed since their evaluation. They are evaluated again.
 pub(super) fn behind(
     context: &Context,
     policy: &SubjectId,
@@ -88,10 +88,10 @@ pub(super) async fn write(
             Err(error) => error,
         };
         match error.reason() {
-            // It was deleted; the watch will say so.
+            // The probe was deleted. The watch will report this.
             ErrorReason::NotFound => {}
-            // It has changed, or is another of that name; the watch will say so too, unless that makes no
-            // difference to us.
+            // The probe has changed or was recreated. The watch queues it only if the change matters to the controller,
+            // so the write is retried.
             ErrorReason::Conflict => is_behind = true,
             reason => {
                 is_behind = true;
@@ -101,7 +101,7 @@ pub(super) async fn write(
                     reason,
                     ErrorReason::Forbidden | ErrorReason::Invalid | ErrorReason::TooLarge
                 );
-                // Others would wait as long, and fail alike.
+                // Writes for other probes would fail with the same error, possibly after a timeout.
                 if !is_of_the_probe {
                     break;
                 }
@@ -114,13 +114,13 @@ pub(super) async fn write(
 /// Outcome of a write that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteOutcome {
-    /// The status is written, or another replica writes it.
+    /// The status is written, or the leader writes it.
     Done,
-    /// It was written too often.
+    /// The rate limit of writes for this probe is exceeded.
     Limited,
 }
 
-/// Writes one status, unless the probe is another by now than the one that it was computed from.
+/// Writes one status. Fails with a conflict if the probe has changed since the status was computed.
 async fn write_one(
     context: &Context,
     probe: &Probe,
@@ -149,8 +149,8 @@ async fn write_one(
         if context.log_throttle.is_due("write_limiter of probes") {
             tracing::warn!(
                 probe = name,
-                "the status was written 100 times in a minute, each time with other contents: does a second \
-                 vap-status-controller write it, of another version or with other permissions? Backing off"
+                "the status of this probe changed 100 times in a minute, backing off: check if a second \
+                 vap-status-controller of another version or with other permissions writes it"
             );
         }
         return Ok(WriteOutcome::Limited);
@@ -162,7 +162,7 @@ async fn write_one(
     Ok(WriteOutcome::Done)
 }
 
-/// Logs a failure, once per minute for all probes.
+/// Logs a failed write, once per minute and error reason for all probes.
 fn log_failure(context: &Context, probe: &Probe, error: &Error) {
     let reason = error.reason();
     if !context

@@ -1,7 +1,6 @@
-//! Targets of probes in the cluster: why a target is missing, and the inputs that evaluate an existing one.
+//! Finds the targets of probes in the cluster: returns why a target is missing, or reads the inputs for its evaluation.
 //!
-//! The code for targets in files (`probe::run`) evaluates them. This module passes it the inputs that files contain
-//! and that must be read from a cluster.
+//! The module `probe::run` evaluates targets from files and from clusters. This module reads the inputs of the latter.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -27,53 +26,53 @@ use crate::schema::crd::{Crd, CrdVersion};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{Builtin, Gvk};
 
-/// The most definitions that are read for the probes of a policy.
+/// The maximum number of CustomResourceDefinitions that are read for a policy's probes.
 const MAX_DEFINITIONS: usize = 16;
 
-/// Reason why there is no subject for a probe.
+/// Why the target of a probe is missing.
 pub(super) enum Missing {
-    /// It is not known yet whether the subject exists. A notification follows.
+    /// It is not known yet whether the target exists. The probes are queued again when it is known.
     Unknown,
-    /// The subject does not exist.
+    /// The target does not exist.
     Absent(String),
-    /// The controller does not watch the kind: why, and what to do.
+    /// The controller does not watch the target's kind. The message has the reason and a remedy.
     NotFollowed(String),
 }
 
-/// Returns the reason why the subject of these probes is missing.
+/// Returns why the target of `probes` is missing.
 pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) -> Missing {
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
         return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {id}"));
     };
     let Some(state) = context.opt_in.of(id.kind) else {
         return Missing::NotFollowed(format!(
-            "it is about the {target}, which the controller does not decide; run it with `kubectl vap test`"
+            "its target is the {target}, which the controller does not evaluate; run the probe with `kubectl vap test`"
         ));
     };
     if !context.settings.followed.contains(&id.kind) {
         return Missing::NotFollowed(format!(
-            "it is about the {target}, and the controller does not follow these: start it with `--follow {}` (the \
-             component of that name, or the Helm value `follow`), or run the probe with `kubectl vap test`",
+            "its target is the {target}, and the controller does not watch this kind: start the controller with \
+             `--follow {}` (the component of that name, or the Helm value `follow`), or run the probe with `kubectl \
+             vap test`",
             id.kind.plural()
         ));
     }
     match state.obstacle() {
-        Some(why) => Missing::NotFollowed(format!("it is about the {target}, and {why}")),
+        Some(why) => Missing::NotFollowed(format!("its target is the {target}, and {why}")),
         None if state.is_known() => Missing::Absent(format!("there is no {target}")),
         None => Missing::Unknown,
     }
 }
 
-/// A compiled policy.
+/// A compiled policy or webhook.
 pub(super) enum PreparedPolicy {
-    /// A validating policy.
+    /// A validating policy or a webhook.
     Validating(Arc<Admission>),
-    /// A mutating policy.
     Mutating(Arc<MutatingAdmission>),
 }
 
 impl PreparedPolicy {
-    /// Compiles `entry`, or returns the cached policy of its generation.
+    /// Returns the compiled policy of `entry` from the cache, or compiles it.
     pub(super) fn new(context: &Context, entry: &Entry) -> Self {
         match &*entry.subject {
             Subject::ValidatingPolicy(policy) => {
@@ -92,14 +91,14 @@ impl PreparedPolicy {
                 let reinvocation = reinvocation_policy.as_deref();
                 MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
             })),
-            // Each probe is evaluated with the webhook that it names instead.
+            // This empty policy is a placeholder: each probe is evaluated with the webhook that it names.
             Subject::Webhooks(_) | Subject::CustomResourceDefinition(_) => {
                 Self::Validating(Arc::new(Admission::new(RequestPolicy::default())))
             }
         }
     }
 
-    /// Returns the part that both kinds have.
+    /// Returns the match conditions, rules and bindings logic that validating and mutating policies share.
     pub(super) fn admission(&self) -> &Admission {
         match self {
             Self::Validating(admission) => admission,
@@ -108,10 +107,10 @@ impl PreparedPolicy {
     }
 }
 
-/// Compiles the webhook of a configuration that a probe names.
+/// Compiles the webhook of the configuration `entry` that `probe` names.
 ///
 /// # Errors
-/// Returns the reason if there is no such webhook.
+/// Returns an error message if the probe names no webhook or the configuration does not have it.
 pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
     let target = probe.spec.target.as_ref();
     let Some(name) = target.and_then(|target| target.webhook.as_deref()) else {
@@ -130,7 +129,7 @@ pub(super) fn builtin() -> Option<&'static Builtin> {
     BUILTIN.get_or_init(|| Builtin::load().ok()).as_ref()
 }
 
-/// The schemas of the cluster, and the definitions of custom kinds.
+/// Resolves kinds with the schemas of the cluster, and custom kinds also with their CustomResourceDefinitions.
 #[derive(Debug)]
 pub(super) struct WithDefinitions<'a> {
     schemas: &'a Schemas,
@@ -160,10 +159,11 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// Returns the names of the definitions of the custom kinds in the cases. Objects are defaulted and merged by them.
+/// Returns the names of the CustomResourceDefinitions of the custom kinds in the cases. They are needed to default and
+/// merge objects.
 ///
 /// # Errors
-/// If there are too many.
+/// Returns an error if they exceed [`MAX_DEFINITIONS`].
 pub(super) fn definition_names(
     entry: &Entry,
     probes: &[Arc<Probe>],
@@ -188,11 +188,11 @@ pub(super) fn definition_names(
     Ok(names)
 }
 
-/// CustomResourceDefinitions as text.
+/// CustomResourceDefinitions as unparsed JSON.
 #[derive(Debug, Default)]
 pub(super) struct PackedDefinitions {
     texts: Vec<(String, Box<str>)>,
-    /// Bytes that they need when they are parsed.
+    /// The memory that they need after parsing, in bytes.
     pub(super) unpacked_bytes: usize,
 }
 
@@ -200,7 +200,7 @@ impl PackedDefinitions {
     /// Parses the definitions.
     ///
     /// # Errors
-    /// If one cannot be parsed.
+    /// Returns an error message if a definition cannot be parsed.
     pub(super) fn unpack(&self) -> Result<Vec<Crd>, String> {
         let crd = |(name, text): &(String, Box<str>)| {
             let value: Result<Value, _> = serde_json::from_str(text);
@@ -208,17 +208,17 @@ impl PackedDefinitions {
             let crd =
                 crd.and_then(|value| Crd::from_value(&value).map_err(|error| error.to_string()));
             crd.map_err(|error| {
-                format!("the CustomResourceDefinition {name} cannot be read: {error}")
+                format!("the CustomResourceDefinition {name} cannot be parsed: {error}")
             })
         };
         self.texts.iter().map(crd).collect()
     }
 }
 
-/// Reads the definitions of these names.
+/// Reads the CustomResourceDefinitions `names`. Omits those that do not exist.
 ///
 /// # Errors
-/// Returns the reason if they cannot be read.
+/// Returns the reason if they cannot be read or are too large.
 pub(super) async fn definitions(
     context: &Context,
     names: Result<BTreeSet<String>, Unavailable>,
@@ -232,8 +232,7 @@ pub(super) async fn definitions(
         n_bytes = n_bytes.saturating_add(text.len());
         if n_bytes > memory::MAX_DEFINITIONS_OF_POLICY {
             return Err(Unavailable::lasting(format!(
-                "the CustomResourceDefinitions of the objects of its probes are larger than {} together, which is the \
-                 limit",
+                "the CustomResourceDefinitions of the objects of its probes are larger than the limit of {} in total",
                 mebibytes(memory::MAX_DEFINITIONS_OF_POLICY)
             )));
         }
@@ -246,10 +245,10 @@ pub(super) async fn definitions(
 
 /// Reads the CustomResourceDefinition `entry` in its current generation. `None` if `entry` is of another kind.
 ///
-/// It is stored, so no API server rejects it.
+/// The result has no rejection, since the API server has accepted the stored definition.
 ///
 /// # Errors
-/// Returns the reason if it is not available.
+/// Returns the reason if the definition cannot be read or has another generation.
 pub(super) async fn definition(
     context: &Context,
     entry: &Entry,
@@ -276,7 +275,7 @@ fn changing(name: &str) -> Unavailable {
     ))
 }
 
-/// Reads a definition as text.
+/// Reads the JSON of the CustomResourceDefinition `name`. `None` if it does not exist.
 ///
 /// # Errors
 /// Returns the reason if it cannot be read or needs too much memory.

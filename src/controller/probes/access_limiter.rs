@@ -1,7 +1,8 @@
-//! Limits permission checks (`SubjectAccessReview`), of all policies together and of each, and caches responses for
-//! a short time.
+//! Limits the rate of permission checks (`SubjectAccessReview`), in total and for each policy, and caches responses for
+//! a minute.
 //!
-//! Authors of probes choose the checks. A check over the limit leaves its case pending, and delays nothing else.
+//! The limits are necessary since authors of probes choose the checks. A check over the limit leaves its case pending
+//! and does not delay other cases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +14,16 @@ use crate::controller::process::token_bucket::TokenBucket;
 use crate::policy::admission::{AuthorizerAnswer, AuthorizerAttributes};
 use crate::policy::subject::SubjectId;
 
-/// Reviews of all policies together that may be sent at once.
+/// The number of reviews that all policies together can send at once.
 const BURST: u32 = 100;
 
-/// The pace of the reviews of all policies together: 10 a second.
+/// The average interval between reviews of all policies: 10 per second.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Reviews of the probes of one policy that may be sent at once.
+/// The number of reviews that the probes of one policy can send at once.
 pub(crate) const BURST_OF_POLICY: u32 = 200;
 
-/// The pace of the reviews of the probes of one policy: 200 a minute.
+/// The average interval between reviews of one policy's probes: 200 per minute.
 const PACE_OF_POLICY: Duration = Duration::from_millis(300);
 
 /// How long a response is cached.
@@ -79,7 +80,7 @@ impl AccessLimiter {
         (now < *at + MAX_AGE).then(|| answer.clone())
     }
 
-    /// Caches a response, if there is room.
+    /// Caches a response, unless the cache is full.
     pub(crate) fn insert(&self, asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) {
         let now = Instant::now();
         let mut state = self.lock();
@@ -100,7 +101,7 @@ impl AccessLimiter {
 }
 
 impl State {
-    /// Removes expired responses and full buckets, periodically.
+    /// Removes expired responses and full buckets, at most once per [`CLEANUP`].
     fn clean(&mut self, now: Instant) {
         if self.cleaned.is_some_and(|cleaned| now < cleaned + CLEANUP) {
             return;
@@ -115,7 +116,7 @@ impl State {
     }
 }
 
-/// Returns the bytes of the strings of a check and its response.
+/// Returns the total length of the strings in a check and its response, in bytes.
 fn size(asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) -> usize {
     let texts = [
         &asked.user,
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn may_ask_is_limited_for_each_policy_and_overall() {
+    async fn may_ask_is_limited_per_policy_and_in_total() {
         let limiter = AccessLimiter::default();
         let asks = |policy: &str, n: usize| {
             (0..n)
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(asks("b", 500), 0);
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(asks("b", 500), 50);
-        // One policy: 200 at first, and 200 in each minute after that.
+        // One policy can send 200 reviews at first, and then 200 in each minute.
         let mut n_asked = 0;
         for _ in 0..120 {
             tokio::time::advance(Duration::from_secs(1)).await;
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_cached_for_a_minute_and_bounded() {
+    async fn responses_are_cached_for_a_minute_up_to_limit() {
         let limiter = AccessLimiter::default();
         let answer = AuthorizerAnswer::default();
         for n in 0..MAX_CACHED + 10 {
@@ -188,6 +189,6 @@ mod tests {
         limiter.insert(&asked(&"x".repeat(MAX_CACHED_BYTES)), &answer);
         assert_eq!(limiter.lock().answers.len(), 1);
         limiter.insert(&asked("1"), &answer);
-        assert_eq!(limiter.lock().answers.len(), 1, "no room");
+        assert_eq!(limiter.lock().answers.len(), 1, "the cache is full");
     }
 }

@@ -1,4 +1,4 @@
-//! Inputs of the results of probes.
+//! The inputs that the results of probes depend on.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::controller::subjects::generation::Generation;
 use crate::controller::subjects::params::{Key, Unavailable};
 use crate::policy::admission::Binding;
 
-/// Inputs of the results of a policy's probes, except namespaces and permissions, whose changes are not
-/// watched.
+/// The inputs that the results of a policy's probes depend on, without namespaces and permissions, whose changes are
+/// not watched.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     pub(crate) about: About,
@@ -18,7 +18,7 @@ pub(crate) struct Inputs {
     pub(crate) revision: u64,
     pub(crate) bindings: Result<Vec<Arc<ValidatingAdmissionPolicyBinding>>, Unavailable>,
     pub(crate) params: Result<Vec<(Key, String)>, Unavailable>,
-    /// The schemas of sample objects that are there: those of the kinds that the policy matches, mostly.
+    /// The cached schemas of sample objects. Usually these are the kinds that the policy matches.
     pub(crate) schemas: Schemas,
 }
 
@@ -73,10 +73,10 @@ impl Inputs {
         self.bindings.as_deref().unwrap_or_default()
     }
 
-    /// The bindings as requests meet them.
+    /// Returns the bindings in the form that admission evaluates.
     ///
     /// # Errors
-    /// The reason why they are not known.
+    /// Returns the reason why the bindings are unknown.
     pub(crate) fn ready_bindings(&self) -> Result<Vec<Binding>, Unavailable> {
         let bindings = self.bindings.as_ref().map_err(Unavailable::clone)?;
         Ok(bindings

@@ -1,4 +1,4 @@
-//! State of the probes of all policies: their inputs and results, the queue of those to be evaluated, and the limits.
+//! State of the probes of all policies: inputs, results, the evaluation queues, and limits.
 
 mod access_limiter;
 mod inputs;
@@ -25,19 +25,19 @@ use crate::policy::subject::SubjectId;
 /// How long a reconciliation waits for the results of probes, before it continues without them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many reconciliations wait at once. The others continue without results, so that policies without probes are not
-/// delayed.
+/// The maximum number of reconciliations that wait at the same time. Other reconciliations continue without results, so
+/// that policies without probes are not delayed.
 const MAX_PATIENT: usize = 8;
 
-/// State of the probes of all policies, and the queue of those to be evaluated.
+/// State of the probes of all policies, and the queues of policies whose probes must be evaluated.
 #[derive(Debug)]
 pub(crate) struct ProbeRunner {
-    /// Policies with probes to evaluate.
+    /// The queue of policies whose probes are quick or were never evaluated.
     pub(crate) quick: Queue,
-    /// Policies with slow probes.
+    /// The queue of policies with slow probes.
     pub(crate) slow: Queue,
     known: Mutex<HashMap<SubjectId, Known>>,
-    /// Notified of each outcome.
+    /// Notified when the probes of a policy have been evaluated.
     finished: Notify,
     patience: Semaphore,
     pub(crate) slots: EvaluationSlots,
@@ -67,29 +67,29 @@ impl Default for ProbeRunner {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) outcome: Option<Arc<Finished>>,
-    /// Inputs of the evaluation that a reconciliation waits for.
+    /// The inputs for whose results a reconciliation waits.
     pub(crate) awaited: Option<Inputs>,
-    /// True if the probes are slow.
+    /// True if the probes exceed the time limit for quick evaluations.
     pub(crate) is_slow: bool,
-    /// True if the probes are to be evaluated again without a known change.
+    /// True if the probes must be evaluated again even if the inputs are unchanged.
     pub(crate) is_due: bool,
 }
 
-/// Results of the probes of a policy, with their inputs.
+/// The results of a policy's probes, with the inputs they were computed from.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) inputs: Inputs,
     pub(crate) probed: Probed,
     pub(crate) at: Instant,
-    /// The namespaces that this depends on.
+    /// The namespaces that the results depend on.
     pub(crate) namespaces: BTreeMap<String, Version>,
-    /// True if the results depend on permissions.
+    /// True if the results depend on permission checks.
     pub(crate) has_asked: bool,
     /// True if cases were skipped for lack of time.
     pub(crate) is_late: bool,
-    /// The duration of the evaluation, without waiting.
+    /// The duration of reading inputs and of the evaluation, without waiting for a thread.
     pub(crate) took: Duration,
-    /// The bytes of the results.
+    /// The memory of the results, counted in [`ProbeRunner::results`].
     pub(crate) charge: Option<Charge>,
 }
 
@@ -113,12 +113,12 @@ impl ProbeRunner {
         }
     }
 
-    /// Returns the number of policies whose probes are being evaluated or wait for it.
+    /// Returns the number of policies whose probes are queued or being evaluated.
     pub(crate) fn n_unfinished(&self) -> usize {
         self.quick.n_unfinished() + self.slow.n_unfinished()
     }
 
-    /// Queues the probes of a policy for another evaluation without a known change.
+    /// Queues the probes of a policy, to be evaluated even if the inputs are unchanged.
     pub(crate) fn renew(&self, policy: &SubjectId) {
         if let Some(known) = self.lock().get_mut(policy) {
             known.is_due = true;
@@ -126,14 +126,14 @@ impl ProbeRunner {
         self.add(policy);
     }
 
-    /// Returns the results for exactly these inputs, if there are any.
+    /// Returns the results for exactly these inputs, if they exist.
     pub(crate) fn current(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
-    /// Returns the results for the same generations, whatever the other inputs, if there are any.
+    /// Returns the results for the same generations of the policy and its probes, even if other inputs differ.
     pub(crate) fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;
@@ -144,7 +144,8 @@ impl ProbeRunner {
         self.lock().remove(policy);
     }
 
-    /// Waits a moment for the results for these inputs.
+    /// Waits up to [`PATIENCE`] for the results for these inputs. Returns immediately if the probes are slow or too
+    /// many reconciliations wait.
     pub(crate) async fn wait(&self, policy: &SubjectId, inputs: &Inputs) {
         if self.is_slow(policy) {
             return;
@@ -167,7 +168,7 @@ impl ProbeRunner {
         drop(waiting);
     }
 
-    /// Stores results. Returns true if the policy must be reconciled with them.
+    /// Stores results. Returns true if the policy must be reconciled again because of them.
     pub(crate) fn finish(&self, policy: &SubjectId, mut finished: Finished) -> bool {
         let mut n_bytes = finished.probed.n_bytes();
         if self.results.in_use() + n_bytes > memory::MAX_RESULTS {
@@ -190,7 +191,7 @@ impl ProbeRunner {
 
     #[expect(
         clippy::iter_over_hash_type,
-        reason = "what is collected is sorted by whoever asks"
+        reason = "the callers sort the collected data"
     )]
     pub(crate) fn for_each_outcome(&self, mut see: impl FnMut(&SubjectId, &Finished)) {
         for (policy, known) in &*self.lock() {
@@ -205,7 +206,7 @@ impl ProbeRunner {
     }
 }
 
-/// A reconciliation that waits for an outcome.
+/// Marks that a reconciliation waits for results. The mark is removed on drop.
 struct Waiting<'a> {
     probe_runner: &'a ProbeRunner,
     policy: &'a SubjectId,

@@ -1,4 +1,4 @@
-//! The namespaces that probes depend on, each read once a minute for all probes.
+//! A cache of the namespaces that probes depend on. Each namespace is read about once per minute for all probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ const MAX_FAILURE_AGE: Duration = Duration::from_secs(5);
 /// The maximum number of cached namespaces.
 const MAX_KEPT: usize = 1_000;
 
-/// The number of concurrent reads for one policy.
+/// The maximum number of concurrent reads for one policy.
 const MAX_AT_ONCE: usize = 8;
 
 /// The label that the API server sets on each namespace to its name.
@@ -50,7 +50,7 @@ pub(crate) enum Version {
     Unreadable,
     /// The namespace does not exist.
     Missing,
-    /// The resource version.
+    /// The namespace exists with this resource version.
     Of(String),
 }
 
@@ -64,13 +64,13 @@ impl Version {
     }
 }
 
-/// The namespaces that were read.
+/// The cached namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     known: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
 
-/// A cached namespace. The reader holds the lock, so that it is read only once.
+/// A cached namespace. Its lock is held during a read, so that concurrent callers read it only once.
 #[derive(Debug, Default)]
 struct Slot {
     read: tokio::sync::Mutex<Option<Read>>,
@@ -83,7 +83,7 @@ struct Read {
     found: Result<Option<Found>, Unavailable>,
 }
 
-/// A namespace as text.
+/// A namespace as unparsed JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     version: String,
@@ -91,7 +91,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Parses the namespace.
+    /// Parses the namespace. `None` if it is invalid.
     fn unpack(&self) -> Option<Namespace> {
         let value: Value = serde_json::from_str(&self.text).ok()?;
         Some(Namespace::new(&value))
@@ -130,7 +130,7 @@ impl Namespaces {
         namespace
     }
 
-    /// Removes the least recently read namespaces if too many are cached.
+    /// Removes the namespaces that were read least recently if too many are cached.
     fn forget_oldest(&self) {
         let mut known = self.lock();
         let state_of = |slot: &Slot| {
@@ -172,7 +172,7 @@ impl Namespaces {
 
 /// Reads a namespace.
 ///
-/// A namespace with invalid other fields is accepted: only the parts for selectors and expressions are parsed.
+/// Only the fields that selectors and expressions use are parsed, so other fields may be invalid.
 async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable> {
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_in_name) {
@@ -214,7 +214,7 @@ async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable
     }))
 }
 
-/// A namespace whose parts are text.
+/// A namespace whose fields are unparsed JSON.
 #[derive(Deserialize)]
 struct Received<'a> {
     #[serde(borrow, default)]
@@ -240,7 +240,8 @@ impl Received<'_> {
             .unwrap_or_default()
     }
 
-    /// Returns the parts that selectors and expressions see. Audit annotations see all of the metadata.
+    /// Returns the JSON of the fields that expressions can read. Expressions of audit annotations can read the whole
+    /// metadata.
     fn visible(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&Written {
             api_version: "v1",
@@ -252,7 +253,7 @@ impl Received<'_> {
     }
 }
 
-/// The stored form of a namespace.
+/// A namespace as it is stored.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -266,18 +267,18 @@ struct Written<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// The namespaces that the probes of one policy are evaluated with.
+/// The namespaces for the evaluation of one policy's probes.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
-    /// The reason why a requested namespace is unknown.
+    /// Why the namespace that was requested last is unknown, if so.
     failure: Mutex<Option<String>>,
     /// The namespace that was parsed last.
     last: Mutex<Option<(String, Namespace)>>,
 }
 
 impl Given {
-    /// Reads those of `names`.
+    /// Reads the namespaces `names`, or takes them from the cache if they are not older than `max_age`.
     pub(crate) async fn read(
         namespaces: &Namespaces,
         client: &Client,
@@ -297,7 +298,7 @@ impl Given {
                 n_bytes = n_bytes.saturating_add(namespace.text.len());
                 if n_bytes > memory::MAX_NAMESPACES_OF_POLICY {
                     fetched = Err(Unavailable::lasting(format!(
-                        "the namespaces of the probes have more than {} of text, which is the limit: give the case a \
+                        "the namespaces of the probes are larger than the limit of {} in total: give the case a \
                          namespaceObject",
                         mebibytes(memory::MAX_NAMESPACES_OF_POLICY)
                     )));
@@ -311,7 +312,7 @@ impl Given {
         }
     }
 
-    /// Creates an instance without namespaces, for this reason.
+    /// Creates an instance in which the namespaces `names` are unavailable, for the reason `why`.
     pub(crate) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
         let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
         Self {
@@ -333,7 +334,7 @@ impl Given {
         failures.any(|why| why.is_transient)
     }
 
-    /// Returns the reason why a namespace requested since the last call is unknown.
+    /// Returns why a namespace that was requested since the last call is unknown, if so.
     pub(crate) fn take_failure(&self) -> Option<String> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
@@ -387,7 +388,7 @@ pub(crate) fn needed<'a>(
     names.cloned().collect()
 }
 
-/// Returns true if a selector of `policy` or one of its expressions uses namespaces.
+/// Returns true if a selector or an expression of `policy` uses namespaces.
 fn looks_at_namespaces(policy: &RequestPolicy) -> bool {
     let constraints = policy.match_constraints.as_ref();
     if constraints.is_some_and(selects_namespaces) {

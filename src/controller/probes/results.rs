@@ -1,4 +1,4 @@
-//! Results of the probes of a policy.
+//! Stores the results of a policy's probes in compact form.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::status::message;
 use crate::status::probes::{ProbeFacts, ProbesState};
 use crate::telemetry::metrics::ProbeSample;
 
-/// Results of the probes of a policy.
+/// The results of a policy's probes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
-    /// Each probe with its cases.
+    /// The result of each probe.
     pub(crate) probes: Arc<[ProbeResult]>,
-    /// True if something that they need is unavailable now, and may be available in a moment.
+    /// True if an input was temporarily unavailable, so that a retry may succeed.
     pub(crate) is_transient: bool,
 }
 
-/// Results of one probe, which are stored as text.
+/// The results of one probe's cases, stored as JSON.
 #[derive(Debug)]
 pub(crate) struct ProbeResult {
     pub(crate) name: Box<str>,
@@ -45,7 +45,7 @@ impl ProbeResult {
     }
 }
 
-/// Cuts the texts of a case.
+/// Truncates the strings of a case.
 fn shorten(case: &mut CaseStatus) {
     let texts = [&mut case.message, &mut case.difference];
     for text in texts.into_iter().flatten() {
@@ -68,7 +68,8 @@ impl Probed {
         }
     }
 
-    /// All cases pending, for one reason, or that of their probe.
+    /// Creates results in which all cases are pending, because of their probe's problem if it has one, or else because
+    /// of `why`.
     pub(crate) fn pending(probes: &[Arc<Probe>], why: &str, is_transient: bool) -> Self {
         let cases = |probe: &Arc<Probe>| {
             let why = probe.problem.as_deref().unwrap_or(why);
@@ -79,7 +80,7 @@ impl Probed {
         Self::new(probes, &cases, is_transient)
     }
 
-    /// Returns the bytes that the results take.
+    /// Returns the size of the stored results, in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         self.probes
             .iter()
@@ -87,7 +88,7 @@ impl Probed {
             .sum()
     }
 
-    /// Returns the results with short texts.
+    /// Returns the results with truncated strings.
     pub(crate) fn shortened(&self) -> Self {
         let shortened = |result: &ProbeResult| {
             let mut cases = result.cases();
@@ -115,7 +116,7 @@ impl Probed {
         ProbesState::Known(self.probes.iter().map(facts).collect())
     }
 
-    /// Returns the samples of the probes for metrics.
+    /// Returns the number of cases of each probe by outcome, for metrics.
     pub(crate) fn samples(&self) -> Vec<ProbeSample> {
         let sample = |result: &ProbeResult| {
             let cases = result.cases();

@@ -1,4 +1,4 @@
-//! Lanes of evaluations, and the limits of each.
+//! Limits of concurrent evaluations of probes, separately for quick and slow ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::controller::process::memory;
 
-/// Lanes in which the probes of a policy are evaluated.
+/// The two queues for evaluations of probes. Each has its own limits of time, memory and concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// For a short time, before the other lane.
+    /// For evaluations with a short time limit. All probes start here.
     Quick,
-    /// After the quick lane was too short.
+    /// For evaluations that exceeded the limits of [`Lane::Quick`].
     Slow,
 }
 
 impl Lane {
-    /// Returns the name of the task of the lane.
+    /// Returns the name of the lane's task.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Quick => "probes",
@@ -34,22 +34,22 @@ impl Lane {
     }
 }
 
-/// The slots: one evaluation at a time in each lane.
+/// One slot for each lane.
 #[derive(Debug)]
 pub(crate) struct EvaluationSlots {
     pub(crate) quick: EvaluationSlot,
     pub(crate) slow: EvaluationSlot,
 }
 
-/// A slot in which the probes of one policy are evaluated at a time.
+/// The limits of one lane. It evaluates the probes of only one policy at a time.
 #[derive(Debug)]
 pub(crate) struct EvaluationSlot {
     pub(crate) permit: Arc<Semaphore>,
     /// How long the evaluation of all probes of a policy may take.
     pub(crate) limit: Duration,
-    /// The most memory that the parsed objects of an evaluation may need, in bytes.
+    /// The maximum memory of the parsed objects of one evaluation, in bytes.
     pub(crate) max_bytes: usize,
-    /// KiB of text that may wait for an evaluation.
+    /// Permits for JSON that waits for its evaluation, one per KiB.
     texts: Arc<Semaphore>,
 }
 
@@ -63,7 +63,8 @@ impl EvaluationSlot {
         }
     }
 
-    /// Waits for room for the text of `n` params and definitions. The room is given back on drop.
+    /// Waits until the JSON of `n` params and definitions may be read. The returned permit must be held until they are
+    /// evaluated. `None` if `n` is 0.
     pub(crate) async fn reserve_texts(&self, n: usize) -> Option<OwnedSemaphorePermit> {
         if n == 0 {
             return None;

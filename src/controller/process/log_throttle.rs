@@ -1,4 +1,4 @@
-//! Throttling of log messages about failures that repeat.
+//! Throttles log messages about repeated failures.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Returns true if the message with `key` is to be logged now: the first time, and then once per minute.
+    /// Returns true if the message with `key` must be logged now: the first time, and then once per minute.
     pub(crate) fn is_due(&self, key: &str) -> bool {
         let now = Instant::now();
         let mut last_logged = self.lock();
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn is_due_same_key_once_per_minute() {
+    async fn is_due_is_true_once_per_minute_per_key() {
         let log_throttle = LogThrottle::default();
         assert!(log_throttle.is_due("a"));
         assert!(!log_throttle.is_due("a"));

@@ -1,7 +1,8 @@
 //! Memory limits of the controller, and an estimate of the memory that parsed JSON needs.
 //!
-//! Objects of users are stored as text. A text of 7 bytes (`{"b":0}`) needs about 900 bytes as a tree, so that limits
-//! on text alone do not bound memory. [`unpacked_bytes`] computes the need of a text without building a tree.
+//! Objects of users are stored as unparsed JSON. Limits on the length of JSON do not bound memory, since 7 bytes
+//! (`{"b":0}`) need about 900 bytes after parsing. [`unpacked_bytes`] estimates the memory of parsed JSON without
+//! parsing it.
 //!
 //! The sum of the limits is in `docs/limits.md`. Change both together.
 
@@ -11,100 +12,104 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// The most memory that one probe, param, namespace or CustomResourceDefinition may need when it is parsed, in bytes.
+/// The maximum memory of one parsed probe, param, namespace or CustomResourceDefinition, in bytes.
 pub(crate) const MAX_OBJECT: usize = 16 * MIB;
 
-/// The most memory that an object of a kind without own limits (policies, bindings, configurations) may need when it is
-/// parsed, in bytes.
+/// The maximum memory of a parsed object of any other kind (policies, bindings, configurations), in bytes.
 pub(crate) const MAX_TYPED_OBJECT: usize = 24 * MIB;
 
-/// The most memory that the objects of one evaluation may need when they are parsed, in bytes: the params, the
-/// definitions and the largest probe.
+/// The maximum memory of the parsed objects of one evaluation, in bytes: the params, the definitions and the largest
+/// probe.
 pub(crate) const MAX_EVALUATION: usize = 20 * MIB;
 
-/// The same for evaluations in the quick lane; larger ones go to the slow lane.
+/// The maximum memory of the parsed objects of a quick evaluation, in bytes. Larger evaluations use the queue of slow
+/// probes.
 pub(crate) const MAX_QUICK_EVALUATION: usize = 4 * MIB;
 
-/// The most bytes that the stored probes of one policy may occupy.
+/// The maximum size of one policy's stored probes, in bytes.
 pub(crate) const MAX_PROBES_OF_POLICY: usize = 4 * MIB;
 
-/// The most bytes that all stored probes may occupy.
+/// The maximum size of all stored probes, in bytes.
 pub(crate) const MAX_PROBES: usize = 16 * MIB;
 
-/// Bytes that a stored probe occupies in addition to its text.
+/// The size of a stored probe in addition to its JSON, in bytes.
 pub(crate) const PROBE_OVERHEAD: usize = KIB;
 
-/// Bytes that the result of a case occupies if its strings are short.
+/// The size of a case's result if its strings are truncated, in bytes.
 pub(crate) const SHORT_RESULT: usize = 128;
 
-/// The most bytes that the results of all probes may occupy with full strings. Further results have short strings.
+/// The maximum size of the results of all probes with full strings, in bytes. In further results, strings are
+/// truncated.
 pub(crate) const MAX_RESULTS: usize = 6 * MIB;
 
-/// The maximum length of a string in a short result, in bytes.
+/// The maximum length of a truncated string in a result, in bytes.
 pub(crate) const MAX_SHORT_TEXT: usize = 64;
 
-/// The most bytes of text of the params that are read for one policy.
+/// The maximum JSON size of the params that are read for one policy, in bytes.
 pub(crate) const MAX_PARAMS_OF_POLICY: usize = 4 * MIB;
 
-/// The most bytes of text of params that are cached for the next evaluation, of all kinds.
+/// The maximum JSON size of all cached params, in bytes.
 pub(crate) const MAX_PARAMS: usize = 8 * MIB;
 
-/// The most bytes of the labels of an object of a paramKind.
+/// The maximum size of the labels of one param object, in bytes.
 pub(crate) const MAX_PARAM_LABELS: usize = 16 * KIB;
 
-/// The most bytes of text of the CustomResourceDefinitions that are read for the probes of one policy.
+/// The maximum JSON size of the CustomResourceDefinitions that are read for one policy's probes, in bytes.
 pub(crate) const MAX_DEFINITIONS_OF_POLICY: usize = 4 * MIB;
 
-/// The most bytes of text of cached namespaces.
+/// The maximum JSON size of all cached namespaces, in bytes.
 pub(crate) const MAX_NAMESPACES: usize = 4 * MIB;
 
-/// The most bytes of text of the namespaces that are read for one policy.
+/// The maximum JSON size of the namespaces that are read for one policy, in bytes.
 pub(crate) const MAX_NAMESPACES_OF_POLICY: usize = 2 * MIB;
 
-/// The most memory that one namespace may need when it is parsed, in bytes.
+/// The maximum memory of one parsed namespace, in bytes.
 pub(crate) const MAX_NAMESPACE: usize = 4 * MIB;
 
-/// The most bytes of params and definitions in each lane that are read and not yet evaluated.
+/// The maximum JSON size of params and definitions that wait for their evaluation, in bytes. It applies separately to
+/// quick and slow evaluations.
 pub(crate) const MAX_IN_FLIGHT: usize = 4 * MIB;
 
-/// Bytes of text that an object may have in the API server, which limits requests to 3 MiB and etcd to 1.5 MiB.
+/// The expected maximum JSON size of an object, in bytes. The API server limits requests to 3 MiB, and etcd limits them
+/// to 1.5 MiB.
 pub(crate) const LIKELY_OBJECT_TEXT: usize = 3 * MIB / 2;
 
-/// The most bytes that the compiled policies cached for probes may occupy.
+/// The maximum size of all policies that are compiled and cached for probes, in bytes.
 pub(crate) const MAX_ADMISSIONS: usize = 8 * MIB;
 
-/// The longest event of a watch and the longest page of a list, in bytes of text. The API server accepts objects of 3 MiB
-/// and may escape control characters with six bytes each. A longer page is requested again with half as many objects.
+/// The maximum size of a watch event and of a list page, in bytes. The API server accepts objects of 3 MiB and may
+/// escape control characters with six bytes each. A larger page is requested again with half as many objects.
 pub(crate) const MAX_WIRE_OBJECT: usize = 16 * MIB;
 
-/// Bytes of a `serde_json` object and of the evaluator's, without entries.
+/// The size of a `serde_json` object plus that of the evaluator's object, without entries, in bytes.
 const OBJECT: usize = 640 + 64;
 
-/// Up to this many entries, a `serde_json` object is one node of a B-tree.
+/// The maximum number of entries for which a `serde_json` object is a single node of a B-tree.
 const NODE_ENTRIES: usize = 11;
 
-/// Bytes of an entry of a larger `serde_json` object: a node of 632 bytes has at least 5 entries, and mostly 7.
+/// The size of an entry of a larger `serde_json` object, in bytes: a node of 632 bytes has at least 5 entries, and
+/// usually 7.
 const TREE_ENTRY: usize = 128;
 
-/// Bytes of an entry of the evaluator's object, whose capacity is a power of two.
+/// The size of an entry of the evaluator's object, in bytes. The capacity is a power of two.
 const FIELD: usize = 48;
 
-/// Bytes of an item of a `serde_json` array, whose capacity is a power of two.
+/// The size of an item of a `serde_json` array, in bytes. The capacity is a power of two.
 const ITEM: usize = 32;
 
-/// Bytes of an item of the evaluator's list.
+/// The size of an item of the evaluator's list, in bytes.
 const LIST_ITEM: usize = 32;
 
-/// Bytes of the evaluator's list without items.
+/// The size of the evaluator's list without items, in bytes.
 const LIST: usize = 64;
 
-/// Bytes of a string and of the evaluator's string, without their text.
+/// The size of a `serde_json` string plus that of the evaluator's string, without characters, in bytes.
 const STRING: usize = 32;
 
-/// Returns the bytes that a JSON text needs as a `serde_json::Value` and as a value of the evaluator together.
+/// Estimates the memory of `json` after parsing, in bytes: as a `serde_json::Value` plus as a value of the evaluator.
 ///
-/// The constants hold for 64-bit platforms and are verified by the tests of this module. Errors in the text are
-/// ignored: parsing invalid JSON needs no more than the result either.
+/// The constants are for 64-bit platforms and are verified by the tests of this module. Invalid JSON is not detected:
+/// parsing it until the error needs no more memory than the estimate.
 pub(crate) fn unpacked_bytes(json: &str) -> usize {
     let mut total = 0_usize;
     // The number of commas in each open container.
@@ -180,11 +185,11 @@ pub(crate) fn mebibytes(n_bytes: usize) -> String {
     }
 }
 
-/// Bytes in use, counted by all holders of a [`Charge`].
+/// A counter of the bytes in use. Each [`Charge`] adds its bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter(Arc<AtomicUsize>);
 
-/// A share of a [`Meter`], which is released on drop.
+/// Bytes counted in a [`Meter`] until drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
     meter: Meter,
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_many_small_maps() {
+    fn unpacked_bytes_bounds_many_small_maps() {
         for n in [100, 1_000, 20_000] {
             check(
                 &format!(r#"{{"a":[{}]}}"#, repeated(n, |_| r#"{"b":0}"#.to_owned())),
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_wide_map() {
+    fn unpacked_bytes_bounds_wide_map() {
         for n in [1, 11, 12, 100, 5_000] {
             check(
                 &format!("{{{}}}", repeated(n, |idx| format!(r#""k{idx:06}":{idx}"#))),
@@ -275,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_numbers() {
+    fn unpacked_bytes_bounds_numbers() {
         for n in [1, 5, 129, 40_000] {
             check(&format!("[{}]", repeated(n, |idx| idx.to_string())), 2);
         }
     }
 
     #[test]
-    fn unpacked_bytes_strings() {
+    fn unpacked_bytes_bounds_strings() {
         check(
             &format!(
                 "[{}]",
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_deep_and_empty() {
+    fn unpacked_bytes_bounds_deep_and_empty_values() {
         check(
             &format!("{}1{}", r#"{"a":"#.repeat(100), "}".repeat(100)),
             2,
@@ -303,12 +308,12 @@ mod tests {
         check(&format!("{}1{}", "[".repeat(100), "]".repeat(100)), 2);
         check(&format!("[{}]", repeated(5_000, |_| "{}".to_owned())), 3);
         check(&format!("[{}]", repeated(5_000, |_| "[ ]".to_owned())), 3);
-        // Nested too deeply to be parsed.
+        // JSON that is nested too deeply to be parsed has a small estimate.
         assert!(unpacked_bytes(&"[".repeat(1 << 20)) < MIB);
     }
 
     #[test]
-    fn unpacked_bytes_builds_no_tree() {
+    fn unpacked_bytes_allocates_less_than_one_kib() {
         let json = format!("[{}]", repeated(100_000, |_| r#"{"b":[]}"#.to_owned()));
         let measured = allocation_counter::measure(|| {
             assert!(unpacked_bytes(&json) > 50 * MIB);
@@ -316,7 +321,7 @@ mod tests {
         assert!(measured.bytes_max < 1024, "{}", measured.bytes_max);
     }
 
-    /// Appends a random value.
+    /// Appends the JSON of a random value to `out`.
     fn value(random: &mut impl FnMut(u64) -> u64, depth: u32, out: &mut String) {
         match random(if depth == 0 { 3 } else { 5 }) {
             0 => write!(out, "{}", random(1 << 40)).unwrap(),
@@ -348,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_generated_objects() {
+    fn unpacked_bytes_bounds_random_objects() {
         let mut seed = 7_u64;
         let mut random = move |n: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

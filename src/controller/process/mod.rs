@@ -1,4 +1,4 @@
-//! The process and its tasks: start, supervision, readiness, the work queue, and the limits of memory and logs.
+//! The process and its tasks: startup, supervision, readiness, the work queue, and the limits of memory and logs.
 
 pub(crate) mod backoff;
 pub(crate) mod log_throttle;

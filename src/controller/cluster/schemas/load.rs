@@ -1,8 +1,8 @@
-//! Loading of one document, by a task that ends once the document is loaded, and retries until then.
+//! Loads one OpenAPI document in a task that retries until the document is loaded.
 //!
-//! A few documents are read at once. A slow one releases its turn and continues, and one that failed before needs
-//! no turn: an aggregated API that does not respond delays no other. The memory of all documents that are being
-//! read is bounded.
+//! A semaphore limits the number of concurrent reads. A slow read releases its permit and continues, and a retry needs
+//! no permit, so that an aggregated API that does not respond does not delay other documents. The memory of all
+//! documents that are being read is bounded.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,32 +22,31 @@ use crate::schema::intern::Interner;
 use crate::schema::openapi::OpenApiDocument;
 use crate::telemetry::metrics::Lookup;
 
-/// The number of concurrent reads, without slow documents and retries.
+/// The number of concurrent reads, not counting slow reads and retries.
 const TURNS: usize = 4;
 
-/// After how long a document is slow.
+/// The time after which a read is slow.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Time after which no caller waits for a loading document.
+/// The time after which callers stop waiting for a document that is loading.
 const LATE: Duration = Duration::from_secs(2);
 
-/// The timeout of one document.
+/// The timeout for reading one document.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The pause after the first failure, and the longest.
+/// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// For how long it is ordinary that a document cannot be read: the index names one for a moment longer than it is
-/// there.
+/// How long a failing document is not logged as a warning: the index lists a removed document for a moment longer.
 const ORDINARY: Duration = Duration::from_secs(1);
 
-/// The same of a document that is not published: its CRD may be deleted and created again.
+/// How long an unpublished document is not logged as a warning: its CRD may be deleted and recreated.
 const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
-/// The bytes of documents that may be in memory at once, and of retries.
+/// The maximum bytes of documents in memory during first attempts, and during retries.
 const BUDGETS: (usize, usize) = (16 << 20, 8 << 20);
 
-/// Reads documents.
+/// Reads and parses documents.
 pub(super) struct Loader {
     client: Client,
     interner: Arc<Mutex<Interner>>,
@@ -55,7 +54,7 @@ pub(super) struct Loader {
     budget: Budget,
     /// The budget of retries.
     budget_apart: Budget,
-    /// The number of further attempts that panic.
+    /// The number of attempts that will panic.
     #[cfg(test)]
     pub(super) panics: std::sync::atomic::AtomicUsize,
 }
@@ -73,7 +72,7 @@ impl Loader {
         }
     }
 
-    /// Drops the types that are no longer used.
+    /// Drops interned types that are no longer used.
     pub(super) fn purge(&self) {
         self.interner
             .lock()
@@ -81,7 +80,7 @@ impl Loader {
             .purge();
     }
 
-    /// Returns true if no types are stored.
+    /// Returns true if no types are interned.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.interner.lock().unwrap().is_empty()
@@ -96,7 +95,7 @@ impl Loader {
         })
     }
 
-    /// Reads the document at `address`. `is_apart` is true for a retry.
+    /// Reads the document at `address`. `is_apart` is true for a retry, which has its own memory budget.
     async fn read(&self, address: &str, is_apart: bool) -> Result<Read, Error> {
         let budget = if is_apart {
             &self.budget_apart
@@ -105,8 +104,9 @@ impl Loader {
         };
         let mut is_transient = false;
         let document = match self.fetch(address, budget).await {
-            // The document has changed since the index was read: the URL without the hash has the current version. It
-            // is read again under its new URL when the index has it, or under this one if it has changed back.
+            // The document has changed since the index was read. The URL without the hash has the current version. The
+            // document is read again from its new URL when the index lists that URL, or from this URL if the document
+            // has changed back.
             //
             // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
             Err(Error::Status {
@@ -140,7 +140,7 @@ impl Loader {
         }
     }
 
-    /// A turn to read a document, which one that failed before does without.
+    /// Waits for a permit to read a document. `None` for a retry, which needs no permit.
     async fn turn(&self, is_apart: bool) -> Option<OwnedSemaphorePermit> {
         if is_apart {
             return None;
@@ -150,15 +150,15 @@ impl Loader {
     }
 }
 
-/// A document as it was read.
+/// The types of a document that was read.
 struct Read {
     types: Arc<Types>,
-    /// True if it is not the one in the index.
+    /// True if the document is newer than the version in the index.
     is_transient: bool,
 }
 
-/// Loads the document of `gv` at `address`, and begins again after a panic: a document whose task is lost would be
-/// awaited for ever.
+/// Loads the document of `gv` at `address`, and restarts after a panic. Otherwise policies would wait forever for a
+/// document whose task has ended.
 pub(super) async fn supervised(
     (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,
@@ -186,7 +186,7 @@ pub(super) async fn supervised(
     }
 }
 
-/// Loads the document of `gv` at `address`.
+/// Loads the document of `gv` at `address`, and retries until it is the version in the index.
 async fn until_there(
     (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,
@@ -219,7 +219,7 @@ async fn until_there(
         };
         shared.metrics.schema_lookup(Lookup::Failed);
         if failing.is_none() {
-            // Later failures are no news to those who wait.
+            // Only the first failure notifies the waiting policies.
             shared.note(&gv, &address, Load::Missing(error.to_string()));
             n_pauses = 0;
         }
@@ -230,7 +230,7 @@ async fn until_there(
     }
 }
 
-/// A document that could not be read, one time after the other.
+/// State of a document whose reads have failed since `since`.
 struct Failing {
     since: Instant,
     is_told: bool,
@@ -244,7 +244,7 @@ impl Failing {
         }
     }
 
-    /// Logs another failure: once as a warning, when it is not ordinary any more.
+    /// Logs a failure: once as a warning, when failures last longer than usual, and otherwise at debug level.
     fn tell(&mut self, gv: &GroupVersion, error: &Error, pause: Duration) {
         let ordinary = match error {
             Error::Unpublished => ORDINARY_UNPUBLISHED,
@@ -269,12 +269,12 @@ async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
     }
 }
 
-/// The pause after so many others: doubled each time.
+/// Returns the backoff after `n_pauses` previous waits. It doubles each time up to the maximum.
 fn pause(n_pauses: u32) -> Duration {
     PAUSES.0.saturating_mul(1 << n_pauses.min(16)).min(PAUSES.1)
 }
 
-/// One attempt to read a document.
+/// Makes one attempt to read a document.
 async fn attempt(
     (loader, shared): (&Loader, &Shared),
     gv: &GroupVersion,

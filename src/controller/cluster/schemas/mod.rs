@@ -1,9 +1,9 @@
-//! The schema cache: the types of the group versions that policies need, and no others.
+//! The schema cache: the types of those group versions that policies need.
 //!
-//! A document is fetched when a policy first needs a kind of it, turned into types and dropped. It is fetched again
-//! when its address in the index changes. A document is fetched once for all policies, by its own task ([`load`]).
-//! Callers wait for a moment at most, as documents of aggregated APIs come from servers that may hang. A policy
-//! that does not wait any longer is queued again when the document is loaded, or when it is not worth waiting for.
+//! A document is fetched when a policy first needs one of its kinds. It is converted to types and then dropped. It is
+//! fetched again when its address in the index changes. Each document is fetched once for all policies, by its own task
+//! ([`load`]). Callers wait only for a moment, since aggregated API servers may hang. A policy whose wait ends without
+//! the document is queued again when the document is loaded or cannot be read.
 
 mod load;
 mod state;
@@ -31,8 +31,8 @@ use crate::telemetry::metrics::Lookup;
 /// How long a caller waits for a document, from its first request.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// How long a policy waits for documents that are loading, if other ones are loading at each attempt: an operator may
-/// be installing CRDs for minutes.
+/// How long a policy waits for loading documents in total, even if other documents are loading at each attempt: an
+/// operator may be installing CRDs for minutes.
 const MAX_PARKED: Duration = Duration::from_secs(5);
 
 /// Types by group version.
@@ -48,16 +48,16 @@ impl fmt::Debug for SchemaCache {
     }
 }
 
-/// Result of requesting documents.
+/// Result of requesting the documents that a policy needs.
 pub(crate) enum SchemaRequest {
-    /// All documents, except those that are not worth waiting for.
+    /// All documents, except those that are unavailable or have been loading for too long.
     Ready(Schemas),
     /// Some documents are loading. The policy is queued when they are loaded.
     Pending,
 }
 
 impl SchemaCache {
-    /// Creates an empty cache. Policies that wait for a document are put into `queue` when it is loaded.
+    /// Creates an empty cache. When a document is loaded, the policies that wait for it are added to `queue`.
     pub(crate) fn new(client: Client, metrics: Arc<Metrics>, queue: Arc<Queue>) -> Self {
         let shared = Shared {
             metrics,
@@ -71,7 +71,8 @@ impl SchemaCache {
         }
     }
 
-    /// The types of `group_versions`, of those that `index` has, for the policy of that name.
+    /// Returns the types of those `group_versions` that are in `index`, for the policy `policy`. Waits for a moment if
+    /// documents are loading.
     pub(crate) async fn get(
         &self,
         policy: &SubjectId,
@@ -91,7 +92,8 @@ impl SchemaCache {
         }
     }
 
-    /// Returns the types of those `group_versions` that `index` has, if all are cached. Requests none.
+    /// Returns the types of those `group_versions` that are in `index`. `None` if any of them is not cached in the
+    /// version of `index`. Sends no requests.
     pub(crate) fn loaded(
         &self,
         policy: &SubjectId,
@@ -123,8 +125,8 @@ impl SchemaCache {
 
     /// Returns the types of those of `group_versions` that are loaded in the version of `index`, without any request.
     ///
-    /// A document that is not served any more, or in another version, may be cached until the next cleanup, and must
-    /// not be used after the change.
+    /// Documents of other versions, or that are no longer served, stay in the cache until the next cleanup, but must
+    /// not be used.
     pub(crate) fn cached(&self, group_versions: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
         let mut schemas = Schemas::default();
         let state = self.shared.lock();
@@ -138,7 +140,7 @@ impl SchemaCache {
         schemas
     }
 
-    /// The set that is equal to `group_versions`, shared by all that have it.
+    /// Returns a shared copy of `group_versions`, so that policies with equal sets share memory.
     pub(crate) fn shared(
         &self,
         group_versions: BTreeSet<GroupVersion>,
@@ -152,7 +154,8 @@ impl SchemaCache {
         set
     }
 
-    /// Ends the backoff of failed documents of this group version, or of all, and resets their backoff.
+    /// Retries failed documents immediately and resets their backoff: those of `group_version`, or all of them if it is
+    /// `None`.
     pub(crate) fn flush_backoff(&self, group_version: Option<&GroupVersion>) {
         let state = self.shared.lock();
         match group_version {
@@ -165,8 +168,8 @@ impl SchemaCache {
         }
     }
 
-    /// Removes all documents except those of `needed` and those that an existing policy waits for. Returns true if the
-    /// removed documents had types that no other document shares.
+    /// Removes all documents except those of `needed` and those that a policy waits for for which `exists` is true.
+    /// Returns true if unused types may have to be purged.
     pub(crate) fn retain(
         &self,
         needed: &BTreeSet<GroupVersion>,
@@ -198,12 +201,13 @@ impl SchemaCache {
 /// Result of a lookup of documents.
 enum Look {
     Ready(Schemas),
-    /// Some documents are loading and worth waiting for until then.
+    /// Some documents are loading. The caller waits until the given time. `None` if the caller must not wait any
+    /// longer.
     Pending(Option<Instant>),
 }
 
 impl SchemaCache {
-    /// Returns the documents, and starts to load those that are requested for the first time.
+    /// Returns the documents if none is loading. Starts to load the documents that are requested for the first time.
     fn look(
         &self,
         policy: &SubjectId,
@@ -281,7 +285,8 @@ impl SchemaCache {
         Look::Ready(schemas)
     }
 
-    /// The place of the document at `address`; that of an older document is given up.
+    /// Returns the cache entry of the document at `address`. If it does not exist, it is created, and replaces the
+    /// entry of an older document.
     fn document<'a>(
         &self,
         state: &'a mut State,
@@ -295,8 +300,8 @@ impl SchemaCache {
             Some(document) if is_known(&document) => document,
             older => {
                 state.has_garbage |= older.is_some();
-                // Callers that wait for the older document wait for this one, since their policies must not be checked
-                // with the older one.
+                // Policies that wait for the older document wait for the new one, since they must not be checked with
+                // the older one.
                 let waiting = older
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();

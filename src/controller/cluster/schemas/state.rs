@@ -1,4 +1,4 @@
-//! State of the documents: which are loaded, which are loading, and the policies that wait for them.
+//! State of the schema cache: the documents that are loaded or loading, and the policies that wait for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{GroupVersion, Gvk};
 use crate::telemetry::Metrics;
 
-/// The types of one document, or why a kind has none.
+/// The types of one document by kind, or the error of a kind that has no type.
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// State shared by the callers and the loading tasks.
@@ -33,23 +33,23 @@ pub(super) struct State {
     pub(super) documents: HashMap<GroupVersion, Document>,
     /// Policies that wait for documents that are loading.
     pub(super) parked: HashMap<SubjectId, Parked>,
-    /// True if a document was dropped since the last collection of unused types.
+    /// True if a document was dropped since unused types were last purged.
     pub(super) has_garbage: bool,
-    /// Sets of group versions that policies were checked against: most are those of many policies.
+    /// Sets of group versions that policies need. They are shared, since many policies have equal sets.
     pub(super) sets: HashSet<Arc<BTreeSet<GroupVersion>>>,
 }
 
-/// The place of a document.
+/// The cache entry of a document.
 pub(super) struct Document {
     pub(super) address: String,
     pub(super) asked_at: Instant,
     pub(super) load: Load,
-    /// Incremented when callers that continued without the document should check again.
+    /// Incremented when policies that were checked without the document should be checked again.
     pub(super) version: Arc<AtomicU64>,
-    /// The policies that continued without the document, with the number of documents that they need. Policies with few
-    /// documents are queued first, since policies with wildcards take long to check.
+    /// The policies that wait for the document or were checked without it, with the number of documents that they need.
+    /// Policies with few documents are queued first, since policies with wildcards take long to check.
     pub(super) waiting: BTreeSet<(usize, SubjectId)>,
-    /// Ends the current backoff and resets the following ones.
+    /// Ends the current backoff and resets the next ones.
     pub(super) flush: Arc<Notify>,
     pub(super) task: AbortHandle,
 }
@@ -68,14 +68,14 @@ impl Drop for Document {
 
 /// State of the load of a document.
 pub(super) enum Load {
-    /// It is loading.
+    /// The document is loading.
     Coming,
-    /// It is temporarily unavailable, for this reason; the task retries.
+    /// The document is temporarily unavailable, for this reason. The task retries.
     Missing(String),
-    /// It is loaded.
+    /// The document is loaded.
     Loaded(Arc<Types>),
-    /// The schema is newer than the index, which may never show that: the schema may have its former state again when
-    /// the index is read next. The task continues to request the version in the index.
+    /// The document is newer than the version in the index. The task continues to request the version in the index,
+    /// since the document may change back before the index is read again.
     Passing(Arc<Types>),
 }
 
@@ -132,10 +132,10 @@ impl Shared {
     }
 }
 
-/// A document that a check did without.
+/// A document that was missing from a check.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
-    /// Why.
+    /// Why the document was missing.
     pub(crate) reason: String,
     version: u64,
     versions: Arc<AtomicU64>,
@@ -150,29 +150,29 @@ impl Missing {
         }
     }
 
-    /// Returns true if another check would lack the document as well, and for the same reason.
+    /// Returns true if another check would also lack the document, for the same reason.
     pub(crate) fn is_still_missing(&self) -> bool {
         self.versions.load(Ordering::Relaxed) == self.version
     }
 }
 
-/// The types that one check needs.
+/// The types for one check.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schemas {
     pub(super) documents: BTreeMap<GroupVersion, Arc<Types>>,
     /// Published documents that are temporarily unavailable.
     pub(crate) waiting: BTreeMap<GroupVersion, Missing>,
-    /// Documents that are not those of the index.
+    /// Documents that are newer than the version in the index.
     pub(super) passing: Vec<Missing>,
 }
 
 impl Schemas {
-    /// Returns the documents that must still be missing for another check to have the same result.
+    /// Returns the documents whose state must not change for another check to have the same result.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
         self.waiting.values().chain(&self.passing)
     }
 
-    /// Returns true if these are the same documents as those of `other`.
+    /// Returns true if both contain the same documents, in the same versions.
     pub(crate) fn are_those_of(&self, other: &Self) -> bool {
         let mut pairs = self.documents.iter().zip(&other.documents);
         self.documents.len() == other.documents.len()
@@ -182,7 +182,7 @@ impl Schemas {
 
 impl SchemaResolver for Schemas {
     /// Returns the type of `gvk` from the document of its group version, or else from any other document: the kind of a
-    /// subresource is described with its resource (`Scale` in `apps/v1`).
+    /// subresource is in the document of its resource (`Scale` of `autoscaling/v1` in `apps/v1`).
     fn resolve(&self, gvk: &Gvk) -> Resolution {
         let own = self.documents.get(&gvk.group_version());
         let found = own

@@ -1,4 +1,4 @@
-//! Probes that take long, are deleted or change while they are evaluated.
+//! Tests of probes that are slow, or are deleted or changed during their evaluation.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use crate::controller::probes::{EvaluationSlot, EvaluationSlots};
 use crate::controller::process::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::tests::id;
 
-/// Walks a list for as long as its cost allows, in each validation.
+/// Returns a policy with nine validations that each use most of the cost budget.
 fn long_policy(name: &str) -> ValidatingAdmissionPolicy {
     let list = "[0,1,2,3,4,5,6,7,8,9]";
     let walk = format!(
@@ -22,7 +22,7 @@ fn long_policy(name: &str) -> ValidatingAdmissionPolicy {
     policy
 }
 
-/// A probe of `policy` with so many cases.
+/// Returns a probe of `policy` with `n_cases` cases.
 fn probe_of(policy: &str, name: &str, n_cases: usize) -> Probe {
     let case = |n: usize| {
         json!({
@@ -42,7 +42,7 @@ fn probe_of(policy: &str, name: &str, n_cases: usize) -> Probe {
     .unwrap()
 }
 
-/// The outcome of each case that was written to the probe last.
+/// Returns the status that was last written to `probe`.
 fn last_written(log: &Log, probe: &str) -> Option<Value> {
     let log = log.lock().unwrap();
     let path = format!("/policyprobes/{probe}/status");
@@ -77,7 +77,7 @@ async fn slow_probes_do_not_block_and_complete() {
             .put(probe_of(&name, &name, 256), EventSource::Watched);
         context.probe_runner.add(&id(&name));
     }
-    // All of them are being evaluated, or wait for that.
+    // The four slow policies are being evaluated, or wait for a thread.
     context
         .probes
         .put(probe_of("a", "p", 1), EventSource::Watched);
@@ -86,7 +86,7 @@ async fn slow_probes_do_not_block_and_complete() {
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "1/1");
     assert!(begin.elapsed() < limit * 3, "{:?}", begin.elapsed());
-    // A policy is reconciled in the meantime.
+    // A policy can be reconciled in the meantime.
     let checked = async {
         // On a busy machine the schemas may take longer than the reconciliation waits for them.
         while context.store.get(&id("slow3")).unwrap().result.is_none() {
@@ -107,7 +107,7 @@ async fn slow_probes_do_not_block_and_complete() {
     assert!(context.probe_runner.is_slow(&id("slow0")) && !context.probe_runner.is_slow(&id("a")));
 }
 
-/// A context whose API server does `meddle` while it is asked for a permission.
+/// Returns a context whose API server calls `meddle` during a SubjectAccessReview.
 fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, Log) {
     let known = Arc::new(OnceLock::<Arc<Context>>::new());
     let of_server = Arc::clone(&known);
@@ -131,7 +131,7 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     (context, log)
 }
 
-/// Waits until the probes of `a` came to something, and for whatever would be written because of that: nothing.
+/// Waits until the probes of `a` are evaluated, and asserts that no status is written for them.
 async fn evaluated_and_not_written(context: &Context, log: &Log) {
     until(|| {
         let probe_runner = context.probe_runner.lock();
@@ -155,7 +155,7 @@ async fn recreated_policy_does_not_get_old_results() {
     });
     context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
-    // The watch has reported the new policy, which is queued.
+    // The policy is queued, since the watch has reported the new one.
     reconcile(&context, &id("a")).await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
     let status = last_written(&log, "p").unwrap();

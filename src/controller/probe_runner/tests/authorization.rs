@@ -1,10 +1,10 @@
-//! Permission checks of the authorizer.
+//! Tests of permission checks of CEL's `authorizer`.
 
 use super::*;
 use crate::controller::tests::id;
 
-/// Returns a context with a policy with this validation, a probe that checks permissions, and an API server that
-/// responds with `answer`; and the verbs of the requested checks.
+/// Returns a context with a policy whose validation is `expression`, a probe with `authorizer: FromCluster`, and an API
+/// server that responds to permission checks with `answers`. Also returns the log of its requests.
 fn asking(
     expression: &str,
     answers: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
@@ -35,7 +35,7 @@ fn verb(request: &Seen) -> &str {
 
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "the form that an answer of a test has"
+    reason = "the type of a test response"
 )]
 fn allowed(is_allowed: bool) -> Option<Reply> {
     Some(Reply::json(&json!({
@@ -61,7 +61,7 @@ fn last_difference(log: &Log) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_question_is_asked_once_and_an_answer_may_lead_to_another() {
+async fn each_check_is_sent_once_and_its_response_may_require_another_check() {
     let resource = "authorizer.group('apps').resource('deployments')";
     let chain = format!(
         "!({resource}.check('one').allowed() ? {resource}.check('two').allowed() : \
@@ -89,7 +89,7 @@ async fn failed_review_leaves_case_pending() {
             && difference.contains("vap-status-controller-subject-access-reviews"),
         "{difference}"
     );
-    // Waiting does not help, and one rejection is enough.
+    // The error is permanent, so only one check is sent.
     assert_eq!(verbs(&log).len(), 1);
 
     let (context, log) = asking(check, |_| Some(Reply::failure(503, "down")));
@@ -104,7 +104,7 @@ async fn failed_review_leaves_case_pending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_without_review_is_complete() {
+async fn case_that_needs_no_review_is_complete() {
     let check = "object.spec.replicas <= 5 && \
                  authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| Some(Reply::failure(403, "no")));
@@ -118,7 +118,7 @@ async fn hanging_review_does_not_block_evaluation() {
     let check = "!authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| None);
     reconcile(&context, &id("a")).await.unwrap();
-    // The policy is reconciled. The results of its probes are not known yet.
+    // The policy is reconciled before the results of its probes are known.
     let status = context.store.get(&id("a")).unwrap().status;
     let conditions = serde_json::to_value(status).unwrap()["conditions"].clone();
     assert!(
@@ -130,7 +130,7 @@ async fn hanging_review_does_not_block_evaluation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_over_the_limit_leave_cases_pending_and_continue() {
+async fn checks_over_rate_limit_leave_cases_pending_and_are_sent_later() {
     let check =
         "!authorizer.group('apps').resource('deployments').check(object.metadata.name).allowed()";
     let (context, log) = asking(check, |_| allowed(true));
@@ -162,7 +162,7 @@ async fn questions_over_the_limit_leave_cases_pending_and_continue() {
         text.contains("\"Passed\"") && text.contains("\"Pending\""),
         "{text}"
     );
-    // Cached responses are used, and the rest is requested within the limit.
+    // Cached responses are used, and the other checks are sent when the limit allows.
     until(|| {
         let log = log.lock().unwrap();
         let mut writes = log
@@ -178,5 +178,5 @@ async fn questions_over_the_limit_leave_cases_pending_and_continue() {
     asked.sort();
     asked.dedup();
     assert_eq!(asked.len(), 150);
-    assert_eq!(verbs(&log).len(), 150, "an answer is used for a minute");
+    assert_eq!(verbs(&log).len(), 150, "a response must be cached for a minute");
 }

@@ -1,4 +1,4 @@
-//! Objects that need much memory affect only themselves, and the memory of all of them is bounded.
+//! Tests that objects that need much memory affect only themselves, and that the total memory is bounded.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::controller::tests::id;
 
 const MIB: usize = 1 << 20;
 
-/// 1.2 MB of JSON that need more than 100 MiB as a tree.
+/// Returns 1.2 MB of JSON that need more than 100 MiB after parsing.
 fn many_maps() -> String {
     let mut object =
         r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"a":["#.to_owned();
@@ -39,7 +39,7 @@ fn sound(name: &str, policy: &str, created_at: u64) -> String {
     named_probe(name, policy, created_at, object)
 }
 
-/// Stores a probe as the watch does, and returns the bytes that are allocated afterwards and at most.
+/// Stores a probe as the watch does. Returns the allocated bytes afterwards, and the peak.
 fn receive(context: &Context, text: &str) -> (usize, usize) {
     let measured = allocation_counter::measure(|| {
         if let Ok(probe) = serde_json::from_str::<Probe>(text) {
@@ -67,7 +67,7 @@ async fn large_probe_affects_only_itself() {
         "{problem}"
     );
 
-    // The other probe of the policy is evaluated, and both have a status.
+    // The other probe of the policy is evaluated, and both probes have a status.
     reconciled(&context, &log, 2).await;
     let status_of = |name: &str| -> Value {
         let log = log.lock().unwrap();
@@ -86,7 +86,7 @@ async fn large_probe_affects_only_itself() {
         "{ready}"
     );
 
-    // It is evaluated once it is smaller.
+    // The large probe is evaluated after it becomes smaller.
     receive(&context, &sound("large", "a", 30));
     let n_writes = outcomes(&log).len();
     reconciled(&context, &log, n_writes + 1).await;
@@ -109,7 +109,7 @@ async fn probe_within_limit_is_stored_as_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
+async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
     let listed = Arc::new(Mutex::new(Value::Null));
     let list = Arc::clone(&listed);
     let other = server(|| None);
@@ -142,7 +142,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
     assert_eq!(is_rejected(), [false, false, false, true, true]);
     let text = problems()[3].clone().unwrap();
     assert!(text.starts_with("there is no room for the probe"), "{text}");
-    // A reconciliation changes nothing while there is no room.
+    // No probe is read again while the memory limit is reached.
     assert!(
         !tasks(&context)
             .iter()
@@ -161,7 +161,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
     assert_eq!(of("b4"), None);
     assert!(of("b5").is_some());
 
-    // The probes of one policy have a limit of their own.
+    // The probes of one policy have a separate limit.
     context
         .probes
         .set_limits(2 * n_bytes + n_bytes / 2, 20 * n_bytes);
@@ -245,7 +245,7 @@ async fn large_params_are_not_parsed() {
     assert!(is_told(), "{:?}", difference());
 }
 
-/// A hostile object of some shape.
+/// Returns a random object that needs much memory.
 fn hostile(random: &mut impl FnMut(usize) -> usize) -> String {
     let n = 1 + random(120_000);
     let item = [
@@ -282,7 +282,7 @@ fn hostile(random: &mut impl FnMut(usize) -> usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hostile_probes_leave_room_for_sound_ones() {
+async fn hostile_probes_do_not_prevent_evaluation_of_valid_probe() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);
     receive(&context, &sound("p", "a", 0));
@@ -300,7 +300,7 @@ async fn hostile_probes_leave_room_for_sound_ones() {
         highest = highest.max(peak.saturating_sub(3 * text.len()));
         assert!(context.probes.n_bytes() <= MAX_PROBES);
     }
-    // The tree of one object, its text, and the nodes of the indices.
+    // The limit covers one parsed object, its JSON, and the nodes of the indexes.
     assert!(highest <= MAX_OBJECT + 2 * MIB, "{highest}");
     assert!(context.probes.n_bytes() > MIB);
     reconcile(&context, &id("a")).await.unwrap();
@@ -316,7 +316,7 @@ async fn hostile_probes_leave_room_for_sound_ones() {
 }
 
 #[test]
-fn hostile_wire_objects_cost_only_themselves() {
+fn deeply_nested_probe_has_problem() {
     let deep = format!("{}1{}", r#"{"a":"#.repeat(5_000), "}".repeat(5_000));
     let probe: Probe = serde_json::from_str(&named_probe("p", "a", 0, &deep)).unwrap();
     assert!(probe.problem.is_some());

@@ -33,7 +33,7 @@ use crate::telemetry::metrics::ReconcileOutcome;
 
 const AT_MOST_FIVE: &str = "object.spec.replicas <= 5";
 
-/// A probe with one deployment that must be denied.
+/// Returns a probe with one deployment that must be denied.
 fn probe(generation: i64, replicas: i64, bindings: &str) -> Probe {
     let probe: PolicyProbe = serde_json::from_value(json!({
         "apiVersion": "vap-status.dev/v1alpha1",
@@ -61,21 +61,21 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
     .unwrap()
 }
 
-/// The binding, whose owner allows probes to use params and namespaces of the cluster.
+/// Returns `binding` with the annotation that allows probes to use params and namespaces of the cluster.
 fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissionPolicyBinding {
     crate::controller::subjects::probe_inputs::set_allows_inputs(&mut binding.metadata, true);
     binding
 }
 
-/// An API server that takes the statuses of probes too, and has the policy with [`AT_MOST_FIVE`].
+/// Responds like an API server that has the policy with [`AT_MOST_FIVE`] and accepts statuses of policies and probes.
 fn answer(request: &Seen) -> Option<Reply> {
     answer_of(AT_MOST_FIVE, request)
 }
 
-/// The same with a policy of this expression.
+/// Responds like an API server that has the policy with `expression` and accepts statuses of policies and probes.
 fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
-        // The report is late: the watch has reported this state or a later one.
+        // This response is outdated: the watch has already reported this state or a later one.
         let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));
@@ -93,7 +93,7 @@ fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     healthy(request)
 }
 
-/// The outcomes that were written to the probe, in order.
+/// Returns the outcomes that were written to probes, in order.
 fn outcomes(log: &Log) -> Vec<Value> {
     let log = log.lock().unwrap();
     log.iter()
@@ -120,7 +120,7 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy) {
     assert!(context.store.put(policy, EventSource::Watched));
 }
 
-/// Runs the probes from now on.
+/// Starts the evaluation of probes.
 fn start(context: &Arc<Context>) -> tokio::task::JoinHandle<()> {
     context.set_policies_listed();
     tokio::spawn(work(Arc::clone(context)))
@@ -137,11 +137,11 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        panic!("what is waited for at {caller} did not come");
+        panic!("timeout: the condition of `until` at {caller} did not become true");
     }
 }
 
-/// Reconciles until the schemas have been read, whose coming gives a sign.
+/// Reconciles until the result is not `Unchanged`, that is, until the schemas are loaded.
 async fn next_reconciliation(context: &Arc<Context>) -> ReconcileResult {
     for _ in 0..20_000 {
         let done = reconcile(context, &id("a")).await.unwrap();
@@ -153,7 +153,7 @@ async fn next_reconciliation(context: &Arc<Context>) -> ReconcileResult {
     panic!("no reconciliation");
 }
 
-/// Reconciles, and waits until so many outcomes were written.
+/// Reconciles, and waits until `n_written` outcomes were written.
 #[track_caller]
 fn reconciled<'a>(
     context: &'a Arc<Context>,
@@ -167,7 +167,8 @@ fn reconciled<'a>(
     }
 }
 
-/// An API server that stores the probe with its last status, and rejects writes of the status with `rejection`.
+/// Returns an API server that stores the status of the probe. While `rejection` returns a code, writes of the status
+/// fail with it.
 fn server(
     rejection: impl Fn() -> Option<u16> + Send + Sync + 'static,
 ) -> impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static {
@@ -177,7 +178,7 @@ fn server(
             return answer(request);
         }
         if let Some(status) = rejection() {
-            return Some(Reply::failure(status, "refused"));
+            return Some(Reply::failure(status, "rejected"));
         }
         let mut version = version.lock().unwrap();
         *version += 1;
@@ -216,7 +217,7 @@ async fn generation_is_compiled_once() {
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
 
-    // Another schema: the check is repeated, but the compiled policy of the probes is reused.
+    // With another schema, the check is repeated, but the policy that was compiled for the probes is reused.
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
@@ -238,7 +239,7 @@ async fn generation_is_compiled_once() {
     assert!(cached(&context).is_some());
 }
 
-/// The spec of a received policy may have been mutilated on its way; its generation is the same.
+/// The spec of a received policy may be incomplete although its generation is the same.
 #[tokio::test(start_paused = true)]
 async fn other_spec_of_same_generation_is_evaluated_again() {
     let (context, log) = context(AT_MOST_FIVE, answer);
@@ -260,7 +261,7 @@ async fn other_spec_of_same_generation_is_evaluated_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_probe_prepares_policy() {
+async fn policy_is_compiled_for_probes_only_while_it_has_probes() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     reconcile(&context, &id("a")).await.unwrap();
     assert_compiled(&context, 1);
@@ -327,7 +328,7 @@ async fn failed_probe_status_write_does_not_affect_policy() {
                 condition["type"] == "ProbesPassed" && condition["status"] == "True"
             });
         assert!(passed, "{status}: {conditions}");
-        // It is tried again on its own, after a pause.
+        // The write is retried after a backoff, without another trigger.
         until(|| outcomes(&log).len() == 2).await;
         until(|| context.probes.of(&id("a")).unwrap()[0].status.is_some()).await;
         let text = context.metrics.encode().unwrap();

@@ -1,10 +1,11 @@
-//! Content of the cluster that results of probes use and show.
+//! Tests of the cluster content that probes may use and their statuses may show.
 
 use super::*;
 use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::tests::id;
 
-/// Shows the token of the param in the message, and fails with it in an error for two replicas.
+/// Returns a policy whose message contains the token of the param. For two replicas, it fails with an error that
+/// contains the token.
 fn showing_policy() -> ValidatingAdmissionPolicy {
     let mut policy = policy("true");
     let spec = policy.spec.as_mut().unwrap();
@@ -22,7 +23,7 @@ fn showing_policy() -> ValidatingAdmissionPolicy {
     policy
 }
 
-/// A cluster with a param that holds `token`, and the requests that read params.
+/// Returns a cluster with a param that contains `token`, and the log of its requests.
 fn cluster(token: &str, binding: ValidatingAdmissionPolicyBinding) -> (Arc<Context>, Log) {
     let token = token.to_owned();
     let (context, log) = context("true", move |request| {
@@ -77,7 +78,7 @@ fn referring() -> ValidatingAdmissionPolicyBinding {
     binding
 }
 
-/// A probe whose spec has `fields`, with cases that guess the content of the param.
+/// Returns a probe with the `fields` in its spec and with cases that guess the content of the param.
 fn guessing(fields: &Value) -> Probe {
     let case = |name: &str, replicas: i64, expect: Value| {
         json!({"name": name, "expect": expect, "request": {
@@ -101,7 +102,8 @@ fn guessing(fields: &Value) -> Probe {
     .unwrap()
 }
 
-/// All that was written when the probe with `fields` was evaluated, and the requests for params.
+/// Evaluates a probe with `fields`. Returns the bodies of all writes, the cases in the last status, and the number of
+/// reads of the param.
 async fn written(
     token: &str,
     binding: ValidatingAdmissionPolicyBinding,
@@ -140,7 +142,7 @@ async fn written(
 }
 
 #[tokio::test(start_paused = true)]
-async fn references_of_a_probe_read_no_params() {
+async fn probe_without_allowing_binding_reads_no_params() {
     let own =
         json!({"name": "private", "namespace": "kube-system", "parameterNotFoundAction": "Deny"});
     let table = [
@@ -172,7 +174,7 @@ async fn references_of_a_probe_read_no_params() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_with_params_of_the_cluster_have_no_texts() {
+async fn results_with_params_of_cluster_have_no_details() {
     let (bodies, cases, n_reads) = written("s3cr3t-one", allowing(referring()), &json!({})).await;
     let text = Value::from(bodies).to_string();
     assert!(
@@ -187,7 +189,7 @@ async fn results_with_params_of_the_cluster_have_no_texts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_are_not_read_without_a_binding_that_allows_it() {
+async fn namespaces_are_not_read_without_allowing_binding() {
     let by_label = "namespaceObject.metadata.labels['tier'] == 'test'";
     for (bindings, binding) in [("Implied", allowing(binding())), ("FromCluster", binding())] {
         let (context, log) = context(by_label, answer);
@@ -210,7 +212,7 @@ async fn namespaces_are_not_read_without_a_binding_that_allows_it() {
     }
 }
 
-/// Another writer undoes each status, as an instance with other permissions does.
+/// Another writer overwrites each status, like an instance with other permissions.
 #[tokio::test(start_paused = true)]
 async fn conflicting_writers_are_rate_limited() {
     let versions = Mutex::new(100_u64);
@@ -248,7 +250,8 @@ async fn conflicting_writers_are_rate_limited() {
     resync.abort();
 }
 
-/// A CustomResourceDefinition of an older version lacks a field; other probes of the policy are written.
+/// If the CustomResourceDefinition of probes is older and lacks a field, writes of a status with that field fail.
+/// Statuses of other probes are written.
 #[tokio::test(start_paused = true)]
 async fn missing_status_field_affects_no_other_probe() {
     let lacking = "failed to create typed patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): \

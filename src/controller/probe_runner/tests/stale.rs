@@ -10,10 +10,10 @@ use crate::controller::reconcile::periodic_resync;
 use crate::controller::tests::id;
 use crate::policy::analysis::Profile;
 
-/// Reads a label of the namespace of the request.
+/// An expression that reads a label of the request's namespace.
 const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";
 
-/// So many probes, of whose requests each is in the namespace `team`.
+/// Stores `n` probes. The request of each is in the namespace `team`.
 fn put_probes(context: &Context, n: usize) {
     for n in 0..n {
         let mut probe = probe(1, 6, "FromCluster");
@@ -27,7 +27,8 @@ fn put_probes(context: &Context, n: usize) {
     }
 }
 
-/// A cluster with the namespace `team`; its version is the number given.
+/// Returns a cluster with the namespace `team`, the log of its requests, and the version of the namespace, which tests
+/// change. If the version is 0, the namespace cannot be read.
 fn cluster(expression: &str) -> (Arc<Context>, Log, Arc<AtomicU64>) {
     let version = Arc::new(AtomicU64::new(1));
     let of_server = Arc::clone(&version);
@@ -81,14 +82,14 @@ async fn namespace_is_read_once_for_all_probes() {
         [MaintenanceTask::Namespace("team".to_owned())]
     );
 
-    // It was read a moment ago, and has not changed.
+    // The namespace is not read again, since it was read a moment ago.
     see_to(&context, MaintenanceTask::Namespace("team".to_owned())).await;
     assert_eq!(n_reads(&log), 1);
     assert_eq!(context.probe_runner.quick.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_minute_what_is_depended_on_is_read_again() {
+async fn namespaces_of_probes_are_read_again_every_minute() {
     let (context, log, version) = cluster(BY_LABEL);
     put_probes(&context, 3);
     reconciled(&context, &log, 3).await;
@@ -118,7 +119,7 @@ async fn unused_namespace_is_not_read() {
     reconciled(&context, &log, 3).await;
     assert_eq!(n_reads(&log), 0);
     assert_eq!(tasks(&context), []);
-    // A binding with a namespace selector reads the namespace, unless it selects by name.
+    // A namespace selector requires reading the namespace, unless it only selects by name.
     let mut by_name = allowing(binding());
     by_name.metadata.resource_version = Some("2".to_owned());
     by_name.spec.match_resources = serde_json::from_value(json!({"namespaceSelector":
@@ -147,7 +148,7 @@ async fn unused_namespace_is_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chores_are_spread_over_the_minute() {
+async fn maintenance_tasks_are_spread_over_one_minute() {
     let (context, log, _) = cluster(BY_LABEL);
     for n in 0..6 {
         let mut probe = probe(1, 6, "FromCluster");
@@ -171,7 +172,7 @@ async fn chores_are_spread_over_the_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_named_by_probe_requeues_policy() {
+async fn policy_is_requeued_when_kind_in_probe_is_served() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     let mut later = probe(1, 6, "Implied");
@@ -199,9 +200,9 @@ async fn kind_named_by_probe_requeues_policy() {
     served.revision = context.snapshot().revision + 1;
     context.set_snapshot(served);
     reconciled(&context, &log, 2).await;
-    // The policy does not match it, so that nothing is denied.
+    // The policy does not match the kind, so the request is not denied.
     assert_eq!(outcomes(&log), ["Pending", "Failed"]);
-    // Without the probe it depends on it no more.
+    // Without the probe, the policy no longer depends on the kind.
     context.probes.remove("p");
     reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! An instance that does not lead, and probes of policies that do not exist.
+//! Tests of probes on a standby, and of probes of missing policies.
 
 use super::*;
 use crate::controller::leadership::Leadership;
@@ -74,7 +74,7 @@ async fn missing_policy_named_by_probes_is_reported() {
         probe
     };
     context.probes.put(of("gone", "1"), EventSource::Watched);
-    // As an instance does that has just become the leader.
+    // A new leader queues all subjects.
     context.touch_all();
     let mut names = [context.queue.next().await, context.queue.next().await];
     names.sort();
@@ -88,12 +88,12 @@ async fn missing_policy_named_by_probes_is_reported() {
     assert_eq!(outcomes(&log), ["Pending"]);
     assert!(series(), "{}", context.metrics.encode().unwrap());
 
-    // The probe names another one.
+    // The probe now names another policy.
     for name in context.probes.put(of("a", "1000"), EventSource::Watched) {
         reconcile(&context, &name).await.unwrap();
     }
     assert!(!series());
-    // The policy comes.
+    // The policy is created.
     context.probes.put(of("gone", "1001"), EventSource::Watched);
     reconcile(&context, &id("gone")).await.unwrap();
     assert!(series());
@@ -102,7 +102,7 @@ async fn missing_policy_named_by_probes_is_reported() {
     put(&context, came);
     reconcile(&context, &id("gone")).await.unwrap();
     assert!(!series());
-    // The probe goes.
+    // The policy is deleted, and then the probe.
     context.store.remove(&id("gone"));
     reconcile(&context, &id("gone")).await.unwrap();
     assert!(series());

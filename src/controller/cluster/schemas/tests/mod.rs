@@ -1,4 +1,5 @@
-//! One fetch a document, again when its address changes, and failures that pass.
+//! Tests of the schema cache: each document is fetched once, fetched again when its address changes, and retried after
+//! failures.
 
 mod slow_api;
 
@@ -42,11 +43,11 @@ fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Sch
 async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
     match cache.get(&id("p"), needed, index).await {
         SchemaRequest::Ready(schemas) => schemas,
-        SchemaRequest::Pending => panic!("on their way"),
+        SchemaRequest::Pending => panic!("the documents are loading"),
     }
 }
 
-/// The policies that are queued by now.
+/// Returns the names of the queued policies.
 async fn queued(cache: &SchemaCache) -> Vec<String> {
     let mut names = Vec::new();
     let queue = &cache.shared.queue;
@@ -83,7 +84,7 @@ async fn document_is_fetched_once_for_all_callers() {
     let asked = futures::future::join_all((0..100).map(|_| get(&cache, &needed, &index))).await;
     for schemas in &asked {
         assert!(is_found(schemas, "apps", "v1", "Deployment"));
-        // Described in the document of the resource, not in that of its own group version.
+        // `Scale` is in the document of its resource (`apps/v1`), not in that of its own group version.
         assert!(is_found(schemas, "autoscaling", "v1", "Scale"));
         assert!(!is_found(schemas, "apps", "v1", "Pod"));
         assert!(schemas.waiting.is_empty());
@@ -109,9 +110,9 @@ async fn new_url_is_new_document() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a?hash=2"]);
 }
 
-/// Documents that are not served any more are there until they are cleaned up, without a sign when that is.
+/// Documents that are no longer served stay in the cache until the next cleanup.
 #[tokio::test]
-async fn only_what_is_served_is_at_hand() {
+async fn cached_returns_only_served_documents() {
     let (cache, _) = cache(|_| Some(Reply::json(&apps())));
     let needed = BTreeSet::from([gv("apps/v1")]);
     let served = index(&[("apps/v1", "/a?hash=1")]);
@@ -150,7 +151,7 @@ async fn failure_is_retried_once_for_all_callers() {
     }
     assert_eq!(paths(&log).len(), 1);
     let waiting = get(&cache, &needed, &index).await.waiting;
-    // After 1, 2, 4, … and at last every 60 s.
+    // Retries after 1, 2, 4, … seconds, and finally every 60 s.
     tokio::time::sleep(Duration::from_secs(1800)).await;
     assert_eq!(paths(&log).len(), 1 + 6 + 28);
     assert!(waiting.values().all(Missing::is_still_missing));
@@ -165,7 +166,7 @@ async fn failure_is_retried_once_for_all_callers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_document_is_not_awaited() {
+async fn hanging_document_does_not_block_callers() {
     let (cache, log) = cache(|path| (path != "/b?hash=1").then(|| Reply::json(&apps())));
     let index = index(&[("apps/v1", "/a?hash=1"), ("hangs/v1", "/b?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("hangs/v1")]);
@@ -173,7 +174,7 @@ async fn hanging_document_is_not_awaited() {
     let asked = cache.get(&id("p"), &needed, &index).await;
     assert!(matches!(asked, SchemaRequest::Pending));
     assert!(start.elapsed() <= GRACE);
-    // The policy is checked without the document, and once more when the reason is known.
+    // The policy is queued again when the document is late, and once more when the request has timed out.
     tokio::time::sleep(Duration::from_millis(1900)).await;
     assert_eq!(queued(&cache).await, Vec::<String>::new());
     for (wait, expect) in [
@@ -186,7 +187,7 @@ async fn hanging_document_is_not_awaited() {
         assert_eq!(schemas.waiting[&gv("hangs/v1")].reason, expect);
         assert!(is_found(&schemas, "apps", "v1", "Deployment"));
     }
-    // Documents that no policy needs are canceled, with their tasks.
+    // The tasks of documents that no policy needs are canceled.
     cache.retain(&BTreeSet::from([gv("apps/v1")]), |_| false);
     let before = paths(&log).len();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -231,7 +232,7 @@ async fn changed_document_is_read_in_new_version() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
 }
 
-/// A schema that is changed and changed back has its old address again, and nothing in the index tells.
+/// A document that changes and changes back has its old address again, so the index does not show the changes.
 #[tokio::test(start_paused = true)]
 async fn reverted_document_is_read_again() {
     let moved_back = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -259,7 +260,7 @@ async fn reverted_document_is_read_again() {
     assert_eq!(
         queued(&cache).await,
         ["p"],
-        "checked again with the current document"
+        "the policy must be checked again with the current document"
     );
     assert!(!guards.iter().all(Missing::is_still_missing));
     let schemas = get(&cache, &needed, &index).await;
@@ -267,7 +268,7 @@ async fn reverted_document_is_read_again() {
 
     let n_requests = paths(&log).len();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(paths(&log).len(), n_requests, "and then no more");
+    assert_eq!(paths(&log).len(), n_requests, "a loaded document must not be read again");
     assert_eq!(queued(&cache).await, [""; 0]);
 }
 
@@ -288,7 +289,7 @@ async fn unreadable_document_fails() {
     assert!(reason.starts_with("cannot read the answer: "), "{reason}");
 }
 
-/// So the API server answers for a CRD that was deleted since the index was read.
+/// The API server returns an empty document for a CRD that was deleted after the index was read.
 #[tokio::test(start_paused = true)]
 async fn empty_document_is_not_published() {
     let is_published = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -310,7 +311,7 @@ async fn empty_document_is_not_published() {
         reason,
         "the API server publishes no schemas of it at the moment"
     );
-    // A sign that it may be there makes the pauses short again, which are of a minute by now.
+    // By now, the backoff is one minute. A notification that the document may be available resets it.
     tokio::time::sleep(Duration::from_secs(600)).await;
     cache.flush_backoff(Some(&gv("apps/v1")));
     tokio::time::sleep(Duration::from_millis(10)).await;

@@ -45,7 +45,7 @@ fn policy(name: &str, group: &str, resource: &str) -> ValidatingAdmissionPolicy 
     serde_json::from_value(value).unwrap()
 }
 
-/// Returns the served documents, with another document of deployments in each round.
+/// Returns a snapshot whose document of deployments has another address in each round.
 fn served(round: usize) -> ClusterSnapshot {
     let address = format!("/openapi/v3/apis/apps/v1?hash={round}");
     snapshot(
@@ -57,7 +57,7 @@ fn served(round: usize) -> ClusterSnapshot {
     )
 }
 
-/// Answers all but the documents of the API that is down.
+/// Responds to all requests except for the document of the API that is down.
 fn answer(
     context: &std::sync::OnceLock<Arc<Context>>,
     is_down: bool,
@@ -84,7 +84,8 @@ fn sound() -> impl Iterator<Item = String> {
     (0..12).map(|n| format!("sound-{n}"))
 }
 
-/// Twelve policies on deployments, and before them forty on the API that is down and on everything.
+/// Creates a cluster with 52 queued policies: first 40 that match the API that is down or all resources, then 12 that
+/// match deployments.
 fn cluster() -> Cluster {
     let is_down = Arc::new(AtomicBool::new(true));
     let known: Arc<std::sync::OnceLock<Arc<Context>>> = Arc::default();
@@ -114,7 +115,7 @@ fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// Waits until all policies of these names are checked with the current schemas. Returns how long that took.
+    /// Waits until the policies `names` are checked with the current schemas. Returns how long that took.
     async fn time_until_checked(&self, names: &[String]) -> Duration {
         let start = Instant::now();
         let snapshot = self.context.snapshot();
@@ -158,11 +159,12 @@ async fn unresponsive_aggregated_api_delays_no_others() {
     let worker = tokio::spawn(work(Arc::clone(&cluster.context), std::future::pending()));
     for round in 1..=60 {
         let took = cluster.time_until_checked(&names).await;
-        // It is waited for once, for a moment; the rest is how often we look.
+        // Only the first round waits for the API that is down, for at most `GRACE`. The other 5 ms allow for the
+        // polling of this test.
         let limit = if round == 1 { GRACE } else { Duration::ZERO };
         let limit = limit + Duration::from_millis(5);
         assert!(took <= limit, "round {round}: {took:?}");
-        // Dependent policies are checked as well, without its schemas.
+        // Policies that depend on the API that is down are checked without its schemas.
         tokio::time::sleep(Duration::from_secs(60)).await;
         for name in ["on-down-0", "on-all-1"] {
             assert_eq!(
@@ -181,7 +183,7 @@ async fn unresponsive_aggregated_api_delays_no_others() {
         .filter(|path| *path == DOWN)
         .count();
     assert!((10..=70).contains(&n_asked), "{n_asked}");
-    // It recovers: its policies are checked with it without any other trigger.
+    // When the API recovers, its policies are checked with its schemas without any other trigger.
     cluster.is_down.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(80)).await;
     for name in ["on-down-0", "on-all-1"] {
