@@ -1,8 +1,9 @@
-//! The work queue: the policies to reconcile, each at most once at a time.
+//! The work queue of subjects (policies and other checked objects) to reconcile. A subject is never processed
+//! concurrently with itself.
 //!
-//! A policy that changes during its reconciliation is reconciled once more afterwards. A failed policy is retried after
-//! a growing backoff. A broad policy, whose wildcard rules match hundreds of kinds, takes as long as dozens of others
-//! and has lower priority for a limited time.
+//! A subject that changes during its reconciliation is reconciled once more afterwards. A failed subject is retried
+//! after a growing backoff. A policy is broad if its wildcard rules match hundreds of kinds. It takes as long as dozens
+//! of other policies, and has lower priority for a limited time.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,16 +17,16 @@ use crate::policy::subject::SubjectId;
 /// The backoff after the first failure.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest backoff.
+/// The maximum backoff, without jitter.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// The number of documents from which on a policy is broad.
+/// The number of OpenAPI documents that a policy needs at least to be broad.
 const BROAD: usize = 32;
 
 /// How long a broad policy has lower priority.
 const MAX_YIELD: Duration = Duration::from_secs(2);
 
-/// The queue.
+/// The work queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -35,7 +36,8 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<SubjectId>,
-    /// Subjects with low priority. Entries that are no longer broad are skipped.
+    /// Subjects that were queued with low priority. Entries whose subject no longer waits with low priority are
+    /// skipped.
     broad: VecDeque<SubjectId>,
     /// The number of running subjects with normal priority.
     n_running: usize,
@@ -57,14 +59,14 @@ enum Priority {
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
-    /// The priority with which the subject waits, or waited if it is running.
+    /// The priority with which the subject waits. If it is running, the priority with which it waited.
     priority: Priority,
     is_running: bool,
     /// True if the subject changed while it was running.
     again: bool,
     delayed_until: Option<Instant>,
     n_failures: u32,
-    /// The time from which on the subject waits.
+    /// The time since which the subject has been waiting.
     waiting_since: Option<Instant>,
 }
 
@@ -74,7 +76,8 @@ impl Queue {
         self.add_as(id, Priority::Normal);
     }
 
-    /// Queues a subject that is checked against `n_documents` documents, unless it is waiting already.
+    /// Queues a subject whose check needs `n_documents` OpenAPI documents, unless it is waiting already. With many
+    /// documents, it has low priority.
     pub(crate) fn add_of(&self, id: &SubjectId, n_documents: usize) {
         let is_broad = n_documents >= BROAD;
         self.add_as(
@@ -124,7 +127,7 @@ impl Queue {
 
     /// Marks a subject as failed. It is retried after a backoff that grows with each failure.
     ///
-    /// `random`, from 0 to 1, spreads the retries of subjects that failed together. Returns the backoff.
+    /// `random`, from 0 to 1, spreads the retries of subjects that failed at the same time. Returns the backoff.
     pub(crate) fn failed(&self, id: &SubjectId, random: f64) -> Duration {
         let mut state = self.lock();
         let n_failures = state
@@ -245,7 +248,8 @@ impl State {
         self.broad.iter().find(|id| self.is_broad(id))
     }
 
-    /// Returns the time from which on the first broad subject has normal priority.
+    /// Returns the time at which the first broad subject no longer has lower priority. `None` if no broad subject
+    /// waits.
     fn broad_due(&self) -> Option<Instant> {
         let first = self.items.get(self.first_broad()?)?;
         Some(first.waiting_since? + MAX_YIELD)
@@ -316,7 +320,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::id;
 
-    /// Takes all subjects that are available without waiting.
+    /// Returns the names of all subjects that are available without waiting.
     async fn drain(queue: &Queue) -> Vec<String> {
         let mut names = Vec::new();
         while let Ok(name) = tokio::time::timeout(Duration::ZERO, queue.next()).await {
@@ -353,7 +357,7 @@ mod tests {
         queue.done(&id("wider"));
         assert!(queue.lock().items.is_empty());
 
-        // The broad policy is due after a while, however many others wait.
+        // The broad policy is processed after `MAX_YIELD`, even if other policies are running or waiting.
         queue.add_of(&id("wide"), BROAD);
         queue.add(&id("a"));
         assert_eq!(drain(&queue).await, ["a"]);
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn broad_policy_changed_has_normal_priority() {
+    async fn broad_policy_that_changed_has_normal_priority() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -439,7 +443,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failed_changed_subject_runs_at_once() {
+    async fn failed_subject_that_changed_runs_immediately() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -471,7 +475,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn next_concurrent_callers_get_one_each() {
+    async fn next_returns_different_subjects_to_concurrent_callers() {
         let queue = std::sync::Arc::new(Queue::default());
         let waiters: Vec<_> = (0..2)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! Readiness: which sources of cluster state are in sync, as listed by `/readyz`.
+//! Tracks which sources of cluster state (watches and polls) are in sync, for `/readyz`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::telemetry::metrics::Source;
 
-/// Sources that must be in sync before a status is computed. Probes and opt-in kinds are not served by every cluster.
+/// Sources that must be in sync before a status is computed. Probes and opt-in kinds are omitted, since not every
+/// cluster serves them.
 const NEEDED: [Source; 6] = [
     Source::Policies,
     Source::Bindings,
@@ -23,8 +24,8 @@ const NEEDED: [Source; 6] = [
 /// A starting API server rejects all requests until it has loaded the roles.
 const REVOKED_AFTER: Duration = Duration::from_secs(20);
 
-/// The same for a source that was never read, since its permission may be granted at the same time as the controller
-/// starts.
+/// How long the API server must reject reads of a source that was never read, until the permission counts as missing.
+/// It may be granted at the same time as the controller starts.
 const MISSING_AFTER: Duration = Duration::from_secs(5);
 
 /// Returns how long reads of a source must be rejected until the permission counts as missing.
@@ -36,10 +37,10 @@ pub(crate) const fn certain_after(was_read: bool) -> Duration {
     }
 }
 
-/// How long a source that was never read must fail until statuses are computed without it.
+/// How long reads of a source that was never read must fail until statuses are computed without it.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
 
-/// The sync state of all sources. A clone shares it.
+/// The sync state of all sources. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     states: Arc<Mutex<BTreeMap<Source, State>>>,
@@ -68,7 +69,7 @@ struct Rejection {
     is_logged: bool,
 }
 
-/// Returns the sources that must be in sync: the needed ones, and the others while they are watched.
+/// Returns the sources that must be in sync: those of [`NEEDED`], and other sources while they are watched.
 fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
     let others = states.keys().filter(|source| !NEEDED.contains(source));
     NEEDED.into_iter().chain(others.copied())
@@ -80,7 +81,7 @@ impl State {
         self.is_synced && self.rejection.is_none() && self.failure.is_none()
     }
 
-    /// Returns the missing permission, once that is certain.
+    /// Returns the missing permission, if reads have been rejected for long enough.
     fn lacking(&self) -> Option<&Rejection> {
         let rejection = self.rejection.as_ref()?;
         let is_certain = rejection.since.elapsed() >= certain_after(self.is_synced);
@@ -91,8 +92,8 @@ impl State {
 impl Readiness {
     /// Returns each source with its problem, if any.
     ///
-    /// A source that was in sync and is unreachable now has no problem, since its last state remains usable. A source
-    /// without permission has one.
+    /// A source that was in sync and is now unreachable has no problem, since its last state remains usable. A source
+    /// without permission has a problem.
     #[must_use]
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
@@ -124,7 +125,7 @@ impl Readiness {
         is_back
     }
 
-    /// Returns a receiver that is notified of each recovery of a source. Other sources may have recovered as well.
+    /// Returns a receiver that is notified when a source recovers. Then other sources may have recovered too.
     pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recoveries.subscribe()
     }
@@ -140,7 +141,7 @@ impl Readiness {
         before.is_none_or(|before| !before.is_not_served)
     }
 
-    /// Forgets a source that does not exist anymore.
+    /// Removes a source that is no longer watched.
     pub(crate) fn forget(&self, source: Source) {
         self.lock().remove(&source);
     }
@@ -158,14 +159,14 @@ impl Readiness {
         watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_sync))
     }
 
-    /// Returns the missing permission of `source`, once that is certain.
+    /// Returns the message about the missing permission of `source`, if reads have been rejected for long enough.
     pub(crate) fn rejection(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())
     }
 
-    /// Records that `source` cannot be read for lack of a permission. Returns true if that became certain with this
-    /// call.
+    /// Records that a read of `source` was rejected for lack of a permission. Returns true if reads have now been
+    /// rejected for long enough, and the caller should log it.
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -189,7 +190,7 @@ impl Readiness {
     }
 
     /// Records that `source` could not be read. Returns true if it was never read and has failed for so long that
-    /// nothing should wait for it. A permission that is certainly missing stays recorded.
+    /// statuses should be computed without it. A missing permission that was logged stays recorded.
     pub(crate) fn failed(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_outage_after_sync_is_no_problem() {
+    fn checks_report_no_problem_during_outage_after_sync() {
         let readiness = Readiness::default();
         assert_eq!(problem(&readiness).as_deref(), Some("not read yet"));
         readiness.failed(Source::Crds, "connection refused".into());
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rejected_from_start_is_certain_soon() {
+    async fn rejection_before_first_read_is_certain_after_five_seconds() {
         let readiness = Readiness::default();
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rejected_during_api_server_start_is_not_certain() {
+    async fn rejection_after_read_is_certain_only_if_it_lasts() {
         let readiness = Readiness::default();
         readiness.synced(Source::Crds);
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn recoveries_notifies_of_a_recovered_source() {
+    fn recoveries_notifies_when_source_recovers() {
         let readiness = Readiness::default();
         let recoveries = readiness.recoveries();
         readiness.synced(Source::Crds);

@@ -1,7 +1,7 @@
-//! Start: creates a client, and checks that the API server is one that the controller supports.
+//! Startup: creates a client, and checks that the controller supports the API server.
 //!
-//! A problem that the user must fix ends the process with a one-line message that says how. The controller waits a
-//! limited time for an API server that does not respond yet.
+//! A problem that the user must fix ends the process with a one-line message that contains a hint. The controller waits
+//! a limited time for an API server that does not respond yet.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ mod tests {
         )
     }
 
-    /// Returns the outcome of the check if every request has this response.
+    /// Returns the result of `check_api` if every request has the response `answer`.
     async fn check(answer: Option<Reply>) -> Result<(), String> {
         let (client, _) = client(move |_| answer.clone());
         check_api(&client, Duration::from_secs(60)).await
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn check_api_permanent_problem_fails_at_once() {
+    async fn check_api_permanent_problem_fails_immediately() {
         for (answer, text) in [
             (
                 Reply::failure(401, "Unauthorized"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn check_api_no_response_waits() {
+    async fn check_api_without_response_fails_after_patience() {
         for answer in [None, Some(Reply::failure(503, "starting"))] {
             let start = Instant::now();
             let error = check(answer).await.unwrap_err();

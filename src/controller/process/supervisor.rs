@@ -1,9 +1,9 @@
-//! Supervision of the controller's tasks: that they run, and that they make progress.
+//! Supervises the controller's tasks: checks that they run and make progress.
 //!
-//! If a task that must not end does, or panics, the process ends with a reason: a restarted process is complete, while
-//! a process without a watch is silently wrong. A task that hangs does not end, so each task has a heartbeat
-//! ([`Heartbeat`]), and `/livez` fails with the name of a task without a recent heartbeat. A failed request counts as a
-//! heartbeat: an unreachable API server is no reason for a restart.
+//! If a task panics, or ends although it must not, the process exits with the reason: a restarted process has all
+//! tasks, while a process that lacks a watch would silently write wrong statuses. A task that hangs does not end, so
+//! each task has a heartbeat ([`Heartbeat`]), and `/livez` fails with the name of a task without a recent heartbeat. A
+//! failed request counts as a heartbeat: an unreachable API server must not cause a restart.
 
 use std::any::Any;
 use std::fmt;
@@ -18,14 +18,14 @@ use tokio::time::Instant;
 use crate::telemetry::Metrics;
 use crate::telemetry::logging::panic_message;
 
-/// The longest time between two heartbeats of a watch. A watch request lasts two minutes at most, and a start or a
-/// backoff is shorter.
+/// The maximum time between two heartbeats of a watch. A watch request lasts at most two minutes. A list and a backoff
+/// are shorter.
 pub(crate) const WATCH_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long one discovery may take, including the wait before it, unless a longer interval is configured.
+/// The maximum time of one poll of discovery, including the wait before it, unless a longer interval is configured.
 pub(crate) const REFRESH_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long the workers may finish nothing while subjects are waiting.
+/// The maximum time in which the workers finish no subject although subjects are waiting.
 pub(crate) const WORK_LIMIT: Duration = Duration::from_secs(300);
 
 /// The heartbeat of one task. Clones share it. Supervision ends when the last clone is dropped.
@@ -55,7 +55,7 @@ impl Heartbeat {
 /// The exit of a task that must not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskExit {
-    /// The task.
+    /// The name of the task.
     pub(crate) task: &'static str,
     /// The message of the panic, or `None` if the task ended without a panic.
     pub(crate) panic: Option<String>,
@@ -70,7 +70,7 @@ impl fmt::Display for TaskExit {
     }
 }
 
-/// State of all tasks. A clone shares it.
+/// State of all tasks. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     metrics: Arc<Metrics>,
@@ -88,7 +88,7 @@ impl Supervisor {
         }
     }
 
-    /// Expects a heartbeat at least every `limit`, until the returned value is dropped.
+    /// Registers the task `name`. It must send a heartbeat at least every `limit`, until the returned value is dropped.
     pub(crate) fn heartbeat(&self, name: impl Into<String>, limit: Duration) -> Heartbeat {
         let pulse = Arc::new(Pulse {
             name: name.into(),
@@ -109,7 +109,7 @@ impl Supervisor {
             let silence = pulse.last().elapsed();
             let problem = (silence > pulse.limit).then(|| {
                 format!(
-                    "no progress for {} s, at most {} s are allowed",
+                    "no progress for {} s; the limit is {} s",
                     silence.as_secs(),
                     pulse.limit.as_secs()
                 )
@@ -119,7 +119,7 @@ impl Supervisor {
         pulses.iter().map(check).collect()
     }
 
-    /// Runs `work`, which must not end. [`Self::lost`] reports its end or its panic.
+    /// Runs `work`, which must not end. If it ends or panics, [`Self::lost`] returns.
     pub(crate) async fn supervised(&self, task: &'static str, work: impl Future<Output = ()>) {
         self.metrics.supervised(task);
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
@@ -127,7 +127,7 @@ impl Supervisor {
         self.note(TaskExit { task, panic });
     }
 
-    /// Runs `work`, which may end but must not panic. Returns `None` if it panicked, which [`Self::lost`] reports.
+    /// Runs `work`, which may end but must not panic. Returns `None` if it panicked. Then [`Self::lost`] returns, too.
     pub(crate) async fn contained<T>(
         &self,
         task: &'static str,
@@ -209,7 +209,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(
             problems(&supervisor),
-            ["watch of crds: no progress for 61 s, at most 60 s are allowed"]
+            ["watch of crds: no progress for 61 s; the limit is 60 s"]
         );
         hung.beat();
         assert_eq!(problems(&supervisor), Vec::<String>::new());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lost_returns_first_exit() {
+    async fn lost_returns_first_task_exit() {
         let (supervisor, metrics) = supervisor();
         supervisor.supervised("periodic-resync", async {}).await;
         supervisor.supervised("refresher", async {}).await;

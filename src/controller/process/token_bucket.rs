@@ -1,10 +1,10 @@
-//! A rate limit: a burst at once, and then one action in each interval.
+//! A rate limit (token bucket): allows a burst of actions, and then one action in each interval.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Tokens that return at a constant rate.
+/// A token bucket that refills at a constant rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     burst: u32,
@@ -14,7 +14,7 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Creates a full bucket of `burst` tokens, of which one returns for each `pace`.
+    /// Creates a full bucket of `burst` tokens that gains one token per `pace`.
     pub(crate) const fn new(burst: u32, pace: Duration, now: Instant) -> Self {
         Self {
             burst,
@@ -23,14 +23,14 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a token. Returns the time from which on it may be used: `now`, if the bucket was not empty.
+    /// Takes a token. Returns the earliest time of the action: `now`, or later if the bucket was empty.
     pub(crate) fn take(&mut self, now: Instant) -> Instant {
         self.full_at = self.full_at.max(now) + self.pace;
         let allowed = self.full_at.checked_sub(self.pace * self.burst);
         allowed.map_or(now, |allowed| allowed.max(now))
     }
 
-    /// Returns true if a token can be used now.
+    /// Returns true if the bucket has a token now.
     pub(crate) fn has_token(mut self, now: Instant) -> bool {
         self.take(now) <= now
     }

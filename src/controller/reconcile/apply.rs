@@ -1,10 +1,11 @@
-//! Server-side apply to the status of a policy.
+//! Writes the status of a policy by server-side apply.
 //!
-//! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others remain, as the list is a map by
-//! type. kube-controller-manager applies the first two as well, once for each new generation; we force ownership.
+//! The controller owns `observedGeneration`, `typeChecking` and its conditions. Conditions of other managers remain,
+//! since the list is a map by type. kube-controller-manager also applies `observedGeneration` and `typeChecking`, once
+//! for each new generation; the controller forces ownership.
 //!
-//! A write has the resource version that it was computed from. The API server rejects it if the policy has changed
-//! since, so that no status lands on another generation.
+//! A write contains the resource version from which the status was computed. The API server rejects the write if the
+//! policy has changed since then, so that a status is never written to another generation.
 
 use std::fmt;
 
@@ -34,8 +35,8 @@ struct Applied<'a> {
     status: Status<'a>,
 }
 
-/// With the uid, the API server rejects a write to another policy of the same name; with the resource version, to
-/// another state.
+/// Preconditions: the API server rejects the write if the policy was recreated (other uid) or has changed (other
+/// resource version).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
@@ -61,7 +62,7 @@ impl<K> Written<K> {
     /// Returns the outcome of a rejected write.
     ///
     /// # Errors
-    /// Returns the error if it is not about the state of the object.
+    /// Returns the error if it is neither a conflict nor a missing object.
     pub(crate) fn from_error(error: Error) -> Result<Self, Error> {
         match error.reason() {
             ErrorReason::NotFound => Ok(Self::Gone),
@@ -70,7 +71,7 @@ impl<K> Written<K> {
         }
     }
 
-    /// Converts the written object.
+    /// Converts the written object with `make`.
     pub(crate) fn map<T>(self, make: impl FnOnce(K) -> T) -> Written<T> {
         match self {
             Self::Applied(written) => Written::Applied(Box::new(make(*written))),
@@ -88,17 +89,18 @@ struct Status<'a> {
     conditions: &'a [Condition],
 }
 
-/// The list is written even if it is empty: an omitted field would leave a value that another manager has applied.
+/// The list is written even if it is empty: if the field were omitted, a value that another manager has applied would
+/// remain.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
-/// Writes the status of the policy `entry`, within the time of `permit`.
+/// Writes the status `desired` of the policy `entry`, within the deadline of `permit`.
 ///
 /// # Errors
-/// If the API server does not accept it in time.
+/// Returns an error if the API server rejects the write or does not respond in time.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
@@ -125,7 +127,7 @@ pub(crate) async fn apply(
     };
     let params = apply_params();
     let patch = Patch::Apply(&applied);
-    // Only the needed part of the response is parsed.
+    // Only the needed fields of the response are parsed.
     let policies: Api<WirePolicy> = Api::all(context.client.clone());
     let written = permit.within(policies.patch_status(name, &params, &patch));
     match written.await {
@@ -144,11 +146,11 @@ pub(crate) async fn apply(
     }
 }
 
-/// Writes the remaining conditions if an apply could not remove an outdated one because another manager owns it as
-/// well.
+/// Replaces the conditions by `kept`. This is needed if an apply could not remove an outdated condition because another
+/// field manager also owns it.
 ///
 /// # Errors
-/// If the API server does not accept it in time.
+/// Returns an error if the API server rejects the write or does not respond in time.
 pub(crate) async fn retain<K>(
     context: &Context,
     permit: &WritePermit,
@@ -160,7 +162,7 @@ where
 {
     tracing::info!(
         name = seen.name,
-        "removing an outdated condition that another field manager owns as well"
+        "removing an outdated condition that another field manager also owns"
     );
     let written = permit.within(shared_conditions::retain(api, seen, kept));
     match written.await {

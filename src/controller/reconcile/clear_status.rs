@@ -1,4 +1,4 @@
-//! Removal of our fields from the status of an object.
+//! Removes the controller's fields from the status of an object.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,10 +17,11 @@ use crate::controller::subjects::managed_fields::{apply_params, may_share};
 /// The timeout of one request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Removes our fields from the status of an object. If `is_fenced`, only if the object is in the state `seen`.
+/// Removes the controller's fields from the status of an object. If `is_fenced`, the write fails with a conflict if the
+/// object has changed since `seen`.
 ///
 /// # Errors
-/// If the API server does not accept it in time.
+/// Returns an error if the API server rejects the write or does not respond in time.
 pub(crate) async fn clear<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
@@ -40,7 +41,7 @@ where
     }
 }
 
-/// Applies an empty status to an object with our field manager.
+/// Applies an empty status with the controller's field manager, which removes the fields that only this manager owns.
 async fn apply_nothing<K>(
     api: &Api<K>,
     seen: &ObjectMeta,

@@ -1,8 +1,8 @@
-//! Reconciliation of one subject: observe, compute, apply.
+//! Reconciles one subject: collects its facts, computes its status, and writes it.
 //!
 //! [`observe`] collects the facts (with [`check`] for the result of the type check), [`crate::status::compute()`]
-//! computes the status from them, and [`apply`] or [`status_objects`] writes it. A skipped write has a reason
-//! ([`Skipped`]).
+//! computes the status from them, and [`apply`] or [`status_objects`] writes it. If no status is written, [`Skipped`]
+//! is the reason.
 
 pub(crate) mod apply;
 pub(crate) mod check;
@@ -50,10 +50,10 @@ use crate::telemetry::metrics::{
     ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome, Skipped,
 };
 
-/// How long writes in progress may take once the process is asked to stop. A pod is killed some seconds later.
+/// How long writes in progress may take after the process is asked to stop. A pod is killed some seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
 
-/// Updates the status of a subject: observes, computes, applies.
+/// Updates the status of the subject `id`, or removes stored data about it if it does not exist.
 pub(crate) async fn reconcile(
     context: &Arc<Context>,
     id: &SubjectId,
@@ -80,7 +80,7 @@ pub(crate) async fn reconcile(
     apply_status(context, &entry, &desired).await
 }
 
-/// Removes all state about a subject that does not exist anymore.
+/// Removes stored data, metrics and the status object of a deleted subject.
 async fn deleted(
     context: &Arc<Context>,
     id: &SubjectId,
@@ -96,7 +96,8 @@ async fn deleted(
     Ok(ReconcileResult::Deleted)
 }
 
-/// Writes the desired status of `entry`, unless it is not necessary or not allowed now.
+/// Writes the status `desired` of `entry`, unless it is equal to the current status, this instance does not lead, or
+/// the rate limit is exceeded.
 async fn apply_status(
     context: &Context,
     entry: &Entry,
@@ -107,7 +108,7 @@ async fn apply_status(
         return Ok(Skipped::Equal.into());
     }
     let Some(permit) = context.leadership.may_write() else {
-        // The leader writes it. All subjects are queued when this instance becomes the leader.
+        // The leader writes the status. All subjects are queued when this instance becomes the leader.
         return Ok(Skipped::NotLeader.into());
     };
     let object = LimitedObject::Subject(id.clone());
@@ -115,15 +116,15 @@ async fn apply_status(
         if context.log_throttle.is_due("write_limiter") {
             tracing::warn!(
                 policy = id.to_string(),
-                "the status was written 100 times in a minute, each time with different contents; check for a second \
-                 vap-status-controller of another version or with other flags; backing off"
+                "the status of this policy changed 100 times in a minute, backing off: check if a second \
+                 vap-status-controller of another version or with other flags writes it"
             );
         }
         return Ok(Skipped::RateLimited.into());
     }
     let written = match write(context, &permit, entry, desired).await? {
         Written::Applied(written) => *written,
-        // The watch notifies of the current state. If it is late, the policy is retried.
+        // The watch queues the policy with its current state. In case the watch is late, the policy is also retried.
         Written::Conflict => return Ok(ReconcileResult::Conflict),
         Written::Gone => return Ok(ReconcileResult::Deleted),
     };
@@ -141,7 +142,8 @@ async fn apply_status(
 fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     match written {
         WrittenObject::Policy(written) => {
-            // The spec came by the watch. A different one is reconciled next.
+            // The status was computed for the spec that the watch reported. If the response has another spec, the
+            // policy is reconciled again.
             let content = Subject::ValidatingPolicy(RequestPolicy::from(&written));
             let is_other = content != *entry.subject;
             if context.store.put(written, EventSource::Answered) && is_other {
@@ -156,7 +158,7 @@ fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     }
 }
 
-/// Returns the status that a subject should have according to the observed facts.
+/// Computes the status of a subject from the observed facts.
 fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let now = (context.now)();
     let mut observed = facts.observed(&context.settings.ready_requires);
@@ -180,8 +182,8 @@ fn forget(context: &Context, id: &SubjectId) {
     context.params.forget(id, Referrer::Probes);
 }
 
-/// Loads the status from the status object of `entry`, if its kind has no status. Returns the result if the subject is
-/// not checked.
+/// Sets the status of `entry` from its status object, if its kind has no status. Returns a result if the subject must
+/// not be checked, because it is excluded, still loading, or has no rules.
 async fn load_status(
     context: &Arc<Context>,
     entry: &mut Entry,
@@ -200,7 +202,7 @@ async fn load_status(
         return result.map(Some);
     }
     if !state.is_known() {
-        // A notification follows. Without one, the probes report the obstacle.
+        // The subject is queued again when its kind is loaded. If an obstacle prevents loading, the probes report it.
         if state.obstacle().is_some() {
             context.metrics.remove_policy(id);
             context.probe_runner.add(id);
@@ -227,7 +229,7 @@ async fn load_status(
 enum WrittenObject {
     /// The policy itself.
     Policy(ValidatingAdmissionPolicy),
-    /// The object that holds the conditions of a policy without a status.
+    /// The object that holds the conditions of a subject whose kind has no status.
     Status(StatusObject),
 }
 
@@ -246,8 +248,8 @@ async fn write(
     Ok(written.map(WrittenObject::Policy))
 }
 
-/// Deletes the object with the conditions of a subject that is deleted or not checked. Returns `otherwise` if there
-/// is no object.
+/// Removes the stored data of a subject that is deleted or not checked, and deletes its status object. Returns
+/// `otherwise` if it has no status object.
 async fn delete_status_object(
     context: &Arc<Context>,
     state: &OptInState,
@@ -256,7 +258,7 @@ async fn delete_status_object(
 ) -> Result<ReconcileResult, ReconcileError> {
     forget(context, id);
     context.metrics.remove_policy(id);
-    // The statuses of its probes change too.
+    // The statuses of the subject's probes change too.
     context.probe_runner.add(id);
     let Some(object) = state.orphan(&id.name) else {
         return Ok(otherwise);
@@ -276,7 +278,7 @@ fn ready(desired: &DesiredStatus) -> String {
     }
 }
 
-/// Returns true if the status is about the current generation.
+/// Returns true if the status of `entry` is for the current generation and has conditions.
 fn has_current_status(entry: &Entry) -> bool {
     let status = entry.status.as_ref();
     status.is_some_and(|status| {
@@ -301,7 +303,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
     }
 }
 
-/// Processes the queue until `stop`, and then finishes the work in progress.
+/// Reconciles queued subjects until `stop` completes, and then finishes the work in progress.
 pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) {
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -342,7 +344,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
 }
 
-/// Reconciles one subject of the queue and marks it as done.
+/// Reconciles one subject of the queue, and marks it as done or failed.
 async fn process(context: &Arc<Context>, id: &SubjectId) {
     let start = Instant::now();
     let done = AssertUnwindSafe(reconcile(context, id))
@@ -391,8 +393,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
     context.metrics.reconciled(outcome, seconds);
 }
 
-/// Returns the key by which a failure is logged once per minute. Most policies fail for the same reason. Permissions
-/// are granted per kind, so a missing one is logged per kind.
+/// Returns the key of a failure for throttling its log message. Usually many policies fail for the same reason.
+/// Permissions are granted per kind, so a missing permission is logged per kind.
 fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     match reason {
         ErrorReason::Forbidden | ErrorReason::Invalid => {
@@ -402,7 +404,7 @@ fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     }
 }
 
-/// Logs a failure, once per minute for all policies with the same reason.
+/// Logs a failed reconciliation, once per minute for all policies with the same [`failure_key`].
 fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
     let reason = failure.reason();
     if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {
@@ -469,7 +471,7 @@ mod tests {
             let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
             assert_eq!(BTreeSet::from(keys).len(), SubjectKind::ALL.len());
         }
-        // An API server that does not respond is one failure.
+        // If the API server does not respond, one message is logged for all kinds.
         for reason in [ErrorReason::Timeout, ErrorReason::Connection] {
             let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
             assert_eq!(BTreeSet::from(keys).len(), 1);

@@ -1,4 +1,4 @@
-//! The facts that the status of a policy is computed from.
+//! Collects the facts from which the status of a subject is computed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
 use crate::telemetry::metrics::{self, Skipped};
 
-/// Observed facts, owned.
+/// The observed facts about one subject.
 #[derive(Debug)]
 pub(crate) struct Facts {
     kind: SubjectKind,
@@ -46,9 +46,9 @@ pub(crate) struct Facts {
     probes: Result<Probed, ProbesState>,
 }
 
-/// Observes a policy in `snapshot`.
+/// Collects the facts about the subject `entry` in `snapshot`, which includes its check if there is no valid result.
 ///
-/// Returns the reason if the subject cannot be checked yet; a notification follows when it can.
+/// Returns `Skipped` if there is no result of the check yet; the subject is queued again when there is.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
@@ -68,7 +68,7 @@ pub(crate) async fn observe(
             },
             lane => {
                 context.lanes.add(&entry.id, lane);
-                // The result for other inputs remains until there is a new one.
+                // The result for older inputs is used until there is a new one.
                 let latest = entry.result.as_ref();
                 match latest.filter(|result| result.is_of(&entry.generation())) {
                     Some(result) => Arc::clone(result),
@@ -126,7 +126,7 @@ fn params_of(
 }
 
 impl Facts {
-    /// Returns true if the params were requested and will be loaded soon. A notification follows.
+    /// Returns true if the params are loading. The policy is queued again when they are loaded.
     pub(crate) fn is_reading_params(&self) -> bool {
         matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))
     }
@@ -154,12 +154,12 @@ impl Facts {
             SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => None,
         };
         if action.is_some() {
-            // There are webhooks to call, or rules to evaluate.
+            // Without webhooks to call or rules to evaluate, there is no action.
             let is_effective = !self.subject.webhooks().is_empty() || self.subject.has_rules();
             return metrics::actions(action.filter(|_| is_effective));
         }
         match &self.bindings {
-            // These bindings have no actions. A bound policy mutates requests.
+            // Bindings of mutating policies have no actions. A bound policy mutates requests.
             BindingsState::Known(bindings) if self.kind == SubjectKind::MutatingAdmissionPolicy => {
                 metrics::actions((!bindings.is_empty()).then_some("Mutate"))
             }
@@ -174,7 +174,7 @@ impl Facts {
         }
     }
 
-    /// Returns the facts as input of the computation.
+    /// Returns the facts as the input of [`status::compute`].
     pub(crate) fn observed<'a>(
         &'a self,
         ready_requires: &'a BTreeSet<ConditionType>,
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn param_kind_state_none_without_param_kind() {
+    fn param_kind_state_is_not_required_without_param_kind() {
         assert_eq!(
             state(&json!(null), &mapper(), &Crds::new()),
             ParamKindState::NotRequired
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn not_served_reason_comes_from_crd() {
+    fn param_kind_not_served_has_reason_from_crd() {
         let name = || "limits.rules.example.com".to_owned();
         let with = |spoil: &dyn Fn(&mut crds::Crd)| -> Crds {
             let mut crd = crd("rules.example.com", "Limit", &["v1"]);

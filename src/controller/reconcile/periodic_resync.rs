@@ -1,4 +1,4 @@
-//! Periodic work, done every minute, for changes that no watch reports.
+//! Periodic work, every minute, for changes that no watch reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,15 @@ use tokio::time::Instant;
 use crate::controller::context::Context;
 use crate::controller::probe_runner::stale::{see_to, tasks};
 
-/// The interval of a complete iteration.
+/// The interval in which all tasks are run once.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The minimum time between two items. With very many items, an iteration takes longer than a minute.
+/// The minimum time between two tasks. With very many tasks, an iteration takes longer than a minute.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// Ends watches of params that no policy needs, and re-queues probes that depend on namespaces or permissions, which
-/// are not watched. The work is spread over the interval. Repeats checks that exceeded their deadline long ago.
+/// Ends watches of params that no policy needs, repeats checks that exceeded their deadline long ago, and re-queues
+/// probes that depend on namespaces or permissions, which are not watched. The work for probes is spread over the
+/// interval. Never returns.
 pub(crate) async fn run(context: Arc<Context>) {
     let heartbeat = context
         .supervisor

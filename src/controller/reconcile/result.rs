@@ -17,7 +17,8 @@ pub(crate) enum ReconcileResult {
 }
 
 impl ReconcileResult {
-    /// Returns true if the subject is reconciled again after a backoff. Otherwise a notification follows any change.
+    /// Returns true if the subject must be reconciled again after a backoff. Otherwise it is queued when something
+    /// changes.
     pub(crate) const fn retries_with_backoff(self) -> bool {
         matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
     }
@@ -41,12 +42,12 @@ impl From<Skipped> for ReconcileResult {
     }
 }
 
-/// The reason why a reconciliation failed.
+/// Why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     #[error(transparent)]
     Request(#[from] Error),
-    /// The object to check could not be read.
+    /// The CustomResourceDefinition to check could not be read.
     #[error("{0}")]
     Unread(Error),
     #[error(transparent)]
@@ -62,7 +63,7 @@ impl ReconcileError {
     }
 }
 
-/// The process ends before the check is complete.
+/// The process ended before the check completed.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;

@@ -1,9 +1,9 @@
-//! Our conditions that another field manager owns as well.
+//! Removes conditions of the controller that another field manager also owns.
 //!
-//! Server-side apply removes what its manager alone owns. A client that clears the managed fields of an object (its
-//! fields then belong to `before-first-apply`), or that applies a copy of its status, owns our conditions from then
-//! on: a condition that we omit remains, or is rejected once half of it is removed. A merge patch removes such
-//! conditions.
+//! Server-side apply removes only fields that no other manager owns. A client that clears the managed fields of an
+//! object (its fields then belong to `before-first-apply`), or that applies a copy of its status, also owns our
+//! conditions from then on. If we omit such a condition, it remains, or the API server rejects the apply because only
+//! some of its fields would be removed. A merge patch removes such conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 
 use crate::controller::subjects::managed_fields::{apply_params, key, shared};
 
-/// The number of attempts if the conditions change concurrently.
+/// The maximum number of attempts if the conditions change concurrently.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Writes the remaining conditions of a status; the object must be in the state `seen`.
+/// Replaces the conditions of an object by `kept`.
 ///
 /// # Errors
-/// If the API server does not accept it.
+/// Returns an error if the API server rejects the write, for example because the object has changed since `seen`.
 pub(crate) async fn retain<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
@@ -38,7 +38,7 @@ where
         "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": {"conditions": kept},
     });
-    // Only applies may be forced.
+    // The API server accepts `force` only for applies.
     let params = PatchParams {
         force: false,
         ..apply_params()
@@ -46,10 +46,10 @@ where
     api.patch_status(name, &params, &Patch::Merge(&patch)).await
 }
 
-/// Removes our conditions that other managers own as well from an object. Returns false if there are none.
+/// Removes our conditions that other managers also own from an object. Returns false if there are none.
 ///
 /// # Errors
-/// If the object cannot be read, or the API server rejects the write.
+/// Returns an error if the object cannot be read or the API server rejects the write.
 pub(crate) async fn remove_shared<K>(client: Client, seen: &ObjectMeta) -> Result<bool, kube::Error>
 where
     K: Resource<DynamicType = ()>,
@@ -58,7 +58,7 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut n_attempts = 1;
     loop {
-        // The controller has permission to list, but not to get.
+        // A list of one object, since the controller has the permission to list objects, but not to get them.
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let Some(object) = api.list(&named).await?.items.pop() else {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! Checks in all lanes except the quick one. Each lane has a queue, a task and a thread. After its check, the policy
-//! returns to the main queue.
+//! Runs deferred and slow checks ([`Lane::Deferred`] and [`Lane::Slow`]). Each lane has its own queue, task and thread.
+//! After its check, a policy returns to the main queue.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::controller::process::supervisor::WORK_LIMIT;
 use crate::controller::subjects::check_result::Lane;
 use crate::policy::subject::SubjectId;
 
-/// Checks the policies of all lanes except the quick one, forever.
+/// Checks the policies in the queues of deferred and slow checks. Never returns.
 pub(crate) async fn work(context: Arc<Context>) {
     context.started().await;
     tokio::join!(
@@ -52,7 +52,8 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
     }
 }
 
-/// Checks one policy if still necessary, and returns it to the main queue.
+/// Checks one policy, unless a valid result exists or the policy has moved to another lane, and returns it to the main
+/// queue.
 async fn check_one(
     context: &Arc<Context>,
     id: &SubjectId,

@@ -1,7 +1,7 @@
-//! Writes of the objects that hold the conditions of subjects without a status: create, apply, delete.
+//! Creates, updates and deletes status objects, which hold the conditions of subjects whose kind has no status.
 //!
-//! An object is created without a status when its subject is first reconciled. A second write adds the status. A write
-//! has the state of the object that it was computed from.
+//! A status object is created without a status when its subject is first reconciled. A second write adds the status.
+//! Each write fails with a conflict if the object has changed since it was last seen.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -24,10 +24,11 @@ use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
 
-/// Writes the desired status of `entry`, within the time of `permit`.
+/// Writes the status `desired` to the status object of `entry`, within the deadline of `permit`. Creates the object if
+/// it does not exist.
 ///
 /// # Errors
-/// If the API server does not accept it in time.
+/// Returns an error if the API server rejects a write or does not respond in time.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
@@ -41,7 +42,7 @@ pub(crate) async fn apply(
     let known = state.object(&entry.id.name);
     let object = match known {
         Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
-        // The object is about a deleted policy of the same name.
+        // The status object belongs to a deleted policy of the same name.
         Some(object) => {
             delete(context, permit, (&entry.id, state), &object).await?;
             return Ok(Written::Conflict);
@@ -49,7 +50,7 @@ pub(crate) async fn apply(
         None => match create(context, permit, state, entry).await? {
             Written::Applied(created) => {
                 let metadata = created.meta().clone();
-                // The watch has not reported it yet.
+                // The watch has not reported the new object yet, so it is stored here.
                 state.put(*created, EventSource::Watched);
                 metadata
             }
@@ -79,7 +80,7 @@ pub(crate) async fn apply(
     }
 }
 
-/// Creates the object of a policy, without a status.
+/// Creates the status object of a policy, without a status.
 async fn create(
     context: &Context,
     permit: &WritePermit,
@@ -88,7 +89,8 @@ async fn create(
 ) -> Result<Written<StatusObject>, Error> {
     let status_object = &state.status_object;
     let (name, uid) = (&*entry.id.name, entry.identity.state().uid);
-    // The owner reference deletes the object together with its policy, also without a running controller.
+    // The garbage collector deletes the object after its policy because of the owner reference, even if no controller
+    // runs.
     let object = json!({
         "apiVersion": StatusObject::api_version(status_object),
         "kind": status_object.kind,
@@ -115,14 +117,14 @@ async fn create(
     match permit.within(created).await {
         Ok(created) => Ok(Written::Applied(Box::new(created))),
         Err(error) => match error.reason() {
-            // Another client has created it.
+            // Another client has created the object.
             ErrorReason::Conflict => Ok(Written::Conflict),
             _ => Err(error),
         },
     }
 }
 
-/// Writes the status of an object, on condition that it is in the state `seen`.
+/// Writes the status of a status object. Fails with a conflict if the object has changed since `seen`.
 async fn write(
     context: &Context,
     permit: &WritePermit,
@@ -144,11 +146,11 @@ async fn write(
         .await
 }
 
-/// Deletes a status object. An object that does not exist counts as deleted. If the API server reports a conflict, the
-/// object remains stored and the deletion is retried; the watch shows whether the object has changed.
+/// Deletes a status object. An object that does not exist counts as deleted. After a conflict, the object remains
+/// stored and the caller retries the deletion.
 ///
 /// # Errors
-/// If the API server does not accept it in time.
+/// Returns an error if the API server rejects the deletion or does not respond in time.
 pub(crate) async fn delete(
     context: &Context,
     permit: &WritePermit,
@@ -196,8 +198,8 @@ mod tests {
     use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;
 
-    /// The conflict may be returned by the API server or by a webhook. If the object counted as deleted, it would
-    /// remain forever.
+    /// A conflict may come from the API server or from a webhook. If the object counted as deleted after a conflict, it
+    /// would never be deleted.
     #[tokio::test(start_paused = true)]
     async fn delete_conflict_is_retried() {
         let n = std::sync::atomic::AtomicUsize::new(0);

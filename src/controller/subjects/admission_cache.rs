@@ -1,8 +1,8 @@
-//! Compiled policies for the evaluation of their probes, one for each generation.
+//! A cache of policies that are compiled for the evaluation of their probes, one for each generation.
 //!
-//! An [`Admission`] depends on the name and the spec of its policy, and not on the cluster: the objects of probes
-//! have no schema, as in the API server. So it is valid for the whole generation, whatever happens to CRDs, params,
-//! bindings and probes. Only policies with probes have one.
+//! An [`Admission`] depends only on the name and the spec of its policy: the API server evaluates expressions without
+//! schemas, and so do probes. So it stays valid for the whole generation, even if CRDs, params, bindings or probes
+//! change. Only policies with probes are cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::subject::SubjectId;
 
-/// Compiled policies, by kind of admission.
+/// The compiled validating and mutating policies.
 #[derive(Debug)]
 pub(crate) struct AdmissionCache {
     ready: Mutex<Recent<Admission>>,
@@ -30,13 +30,13 @@ impl Default for AdmissionCache {
     }
 }
 
-/// Compiled policies within a number of bytes. The least recently used are evicted.
+/// Compiled policies with a limit of bytes. The least recently used policies are evicted.
 #[derive(Debug)]
 struct Recent<T> {
     ready: HashMap<SubjectId, Ready<T>>,
     max_bytes: usize,
     n_bytes: usize,
-    /// Counts uses.
+    /// Incremented with each use, to find the least recently used policy.
     clock: u64,
 }
 
@@ -68,7 +68,7 @@ impl<T> Recent<T> {
         Some(Arc::clone(&ready.admission))
     }
 
-    /// Stores a compiled policy that takes `n_bytes`, unless that is more than all may take.
+    /// Stores a compiled policy of the size `n_bytes`, unless it alone exceeds the limit.
     fn put(&mut self, id: SubjectId, generation: Generation, admission: Arc<T>, n_bytes: usize) {
         self.remove(&id);
         if n_bytes > self.max_bytes {
@@ -99,10 +99,11 @@ impl<T> Recent<T> {
     }
 }
 
-/// Bytes of a compiled policy for each byte of its content as JSON, and bytes in addition. Patterns are not counted.
+/// The estimated size of a compiled policy, in bytes: a factor for the size of its JSON, and a constant. Regular
+/// expressions are not included.
 const COMPILED: (usize, usize) = (96, 16 << 10);
 
-/// Estimates the bytes of a compiled policy from the bytes of its content as JSON.
+/// Estimates the size of a compiled policy from the size of its JSON, both in bytes.
 fn compiled_bytes(n_bytes: usize) -> usize {
     let (factor, base) = COMPILED;
     n_bytes.saturating_mul(factor).saturating_add(base)
@@ -114,7 +115,7 @@ impl AdmissionCache {
         self.lock().get(&entry.id, &entry.generation())
     }
 
-    /// Stores the compiled policy of `entry` in place of that of an earlier generation.
+    /// Stores the compiled policy of `entry`, and removes that of an earlier generation.
     pub(crate) fn put(&self, entry: &Entry, admission: Admission) -> Arc<Admission> {
         let admission = Arc::new(admission);
         let n_bytes = compiled_bytes(entry.n_bytes);
@@ -124,7 +125,7 @@ impl AdmissionCache {
         admission
     }
 
-    /// Returns the compiled mutating policy `entry`, compiled by `compile` if it is not cached.
+    /// Returns the compiled mutating policy `entry`. Calls `compile` if it is not cached.
     pub(crate) fn mutating(
         &self,
         entry: &Entry,
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn get_needs_same_generation() {
+    fn get_returns_only_policy_of_same_generation() {
         let admissions = AdmissionCache::default();
         let first = policy("u", 1);
         assert!(admissions.get(&first).is_none());
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn compiled_bytes_is_at_least_the_real_size() {
+    fn compiled_bytes_is_at_least_actual_size() {
         // Policies share environments, which are created once.
         drop(compile(&named("a", 1)));
         for n in [1, 10, 100] {

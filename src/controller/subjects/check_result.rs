@@ -1,4 +1,4 @@
-//! Results of checks, with the inputs that determine how long a result is valid.
+//! Results of checks, with their inputs. A result is valid until one of its inputs changes.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,19 +14,19 @@ use crate::policy::compile::CompileFinding;
 use crate::schema::GroupVersion;
 use crate::status::compute::{CheckStep, Deadline, MatchSummary, TypeSummary};
 
-/// A lane of checks.
+/// The queue and time limit of a check; see [`super::lanes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// The first lane of each policy.
+    /// The lane in which each policy is checked first.
     Quick,
-    /// Checks that yielded to others.
+    /// For checks that were interrupted because other policies were waiting.
     Deferred,
-    /// Checks that take seconds.
+    /// For checks that take seconds.
     Slow,
 }
 
 impl Lane {
-    /// Returns the number of threads for its checks.
+    /// Returns the kind of threads that run the checks of this lane.
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Quick => Kind::Check,
@@ -35,7 +35,7 @@ impl Lane {
         }
     }
 
-    /// Returns the name of its task.
+    /// Returns the name of the lane's task.
     pub(crate) const fn task(self) -> &'static str {
         match self {
             Self::Quick => "workers",
@@ -49,38 +49,38 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct CheckResult {
     generation: Generation,
-    /// The revision of the served resources that it was matched with. `None` if it was not matched.
+    /// The revision of the served resources that the rules were matched with. `None` if they were not matched.
     revision: Option<u64>,
-    /// The needed documents by group version, shared by policies that need the same.
+    /// The group versions whose schemas the check needed. Policies with equal sets share it.
     group_versions: Arc<BTreeSet<GroupVersion>>,
-    /// A hash of the addresses of these documents.
+    /// A hash of the addresses of the documents of `group_versions`.
     addresses: u64,
-    /// The unavailable documents.
+    /// The documents that were unavailable during the check.
     missing: Vec<Missing>,
     pub(crate) outcome: CheckOutcome,
 }
 
-/// The end of a check.
+/// The outcome of a check.
 #[derive(Debug)]
 pub(crate) enum CheckOutcome {
-    /// It completed.
+    /// The check completed.
     Done {
         findings: Vec<CompileFinding>,
         n_expressions: usize,
         matched: MatchSummary,
         typed: TypeSummary,
-        /// The unavailable documents, with the reason.
+        /// The group versions of unavailable documents, with the reason.
         waiting: Vec<(String, String)>,
     },
-    /// It panicked. The matches of its rules may be known.
+    /// The check panicked. `matched` is known if the panic came after matching.
     Panicked { matched: Option<MatchSummary> },
-    /// It exceeded its deadline.
+    /// The check exceeded its deadline.
     DeadlineExceeded {
-        /// The unfinished step.
+        /// The step that exceeded the deadline.
         late: LateStep,
         /// The findings of compilation with the number of expressions, if compilation finished.
         compiled: Option<(Vec<CompileFinding>, usize)>,
-        /// The matches of the rules, if matching finished.
+        /// The resources that the rules match, if matching finished.
         matched: Option<MatchSummary>,
     },
 }
@@ -95,23 +95,23 @@ pub(crate) struct LateStep {
 /// Work that did not finish in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
-    /// The field in progress.
+    /// The field of the policy that was being processed.
     pub(crate) field: Option<String>,
     pub(crate) limit: Duration,
-    /// The lane of the next attempt. `None` if there is none.
+    /// The lane of the next attempt. `None` if the check is not attempted again.
     pub(crate) next: Option<Lane>,
     pub(crate) is_stuck: bool,
 }
 
 impl Late {
-    /// Adds the step.
+    /// Adds the step that did not finish.
     pub(crate) const fn of(self, step: CheckStep) -> LateStep {
         LateStep { step, late: self }
     }
 }
 
 impl LateStep {
-    /// Returns the deadline for the status.
+    /// Returns the exceeded deadline, as the status reports it.
     pub(crate) fn deadline(&self) -> Deadline<'_> {
         Deadline {
             limit: self.late.limit,
@@ -122,8 +122,8 @@ impl LateStep {
 }
 
 impl CheckResult {
-    /// Returns the result of a check that needed the documents `group_versions` of `index`, without those that are
-    /// `missing`. The `revision` is that of the served resources, if it was matched with them.
+    /// Creates the result of a check that needed the documents `group_versions` of `index`, of which those in `missing`
+    /// were unavailable. `revision` is that of the served resources, if the rules were matched with them.
     pub(crate) fn new(
         generation: Generation,
         revision: Option<u64>,
@@ -141,25 +141,25 @@ impl CheckResult {
         }
     }
 
-    /// Returns the result of a check of a CustomResourceDefinition, which depends on nothing else.
+    /// Creates the result of a check of a CustomResourceDefinition, which depends only on its generation.
     pub(crate) fn of_definition(generation: Generation, outcome: CheckOutcome) -> Self {
         let documents = (Arc::default(), &Index::default());
         Self::new(generation, None, documents, Vec::new(), outcome)
     }
 
-    /// Returns true if the result is about the current generation of the policy.
+    /// Returns true if the result is for `generation`.
     pub(crate) fn is_of(&self, generation: &Generation) -> bool {
         self.generation == *generation
     }
 
-    /// Returns true if a check of this generation in `snapshot` would have the same result.
+    /// Returns true if another check of `generation` in `snapshot` would have the same result.
     pub(crate) fn holds_for(&self, generation: &Generation, snapshot: &ClusterSnapshot) -> bool {
         self.is_of(generation)
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(snapshot)
     }
 
-    /// Returns true if all inputs of the result are unchanged in `snapshot`.
+    /// Returns true if the served resources and schemas that the result depends on are unchanged in `snapshot`.
     pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
         self.revision
             .is_none_or(|revision| revision == snapshot.revision)
@@ -171,7 +171,8 @@ impl CheckResult {
         &self.group_versions
     }
 
-    /// Returns true if its messages suggest resources for those that are not served.
+    /// Returns true if rules match resources that are not served. The messages about them suggest similar served
+    /// resources.
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
             CheckOutcome::Done { matched, .. } => !matched.unserved.is_empty(),
@@ -183,7 +184,7 @@ impl CheckResult {
     }
 }
 
-/// Returns a hash of the addresses of documents.
+/// Returns a hash of the addresses of the documents `group_versions`.
 fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
     let mut hasher = DefaultHasher::new();
     for gv in group_versions {

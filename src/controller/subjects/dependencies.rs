@@ -1,8 +1,8 @@
-//! Dependencies of the status of a policy: which policies a change affects.
+//! Dependencies of a policy's status, which determine the policies that a change affects.
 //!
-//! A policy depends on the resources that its rules may match, on the schemas that it was checked against, and on
-//! its paramKind. In doubt it is affected: an unnecessary check costs little and writes nothing, a missed one
-//! leaves a wrong status.
+//! A policy depends on the resources that its rules may match, on the schemas used in its check, on its paramKind, and
+//! on the kinds in its probes. If in doubt, a policy counts as affected: an unnecessary check costs little and writes
+//! nothing, but a missed check leaves a wrong status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,23 +14,24 @@ use crate::policy::analysis::Profile;
 use crate::policy::{self, RequestPolicy, matching};
 use crate::schema::{GroupVersion, Gvk};
 
-/// Dependencies of the status of a policy.
+/// The dependencies of a policy's status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dependencies {
     /// The groups and versions of each rule.
     rules: Vec<(Vec<String>, Vec<String>)>,
-    /// The kind of its params.
+    /// The policy's paramKind.
     param_kind: Option<Gvk>,
-    /// The group versions whose schemas it was checked against.
+    /// The group versions whose schemas were used in the check.
     pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
-    /// True if its messages suggest resources, of which any may come or go.
+    /// True if the messages of the status suggest served resources, so that any change of resources may change them.
     pub(crate) has_suggestions: bool,
-    /// The groups of the kinds in its probes.
+    /// The API groups of the kinds in the policy's probes.
     pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
-    /// Returns the dependencies of a policy, or of the webhooks of a configuration, before its check.
+    /// Returns the dependencies that are known before the check. `policies` has one policy, or the webhooks of a
+    /// configuration.
     pub(crate) fn new(policies: &[RequestPolicy]) -> Self {
         let rules = policies.iter().flat_map(matching::rules);
         let pair = |rule: &NamedRuleWithOperations| {
@@ -46,7 +47,7 @@ impl Dependencies {
         }
     }
 
-    /// Returns the kind of the params.
+    /// Returns the policy's paramKind.
     pub(crate) fn param_kind(&self) -> Option<&Gvk> {
         self.param_kind.as_ref()
     }
@@ -73,7 +74,7 @@ impl Dependencies {
     }
 
     fn depends_on_resources(&self, gv: &GroupVersion, profile: Profile) -> bool {
-        // Upstream's mapper treats the core group, the empty string, as any group.
+        // Upstream's REST mapper treats the core group (the empty string) as any group.
         let core_is_any = profile == Profile::Upstream;
         let is_group = |group: &String| {
             group == "*" || *group == gv.group || (core_is_any && group.is_empty())
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_params_and_schemas_count() {
+    fn changes_of_matched_resources_params_and_schemas_affect_policy() {
         let apps = dependencies(&["apps"], &["v1"], Some("rules.example.com/v1"));
         let any_group = dependencies(&["*"], &["v1"], None);
         let any_version = dependencies(&["apps"], &["*"], None);
@@ -146,7 +147,7 @@ mod tests {
             (&apps, resources("v1"), false),
             (&apps, resources("rules.example.com/v2"), true),
             (&apps, schemas("autoscaling/v1"), true),
-            // No kind was checked against this schema.
+            // This schema was not used in the check.
             (&apps, schemas("apps/v1"), false),
             (&apps, crds("rules.example.com", "Limit"), true),
             (&apps, crds("rules.example.com", "Other"), false),
@@ -167,13 +168,13 @@ mod tests {
                 "{dependencies:?} {change:?}"
             );
         }
-        // Upstream treats the core group as any group.
+        // The profile `upstream` treats the core group as any group.
         let change = resources("events.k8s.io/v1");
         assert!(core.are_touched_by(&change, Profile::Upstream));
     }
 
     #[test]
-    fn suggestions_depend_on_all_resources() {
+    fn any_resource_change_affects_policy_with_suggestions() {
         let mut apps = dependencies(&["apps"], &["v1"], None);
         apps.has_suggestions = true;
         assert!(apps.are_touched_by(&resources("example.com/v1"), Profile::Truthful));
@@ -181,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_probes_count() {
+    fn changes_of_kinds_in_probes_affect_policy() {
         let mut apps = dependencies(&["apps"], &["v1"], None);
         apps.probe_groups = ["example.com".to_owned()].into();
         assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
-        // Sample objects are validated against them.
+        // Sample objects are validated against schemas.
         assert!(apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&schemas("example.org/v3"), Profile::Truthful));
     }

@@ -1,14 +1,13 @@
-//! The rule by which a received object supersedes the stored one.
+//! Decides if a received object replaces the stored one.
 //!
-//! Lists and watch events are ordered. Responses to our own writes overtake them, or arrive after the object was
-//! deleted. So a response may only update an object that the watch has reported, and neither creates nor restores
-//! one.
+//! Lists and watch events arrive in order. A response to a write may arrive before the watch event of the same change,
+//! or after the object was deleted. So a response may only update a stored object, and never adds one.
 
 use std::cmp::Ordering;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// One state of an object: the metadata that identifies it.
+/// The metadata that identifies one state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectState<'a> {
     pub(crate) uid: Option<&'a str>,
@@ -24,14 +23,14 @@ impl<'a> From<&'a ObjectMeta> for ObjectState<'a> {
     }
 }
 
-/// The source of an object.
+/// The source of a received object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
-    /// A list, which is authoritative even if it is older, as after the restore of a backup.
+    /// A list, which replaces stored objects even if its objects are older, as after the restore of a backup.
     Listed,
-    /// An event of a watch.
+    /// A watch event.
     Watched,
-    /// The response to a write.
+    /// The response to a write of the controller.
     Answered,
 }
 
@@ -44,7 +43,8 @@ pub(crate) fn compare_versions(left: &str, right: &str) -> Option<Ordering> {
 }
 
 impl EventSource {
-    /// Returns true if an object with the metadata `new` from this source replaces `known`, or is the first of its name.
+    /// Returns true if an object with the metadata `new` from this source must be stored in place of `known`, which is
+    /// `None` if no object of that name is stored.
     ///
     /// Resource versions of one resource are increasing numbers (KEP-5504). If they are not numbers, a watch event
     /// replaces the object, and a response to a write does not.
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule() {
+    fn supersedes_depends_on_source_uid_and_version() {
         use EventSource::{Answered, Listed, Watched};
         let table = [
             // Only lists and watches report new objects; responses to writes do not.
@@ -93,11 +93,11 @@ mod tests {
             (Listed, Some(("u", "9")), ("u", "9"), false),
             (Answered, Some(("u", "9")), ("u", "10"), true),
             (Answered, Some(("u", "10")), ("u", "9"), false),
-            // Another object of the same name.
+            // The object was recreated with the same name.
             (Watched, Some(("u", "9")), ("v", "10"), true),
             (Listed, Some(("u", "9")), ("v", "9"), true),
             (Answered, Some(("v", "9")), ("u", "10"), false),
-            // Versions that are not numbers.
+            // The resource versions are not numbers.
             (Watched, Some(("u", "x")), ("u", "y"), true),
             (Watched, Some(("u", "x")), ("u", "x"), false),
             (Answered, Some(("u", "x")), ("u", "y"), false),

@@ -1,4 +1,4 @@
-//! Exclusion of policies by name or label, mostly those of the platform's vendor.
+//! Exclusion of policies by name or label, for example those of the platform's vendor.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -8,12 +8,11 @@ use crate::status::exclusion::Exclusion;
 /// An excluded policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Excluded {
-    /// True if its status has fields of ours.
+    /// True if its status has fields that the controller owns.
     pub(crate) owns_status: bool,
 }
 
-/// Returns the exclusion of the object with this metadata, which must have the labels and the managed fields. `None` if
-/// it is not excluded.
+/// Returns `None` if the object with `metadata` is not excluded. `metadata` must include labels and managed fields.
 pub(crate) fn excluded(exclusion: &Exclusion, metadata: &ObjectMeta) -> Option<Excluded> {
     exclusion.excludes(metadata).then(|| Excluded {
         owns_status: owns_status(metadata),

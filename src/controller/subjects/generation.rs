@@ -1,17 +1,17 @@
-//! Identity of a state of an object, by which a result is assigned to the state that it was computed from.
+//! Identifies the state of an object that a result was computed from.
 
 use super::packed::{Identity, Packed, hash};
 use super::probe::Probe;
 
 /// Identifies a state of an object by its uid, its generation and a hash of its spec.
 ///
-/// The uid and the generation are not always enough: the spec may have been damaged in transit, or decoded with an
-/// older schema.
+/// The uid and the generation are not always sufficient: the received spec may be incomplete, or may have been decoded
+/// with an older schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
     uid: Option<String>,
     number: Option<i64>,
-    /// A hash of the content.
+    /// A hash of the spec.
     content: u64,
 }
 
@@ -21,12 +21,12 @@ impl Generation {
         Self {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
-            // A probe without its spec has other results than the same probe with it.
+            // A probe whose spec was too large to store has other results than the same probe with its spec.
             content: probe.spec.hash ^ rejected,
         }
     }
 
-    /// Returns the generation of a stored object.
+    /// Returns the generation of an object that is stored as `content`.
     pub(crate) fn of_packed<T>(identity: &Identity, content: &Packed<T>) -> Self {
         Self {
             uid: identity.state().uid.map(str::to_owned),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn uid_generation_and_content_count() {
+    fn generation_differs_by_uid_number_or_content() {
         assert_eq!(generation("u", 1, "true"), generation("u", 1, "true"));
         for other in [
             generation("v", 1, "true"),

@@ -1,9 +1,10 @@
-//! Lanes of checks: policies that take long are checked where they do not delay others.
+//! Lanes are the queues of checks, each with its own threads and time limits. Policies whose check takes long move to
+//! other lanes, so that they do not delay other policies.
 //!
-//! A policy is first checked in the quick lane. After a moment it yields to policies that wait
-//! ([`Lane::Deferred`]), and in any case after two seconds ([`Lane::Slow`]). A check that exceeds the limit of the
-//! slow lane ends as `DeadlineExceeded`, and is repeated once the policy or its inputs change, or after an hour.
-//! The status records this over a restart, which therefore does not begin with the slow policies.
+//! A policy is first checked in [`Lane::Quick`]. If its check takes longer than 200 ms while other policies wait, it is
+//! interrupted and moves to [`Lane::Deferred`]. After two seconds, it moves to [`Lane::Slow`]. A check that exceeds the
+//! limit of the slow lane ends as `DeadlineExceeded`, and is repeated when the policy or its inputs change, or after an
+//! hour. The status records this, so that after a restart these policies start in the slow lane.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,16 +20,16 @@ use crate::controller::process::queue::Queue;
 use crate::policy::subject::SubjectId;
 use crate::status::condition::Reason;
 
-/// Time limits of the lanes.
+/// The time limits of checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The time after which a check in the quick lane yields to others.
+    /// The time after which a check in the quick lane is interrupted if other policies wait.
     pub(crate) turn: Duration,
-    /// The limit of the quick lane, and of the one for deferred checks.
+    /// The time limit of the quick lane and of the lane for deferred checks.
     pub(crate) quick: Duration,
-    /// The limit of the slow lane.
+    /// The time limit of the slow lane.
     pub(crate) slow: Duration,
-    /// The time that an interrupted check may take to end.
+    /// How long an interrupted check may take to end before its thread counts as stuck.
     pub(crate) grace: Duration,
 }
 
@@ -45,7 +46,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         if cfg!(test) {
-            // Test builds on a busy machine are slow for valid policies too.
+            // In test builds on a busy machine, checks of simple policies may also be slow.
             Self {
                 turn: Duration::from_secs(20),
                 quick: Duration::from_secs(60),
@@ -60,7 +61,7 @@ impl Default for Limits {
 /// The time after which a check that exceeded its deadline is repeated although nothing has changed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// The queues of the lanes except the quick one, and the policies in them.
+/// The queues of deferred and slow checks, and the lane of each policy that has left the quick lane.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) limits: Limits,
@@ -69,16 +70,16 @@ pub(crate) struct Lanes {
     policies: Mutex<BTreeMap<SubjectId, Note>>,
 }
 
-/// The lane of a policy.
+/// The recorded lane of a policy.
 #[derive(Clone, Debug)]
 struct Note {
     generation: Generation,
     lane: Lane,
-    /// The time at which its check exceeded the deadline.
+    /// The time at which the check exceeded the deadline of the slow lane, if so.
     exceeded_at: Option<Instant>,
-    /// True if a thread hangs in its check, so that it is not repeated without a change.
+    /// True if the thread of the check is stuck. Then the check is not repeated unless the policy or its inputs change.
     is_stuck: bool,
-    /// True if the check is to be repeated although nothing has changed.
+    /// True if the check must be repeated although nothing has changed.
     is_due: bool,
 }
 
@@ -109,7 +110,7 @@ impl Lanes {
         (note.generation == entry.generation()).then_some(note.lane)
     }
 
-    /// Queues the policy `id` for a check in `lane`, which was recorded for it.
+    /// Queues the policy `id` for a check in `lane`. Does nothing for the quick lane, which is the main queue.
     pub(crate) fn add(&self, id: &SubjectId, lane: Lane) {
         match lane {
             Lane::Quick => {}
@@ -118,14 +119,15 @@ impl Lanes {
         }
     }
 
-    /// Records `lane` for this generation of the policy `id`.
+    /// Records `lane` for `generation` of the policy `id`, and queues the policy in it.
     pub(crate) fn defer(&self, id: &SubjectId, generation: Generation, lane: Lane) {
         let note = Note::new(generation, lane);
         self.lock().insert(id.clone(), note);
         self.add(id, lane);
     }
 
-    /// Records the duration of the check of this generation. The next check of a quick policy is in the quick lane.
+    /// Records that the check of the policy `id` completed in the time `took`. If it was quick, the next check is in
+    /// the quick lane.
     pub(crate) fn finished(&self, id: &SubjectId, took: Duration) {
         if took <= self.limits.turn {
             self.forget(id);
@@ -134,7 +136,7 @@ impl Lanes {
         }
     }
 
-    /// Records that the check of this generation exceeded its deadline.
+    /// Records that the check of `generation` exceeded the deadline of the slow lane.
     pub(crate) fn exceeded(&self, id: &SubjectId, generation: Generation, is_stuck: bool) {
         let note = Note {
             exceeded_at: Some(Instant::now()),
@@ -149,7 +151,7 @@ impl Lanes {
         self.lock().remove(id);
     }
 
-    /// Permits a repetition of checks that exceeded their deadline long before `now`.
+    /// Queues the policies whose checks exceeded their deadline at least [`RETRY_INTERVAL`] before `now`.
     pub(crate) fn retry(&self, now: Instant) {
         for (id, note) in &mut *self.lock() {
             let is_due = note.exceeded_at.is_some_and(|exceeded_at| {
@@ -163,7 +165,7 @@ impl Lanes {
         }
     }
 
-    /// Returns true if the check of the policy is to be repeated although nothing has changed, once.
+    /// Returns true if the check of the policy must be repeated although nothing has changed. Resets this flag.
     pub(crate) fn take_due(&self, id: &SubjectId) -> bool {
         let mut policies = self.lock();
         let note = policies.get_mut(id);
@@ -213,7 +215,7 @@ impl Note {
     }
 }
 
-/// Returns true if the status of `entry` reports an exceeded deadline for this generation.
+/// Returns true if the status of `entry` reports an exceeded deadline for the current generation.
 fn has_exceeded_deadline(entry: &Entry) -> bool {
     let generation = entry.identity.generation();
     let status = entry.status.as_ref();

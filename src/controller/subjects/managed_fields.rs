@@ -1,4 +1,4 @@
-//! Ownership of status fields: the name under which we apply, and the fields that other managers own as well.
+//! Ownership of status fields: the controller's field manager, and conditions that other managers also own.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.
@@ -9,10 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use kube::api::{PatchParams, ValidationDirective};
 use serde_json::{Map, Value, json};
 
-/// The name under which we own fields.
+/// The name of the controller's field manager.
 pub const FIELD_MANAGER: &str = "vap-status-controller";
 
-/// Parameters of our server-side applies.
+/// Returns the parameters of the controller's server-side applies.
 ///
 /// Without `fieldValidation` the API server parses each patch a second time for warnings about duplicate fields, which
 /// would not be visible anywhere.
@@ -25,24 +25,24 @@ pub(crate) fn apply_params() -> PatchParams {
     }
 }
 
-/// Returns true if the status has fields that we applied.
+/// Returns true if the controller owns fields of the status.
 pub(crate) fn owns_status(metadata: &ObjectMeta) -> bool {
     ours(metadata).next().is_some()
 }
 
-/// Returns true if another manager may own one of our conditions. Managed fields without content are ignored.
+/// Returns true if another manager may own one of our conditions. Managed fields of others without content are ignored.
 pub(crate) fn may_share(metadata: &ObjectMeta) -> bool {
     let mut ours = ours(metadata);
     ours.any(|entry| entry.fields_v1.is_none()) || !shared(metadata).is_empty()
 }
 
-/// Returns the type of a condition in managed fields.
+/// Returns the key of a condition in managed fields, such as `k:{"type":"Ready"}`.
 pub(crate) fn key(condition: &Value) -> String {
     let type_ = condition.get("type").and_then(Value::as_str);
     format!("k:{}", json!({"type": type_.unwrap_or_default()}))
 }
 
-/// Returns our entries of the managed fields.
+/// Returns the entries of the controller in the managed fields of the status.
 fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let managers = metadata.managed_fields.iter().flatten();
     managers.filter(|entry| is_ours(entry))
@@ -53,7 +53,7 @@ fn is_ours(entry: &ManagedFieldsEntry) -> bool {
         && entry.subresource.as_deref() == Some("status")
 }
 
-/// Returns the keys of the conditions that we own and that other managers own in part.
+/// Returns the keys of the conditions that the controller owns and of which other managers own at least one field.
 pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
     let of_others: Vec<_> = (metadata.managed_fields.iter().flatten())
         .filter(|entry| !is_ours(entry))
@@ -67,7 +67,7 @@ pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the conditions of which a manager owns a part.
+/// Returns the conditions of which `entry` owns at least one field, by key.
 fn conditions(entry: &ManagedFieldsEntry) -> Option<&Map<String, Value>> {
     let fields = entry.fields_v1.as_ref()?;
     fields.0.pointer("/f:status/f:conditions")?.as_object()
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_shared_if_its_content_is_ours_and_another_has_a_part() {
+    fn condition_is_shared_if_another_manager_owns_one_of_its_fields() {
         const READY: &str = r#"k:{"type":"Ready"}"#;
         let whole = json!({READY: {".": {}, "f:type": {}, "f:status": {}}});
         let key = json!({READY: {".": {}, "f:type": {}}});
@@ -101,7 +101,7 @@ mod tests {
         assert!(is_shared(&whole, &whole));
         assert!(is_shared(&whole, &key));
         assert!(!is_shared(&whole, &other));
-        // Another manager has written the content since.
+        // Another manager has taken over the content of the condition.
         assert!(!is_shared(&key, &whole));
         assert!(!may_share(&metadata(&[(FIELD_MANAGER, whole.clone())])));
         assert!(!may_share(&metadata(&[("others", whole)])));

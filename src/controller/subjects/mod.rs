@@ -1,4 +1,4 @@
-//! The policies and other subjects that exist, with everything that is stored about each.
+//! The policies and other subjects (webhook configurations, CRDs) that exist, with all stored data about each.
 
 pub(crate) mod admission_cache;
 pub(crate) mod check_result;

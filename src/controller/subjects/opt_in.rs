@@ -1,8 +1,7 @@
-//! Kinds besides ValidatingAdmissionPolicies: MutatingAdmissionPolicies, webhook configurations and
-//! CustomResourceDefinitions, each watched if a flag enables it.
+//! Opt-in kinds (`--follow`): MutatingAdmissionPolicies, webhook configurations and CustomResourceDefinitions.
 //!
-//! They are in the same store and queue as ValidatingAdmissionPolicies, by [`SubjectId`], and are checked in the same
-//! way. Their own objects have no conditions of ours; a status object holds them (ADR 31).
+//! Objects of these kinds are in the same store and queue as ValidatingAdmissionPolicies, by [`SubjectId`], and are
+//! checked in the same way. The controller writes their conditions to separate status objects (ADR 31).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,21 +17,20 @@ use crate::policy::subject::{StatusObjectKind, SubjectId, SubjectKind};
 use crate::status::object::StatusObject;
 use crate::telemetry::metrics::Source;
 
-/// The watches of a kind.
+/// The watches of an opt-in kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watches {
-    /// The watch of the objects. `None` if another task watches them in any case.
+    /// The watch of the objects of the kind. `None` for CRDs, which another task always watches.
     pub(crate) subjects: Option<Source>,
-    /// The watch of their bindings.
+    /// The watch of the bindings, if the kind has bindings.
     pub(crate) bindings: Option<Source>,
-    /// The watch of the objects that hold their conditions.
+    /// The watch of the status objects.
     pub(crate) statuses: Source,
-    /// The name of the task.
+    /// The name of the task that runs these watches.
     task: &'static str,
 }
 
-/// Returns the watches of a kind, and the kind of the objects that hold its conditions. `None` if the kind has a
-/// status of its own.
+/// Returns the watches of an opt-in kind, and the kind of its status objects. `None` for ValidatingAdmissionPolicies.
 const fn watches(kind: SubjectKind) -> Option<(Watches, StatusObjectKind)> {
     let (subjects, bindings, statuses, task) = match kind {
         SubjectKind::ValidatingAdmissionPolicy => return None,
@@ -70,7 +68,7 @@ const fn watches(kind: SubjectKind) -> Option<(Watches, StatusObjectKind)> {
     Some((watches, status_object))
 }
 
-/// Returns the kind that needs the watch `source`. `None` if it is watched in any case.
+/// Returns the opt-in kind that needs the watch `source`. `None` if it is always watched.
 pub(crate) fn kind_of_source(source: Source) -> Option<SubjectKind> {
     SubjectKind::ALL.into_iter().find(|kind| {
         watches(*kind).is_some_and(|(of_kind, _)| {
@@ -81,12 +79,12 @@ pub(crate) fn kind_of_source(source: Source) -> Option<SubjectKind> {
     })
 }
 
-/// Returns the name of the `ClusterRole` that a kind needs.
+/// Returns the name of the `ClusterRole` that an opt-in kind needs.
 pub(crate) fn role(kind: SubjectKind) -> String {
     format!("vap-status-controller-{}", kind.plural())
 }
 
-/// The states of all kinds that can be watched on request.
+/// The states of all opt-in kinds.
 #[derive(Debug)]
 pub(crate) struct OptIn(Vec<OptInState>);
 
@@ -98,25 +96,24 @@ impl Default for OptIn {
 }
 
 impl OptIn {
-    /// Returns the state of a kind. `None` if the kind has a status of its own.
+    /// Returns the state of an opt-in kind. `None` for ValidatingAdmissionPolicies.
     pub(crate) fn of(&self, kind: SubjectKind) -> Option<&OptInState> {
         self.0.iter().find(|state| state.kind == kind)
     }
 
-    /// Returns all subjects that have an object of ours, whether they exist or not.
+    /// Returns all subjects that have a status object, including deleted subjects.
     pub(crate) fn ids(&self) -> Vec<SubjectId> {
         self.0.iter().flat_map(OptInState::ids).collect()
     }
 }
 
-/// The state of one kind that can be watched on request.
+/// The state of one opt-in kind.
 #[derive(Debug)]
 pub(crate) struct OptInState {
-    /// The kind.
     pub(crate) kind: SubjectKind,
-    /// The kind of the objects that hold the conditions.
+    /// The kind of the status objects.
     pub(crate) status_object: StatusObjectKind,
-    /// The bindings, by their policy.
+    /// The bindings, indexed by their policy.
     pub(crate) bindings: Bindings,
     pub(crate) watches: Watches,
     state: Mutex<State>,
@@ -124,23 +121,23 @@ pub(crate) struct OptInState {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The version in which the subjects are served.
+    /// The API version in which the subjects are served.
     version: &'static str,
-    /// The reason why they are not watched, although they are enabled.
+    /// Why the kind is not watched although it is enabled, if so.
     obstacle: Option<String>,
-    /// True once all subjects are known.
+    /// True if the subjects were listed.
     are_policies_listed: bool,
-    /// True once all bindings are known, or it is known that we are not allowed to read them.
+    /// True if the bindings were listed, or the controller has no permission to read them.
     are_bindings_listed: bool,
-    /// True once all of our objects are known.
+    /// True if the status objects were listed.
     are_objects_listed: bool,
     /// Names of existing subjects that could not be parsed in the last list.
     unreadable: BTreeSet<String>,
-    /// Our objects, by name, which is that of their subject.
+    /// The status objects by name, which is also the name of their subject.
     objects: HashMap<String, Object>,
 }
 
-/// One of our objects.
+/// A stored status object.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) identity: Identity,
@@ -164,12 +161,12 @@ impl OptInState {
         self.watches.task
     }
 
-    /// Returns true if another task watches the subjects in any case.
+    /// Returns true if another task always watches the subjects.
     pub(crate) const fn is_watched_anyway(&self) -> bool {
         self.watches.subjects.is_none()
     }
 
-    /// Returns true if all objects of the kind are known, so that a status can be computed.
+    /// Returns true if subjects, bindings and status objects were listed, so that statuses can be computed.
     pub(crate) fn is_known(&self) -> bool {
         let state = self.lock();
         let has_bindings = self.kind.row().bindings.is_some();
@@ -178,7 +175,7 @@ impl OptInState {
             && state.are_objects_listed
     }
 
-    /// Removes everything, as the kind is not watched any more. Returns the subjects that had an object.
+    /// Removes the stored data of the kind, which is no longer watched. Returns the subjects that had a status object.
     pub(crate) fn forget(&self) -> Vec<SubjectId> {
         let mut state = self.lock();
         let objects = std::mem::take(&mut state.objects);
@@ -196,7 +193,7 @@ impl OptInState {
         self.ids_of(objects.into_keys())
     }
 
-    /// Returns the `apiVersion` in which the policies are served.
+    /// Returns the `apiVersion` in which the subjects are served.
     pub(crate) fn api_version(&self) -> String {
         format!("{}/{}", self.kind.row().group, self.lock().version)
     }
@@ -206,7 +203,7 @@ impl OptInState {
         (state.version, state.obstacle) = (version, None);
     }
 
-    /// Returns the reason why the kind is not watched, although it is enabled.
+    /// Returns why the kind is not watched although it is enabled, if so.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.lock().obstacle.clone()
     }
@@ -215,14 +212,15 @@ impl OptInState {
         self.lock().obstacle = Some(why);
     }
 
-    /// Records that all policies are known. Those with these names exist and cannot be parsed.
+    /// Records that the subjects were listed. `unreadable` has the names of subjects that cannot be parsed.
     pub(crate) fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
         let mut state = self.lock();
         state.are_policies_listed = true;
         state.unreadable = unreadable;
     }
 
-    /// Records that all bindings are known, or that reading them is not allowed. Returns true the first time.
+    /// Records that the bindings were listed, or that the controller has no permission to read them. Returns true the
+    /// first time.
     pub(crate) fn set_bindings_listed(&self) -> bool {
         !std::mem::replace(&mut self.lock().are_bindings_listed, true)
     }
@@ -231,7 +229,7 @@ impl OptInState {
         self.lock().are_objects_listed = true;
     }
 
-    /// Inserts one of our objects if it supersedes the stored one. Returns true if it did.
+    /// Stores a status object if it supersedes the stored one. Returns true if it was stored.
     pub(crate) fn put(&self, object: StatusObject, from: EventSource) -> bool {
         let metadata = object.meta();
         let Some(name) = metadata.name.clone() else {
@@ -249,12 +247,12 @@ impl OptInState {
         true
     }
 
-    /// Removes the object of that name. Returns true if it was there.
+    /// Removes the status object `name`. Returns true if it was stored.
     pub(crate) fn remove(&self, name: &str) -> bool {
         self.lock().objects.remove(name).is_some()
     }
 
-    /// Removes all objects but those of these names, and returns their subjects.
+    /// Removes all status objects except those in `names`. Returns the subjects of the removed objects.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut gone = Vec::new();
         self.lock().objects.retain(|name, _| {
@@ -272,12 +270,12 @@ impl OptInState {
         self.lock().unreadable.remove(name);
     }
 
-    /// Returns the object of the subject of that name.
+    /// Returns the status object of the subject `name`.
     pub(crate) fn object(&self, name: &str) -> Option<Object> {
         self.lock().objects.get(name).cloned()
     }
 
-    /// Returns the subjects that have an object, whether they exist or not.
+    /// Returns the subjects that have a status object, including deleted subjects.
     pub(crate) fn ids(&self) -> Vec<SubjectId> {
         self.ids_of(self.lock().objects.keys().cloned())
     }
@@ -287,7 +285,8 @@ impl OptInState {
         names.into_iter().map(id).collect()
     }
 
-    /// Returns the object of a subject of that name that certainly does not exist any more.
+    /// Returns the status object `name`, for a subject that is not stored. `None` if the subject may still exist,
+    /// because it cannot be parsed or the lists are incomplete.
     pub(crate) fn orphan(&self, name: &str) -> Option<Object> {
         let is_known = self.is_known();
         let state = self.lock();
@@ -301,7 +300,7 @@ impl OptInState {
 }
 
 impl Object {
-    /// Returns the status of `entry`. `None` if the object is about an earlier subject of that name.
+    /// Returns the status of `entry`. `None` if the status object belongs to an earlier subject of the same name.
     pub(crate) fn status_of(&self, entry: &Entry) -> Option<ValidatingAdmissionPolicyStatus> {
         let uid = entry.identity.state().uid;
         self.content
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_belong_to_their_kind() {
+    fn kind_of_source_returns_kind_of_each_watch() {
         let opt_in = OptIn::default();
         for kind in SubjectKind::opt_in() {
             let state = opt_in.of(kind).unwrap();
@@ -346,12 +345,12 @@ mod tests {
         }
         assert!(opt_in.of(SubjectKind::ValidatingAdmissionPolicy).is_none());
         assert_eq!(kind_of_source(Source::Policies), None);
-        // The watch of definitions is permitted by the controller's own role.
+        // The watch of CRDs is always running, so it belongs to no opt-in kind.
         assert_eq!(kind_of_source(Source::Crds), None);
     }
 
     #[test]
-    fn only_what_is_certain_is_an_orphan() {
+    fn orphan_is_none_if_subject_may_exist() {
         let unknown = OptInState::new(KIND).unwrap();
         unknown.put(object("a", "1"), EventSource::Listed);
         assert!(unknown.orphan("a").is_none());
@@ -360,7 +359,7 @@ mod tests {
         assert!(unknown.orphan("a").is_none());
         assert!(listed(&[]).orphan("a").is_some());
         assert!(listed(&[]).orphan("b").is_none());
-        // It exists and cannot be parsed: its status object remains until it is deleted.
+        // The subject exists but cannot be parsed, so its status object remains until the subject is deleted.
         let unreadable = listed(&["a"]);
         assert!(unreadable.orphan("a").is_none());
         unreadable.set_gone("a");
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_followed_no_longer_is_forgotten() {
+    fn forget_removes_objects_and_resets_state() {
         let state = listed(&[]);
         let id = SubjectId::new(KIND, "a");
         assert_eq!(state.ids(), std::slice::from_ref(&id));
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_brings_no_object_back() {
+    fn response_to_write_does_not_restore_deleted_object() {
         let state = listed(&[]);
         assert!(!state.put(object("a", "1"), EventSource::Watched));
         assert!(state.put(object("a", "2"), EventSource::Answered));

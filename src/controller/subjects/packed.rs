@@ -1,7 +1,7 @@
 //! Compact storage of thousands of objects.
 //!
-//! A parsed object has room for every possible field, and an allocation for each string. As JSON it takes a third
-//! of the memory. Parsing takes some microseconds; objects are read rarely, mostly before a request.
+//! A parsed object has space for every possible field, and an allocation for each string. Its JSON takes a third of the
+//! memory. Parsing takes some microseconds, but objects are read rarely, usually before a request to the API server.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 
 use super::event_source::ObjectState;
 
-/// Identity of one state of an object. The rest of the metadata is not stored, and names are keys.
+/// The stored metadata of an object, without its name, which is the key of the object. It identifies one state of the
+/// object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     uid: Option<Box<str>>,
@@ -22,7 +23,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Returns the identity of the object with this metadata.
+    /// Returns the identity of the object with `metadata`.
     pub(crate) fn of(metadata: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(Box::from);
         Self {
@@ -58,7 +59,7 @@ impl Identity {
     }
 }
 
-/// A value as JSON. Values with the same JSON are equal.
+/// A value that is stored as JSON. Values with the same JSON are equal.
 pub(crate) struct Packed<T> {
     json: Box<[u8]>,
     value: PhantomData<fn() -> T>,
@@ -108,7 +109,7 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
     }
 }
 
-/// Returns a hash that is the same on each run.
+/// Returns a hash of `json`. It does not depend on the process.
 pub(crate) fn hash(json: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(json);

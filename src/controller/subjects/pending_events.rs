@@ -1,4 +1,4 @@
-//! Events that wait to be sent, in a bounded queue.
+//! A bounded queue of Kubernetes Events that wait to be sent.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,17 +9,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// Maximum number of waiting events.
+/// The maximum number of waiting Events.
 pub(crate) const MAX_WAITING: usize = 1_000;
 
-/// The events that wait to be sent.
+/// The queue of Events.
 #[derive(Debug)]
 pub(crate) struct Events {
     state: Mutex<State>,
     has_work: Notify,
-    /// Notifies when the last event was sent.
+    /// Notified when no Event is waiting or being sent.
     is_idle: Notify,
-    /// True while the process ends, when waiting events are sent without pauses.
+    /// True while the process ends. Then waiting Events are sent without rate limit.
     is_ending: watch::Sender<bool>,
 }
 
@@ -41,7 +41,7 @@ impl Default for Events {
     }
 }
 
-/// Identity of an event.
+/// The content of an Event, by which equal Events are detected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) regarding: String,
@@ -61,7 +61,7 @@ pub(crate) struct PendingEvent {
 }
 
 impl Events {
-    /// Adds an event, unless it is already waiting. Returns true if there was room.
+    /// Adds an event, unless it is already waiting. Returns false if the queue is full.
     pub(crate) fn add(&self, event: PendingEvent) -> bool {
         let mut state = self.lock();
         if state.waiting.iter().any(|other| other.key == event.key) {
@@ -76,7 +76,7 @@ impl Events {
         true
     }
 
-    /// Returns the next event, which counts as being sent until [`Events::sent`].
+    /// Waits for the next Event. It counts as being sent until [`Events::sent`] is called.
     pub(crate) async fn next(&self) -> PendingEvent {
         loop {
             {
@@ -90,7 +90,7 @@ impl Events {
         }
     }
 
-    /// Records that the last event was sent or dropped.
+    /// Records that the Event returned by [`Events::next`] was sent or dropped.
     pub(crate) fn sent(&self) {
         let mut state = self.lock();
         state.is_sending = false;
@@ -99,7 +99,7 @@ impl Events {
         }
     }
 
-    /// Waits until an event may be sent. Returns at once while the process ends.
+    /// Waits until the time `until`. Returns immediately if the process ends.
     pub(crate) async fn pause(&self, until: Instant) {
         let mut is_ending = self.is_ending.subscribe();
         tokio::select! {
@@ -114,7 +114,8 @@ impl Events {
         state.waiting.is_empty() && !state.is_sending
     }
 
-    /// Sends waiting events without pauses. Drops those not begun within `limit`, and returns their number.
+    /// Lets the sending task send waiting Events without rate limit, for at most `limit`. Drops the rest, and returns
+    /// its number.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
         self.is_ending.send_replace(true);
         let all_sent = async {

@@ -1,4 +1,4 @@
-//! Objects that refer to a policy, indexed by the policy: bindings and probes.
+//! An index of bindings and probes by the policy that they refer to.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -16,10 +16,10 @@ use super::probe_inputs;
 use crate::controller::process::memory::{self, mebibytes};
 use crate::policy::subject::{SubjectId, SubjectKind};
 
-/// The bindings.
+/// The bindings, by policy.
 pub(crate) type Bindings = PolicyIndex<ValidatingAdmissionPolicyBinding>;
 
-/// The probes. If their kind is not served, all are known.
+/// The probes, by policy. If the cluster does not serve probes, the index counts as listed and is empty.
 pub(crate) type Probes = PolicyIndex<Probe>;
 
 /// An object that refers to a policy.
@@ -36,35 +36,35 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// Returns the state of the stored object.
     fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
-    /// Returns the policy. Bindings contain only its name, so `bound` is its kind.
+    /// Returns the policy that the object refers to. Bindings contain only the policy's name; its kind is `bound`.
     fn subject(&self, bound: SubjectKind) -> SubjectId;
 
-    /// Returns true if the object is equivalent to `other` for the policy. Other
-    /// differences are ignored.
+    /// Returns true if both objects have the same effect on the policy. Other differences are ignored.
     fn is_equivalent_to(&self, other: &Self) -> bool;
 
-    /// Returns the bytes that count against the limits: 0 if there are none for the kind.
+    /// Returns the size that counts against the limits, in bytes. It is 0 if the kind has no limits.
     fn stored_bytes(_kept: &Self::Kept) -> usize {
         0
     }
 
-    /// Returns the time of creation, in seconds. The oldest objects are stored if there is no room for all.
+    /// Returns the time of creation, in seconds. If the limits do not allow all objects, the oldest ones are stored.
     fn created_at(_kept: &Self::Kept) -> i64 {
         0
     }
 
-    /// Returns the object without its content, which was rejected because of `why`.
+    /// Returns the object without its content, which exceeds the limits. `why` is the message for its status. `None` if
+    /// the kind has no limits.
     fn rejected(_kept: &Self::Kept, _why: &str) -> Option<Self::Kept> {
         None
     }
 
-    /// Returns the bytes that a rejected object would take. `None` if it is not rejected.
+    /// Returns the size that a rejected object would have if it was stored, in bytes. `None` if it is not rejected.
     fn rejected_bytes(_kept: &Self::Kept) -> Option<usize> {
         None
     }
 }
 
-/// A stored binding. There may be one for each of thousands of policies.
+/// A stored binding. It is compact, since there may be thousands of bindings.
 #[derive(Debug)]
 pub(crate) struct PackedBinding {
     name: Box<str>,
@@ -152,12 +152,12 @@ impl RefersToPolicy for Probe {
     }
 }
 
-/// Maximum number of bytes of the stored objects of a kind.
+/// The maximum size of the stored objects of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// The bytes of one policy's objects.
+    /// The maximum size of one policy's objects, in bytes.
     of_policy: usize,
-    /// The bytes of all objects.
+    /// The maximum size of all objects, in bytes.
     in_all: usize,
 }
 
@@ -177,22 +177,22 @@ impl<K: RefersToPolicy> fmt::Debug for PolicyIndex<K> {
 /// Objects with their names.
 type Named<T> = Vec<(Arc<str>, T)>;
 
-/// Objects by age: the time of creation and the name.
+/// Names of objects, ordered by the time of creation.
 type ByAge = BTreeSet<(i64, Arc<str>)>;
 
 struct State<K: RefersToPolicy> {
     limits: Limits,
-    /// The bytes of all stored objects.
+    /// The size of all stored objects, in bytes.
     n_bytes: usize,
-    /// The stored objects whose bytes count.
+    /// The stored objects that count against the limits.
     stored: ByAge,
-    /// The objects without room.
+    /// The objects whose content is not stored because of the limits.
     rejected: ByAge,
-    /// True once all existing objects are known.
+    /// True if all existing objects were listed.
     is_listed: bool,
-    /// The policy that an object refers to, by the name of the object.
+    /// The policy that each object refers to, by the name of the object.
     policies: HashMap<Arc<str>, SubjectId>,
-    /// The objects of a policy, sorted by name.
+    /// The objects of each policy, sorted by name.
     by_policy: HashMap<SubjectId, Named<K::Kept>>,
 }
 
@@ -218,7 +218,7 @@ impl<K: RefersToPolicy> Default for PolicyIndex<K> {
 }
 
 impl<K: RefersToPolicy> PolicyIndex<K> {
-    /// Creates an index of bindings of policies of a kind.
+    /// Creates an index of bindings to policies of the kind `bound`.
     pub(crate) fn new(bound: SubjectKind) -> Self {
         Self {
             bound,
@@ -226,8 +226,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         }
     }
 
-    /// Inserts the object if it supersedes the stored one. Returns the policies that this affects: the one to which it
-    /// refers, and the one to which it referred before.
+    /// Stores the object if it supersedes the stored one. Returns the affected policies: the policy that the object
+    /// refers to, the policy that it referred to before, and the policies of probes that are rejected in its favor.
     pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
@@ -244,7 +244,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         let replaced = before.as_ref().and_then(|before| state.take(before, &name));
         let name: Arc<str> = name.into();
         state.insert(Arc::clone(&name), &policy, object.keep());
-        // The other policies of which a probe lost its place.
+        // Other policies, of whose probes one was rejected because of the limits.
         let mut touched = state.make_room(&policy, &name);
         let is_news = match (before, replaced, state.get(&name)) {
             (Some(before), Some(old), Some(new)) if before == policy => {
@@ -262,7 +262,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         touched
     }
 
-    /// Returns the names of rejected objects that there is room for now, the oldest first.
+    /// Returns the names of rejected objects that the limits now allow, the oldest first.
     pub(crate) fn readmissible(&self) -> Vec<String> {
         let state = self.lock();
         let mut n_bytes = state.n_bytes;
@@ -282,8 +282,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         names
     }
 
-    /// Inserts an object that was read because there is room for it now, unless its state is older than the known one.
-    /// Returns the names of the policies that this touches.
+    /// Stores a previously rejected object that was read again, unless it is older than the known state. Returns the
+    /// affected policies.
     pub(crate) fn readmit(&self, object: K) -> Vec<SubjectId> {
         {
             let mut state = self.lock();
@@ -304,19 +304,19 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         self.put(object, EventSource::Watched)
     }
 
-    /// Returns the bytes of all stored objects.
+    /// Returns the size of all stored objects, in bytes.
     #[cfg(test)]
     pub(crate) fn n_bytes(&self) -> usize {
         self.lock().n_bytes
     }
 
-    /// Sets the limits.
+    /// Sets the limits, in bytes.
     #[cfg(test)]
     pub(crate) fn set_limits(&self, of_policy: usize, in_all: usize) {
         self.lock().limits = Limits { of_policy, in_all };
     }
 
-    /// Takes an object out, and names the policy that this touches.
+    /// Removes an object. Returns the policy that it referred to.
     pub(crate) fn remove(&self, name: &str) -> Option<SubjectId> {
         let mut state = self.lock();
         let policy = state.policies.remove(name)?;
@@ -324,8 +324,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         Some(policy)
     }
 
-    /// Takes out all objects but these, notes that there are no others, and names the policies that this
-    /// touches.
+    /// Removes all objects except those in `names`, and records that all objects are listed. Returns the policies of
+    /// the removed objects.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let gone: Vec<String> = {
             let mut state = self.lock();
@@ -339,12 +339,12 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 
-    /// Reports whether all existing objects are known.
+    /// Returns true if all existing objects were listed.
     pub(crate) fn is_listed(&self) -> bool {
         self.lock().is_listed
     }
 
-    /// The objects that refer to a policy, by name; `None` as long as not all are known.
+    /// Returns the objects that refer to `policy`, sorted by name. `None` before all objects are listed.
     pub(crate) fn of(&self, policy: &SubjectId) -> Option<Vec<Arc<K>>> {
         let state = self.lock();
         if !state.is_listed {
@@ -372,14 +372,14 @@ impl<K: RefersToPolicy> State<K> {
     }
 
     fn insert(&mut self, name: Arc<str>, policy: &SubjectId, kept: K::Kept) {
-        // The name is stored once.
+        // Reuses the stored id of the policy, so that its name is stored only once.
         let policy = match self.by_policy.get_key_value(policy) {
             Some((known, _)) => known.clone(),
             None => policy.clone(),
         };
         self.policies.insert(Arc::clone(&name), policy.clone());
         let of_policy = self.by_policy.entry(policy).or_default();
-        // Most policies have one: a vector would make room for several.
+        // Most policies have one object, but a vector would reserve capacity for several.
         of_policy.reserve_exact(1);
         let (Ok(idx) | Err(idx)) = position(of_policy, &name);
         let n_bytes = K::stored_bytes(&kept);
@@ -394,17 +394,17 @@ impl<K: RefersToPolicy> State<K> {
         }
     }
 
-    /// Returns the bytes of the objects of a policy.
+    /// Returns the size of a policy's objects, in bytes.
     fn bytes_of(&self, policy: &SubjectId) -> usize {
         let objects = self.by_policy.get(policy).into_iter().flatten();
         objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
     }
 
-    /// Rejects the youngest objects until those of `policy`, and all objects, are within the limits. Returns the
-    /// policies of the rejected ones except `name`.
+    /// Rejects the youngest objects until the size of the objects of `policy` and of all objects is within the limits.
+    /// Returns the policies of rejected objects, except that of the object `name`.
     ///
-    /// The age decides, which the API server sets: a flood of new objects takes no room from existing ones, and a
-    /// restart has the same result.
+    /// The creation time, which the API server sets, decides which objects are stored. So many new objects cannot
+    /// displace existing ones, and a restart has the same result.
     fn make_room(&mut self, policy: &SubjectId, name: &str) -> Vec<SubjectId> {
         let mut touched = Vec::new();
         if self.n_bytes == 0 {
@@ -420,8 +420,8 @@ impl<K: RefersToPolicy> State<K> {
                 break;
             };
             let why = format!(
-                "there is no room for the probe: the probes of one policy may take {} when they are stored, and the \
-                 oldest are kept; use fewer or smaller cases",
+                "there is no room for the probe: all probes of one policy together are limited to {}, and older \
+                 probes take precedence; use fewer or smaller cases",
                 mebibytes(of_policy)
             );
             if !self.reject(&youngest, &why) {
@@ -433,8 +433,8 @@ impl<K: RefersToPolicy> State<K> {
                 break;
             };
             let why = format!(
-                "there is no room for the probe: the probes of all policies may take {} when they are stored, and the \
-                 oldest are kept; delete probes that are not needed",
+                "there is no room for the probe: the probes of all policies together are limited to {}, and older \
+                 probes take precedence; delete probes that are not needed",
                 mebibytes(in_all)
             );
             let policy = self.policies.get(&youngest).cloned();
@@ -446,7 +446,7 @@ impl<K: RefersToPolicy> State<K> {
         touched
     }
 
-    /// Replaces an object by its identity. Returns true if it did.
+    /// Replaces the object `name` by its form without content. Returns true if this was possible.
     fn reject(&mut self, name: &str, why: &str) -> bool {
         let Some((name, policy)) = self.policies.get_key_value(name) else {
             return false;
@@ -477,7 +477,7 @@ impl<K: RefersToPolicy> State<K> {
     }
 }
 
-/// Where the object of that name is, or would be.
+/// Returns the index of the object `name` in `objects`, or as an error the index at which it would be inserted.
 fn position<T>(objects: &[(Arc<str>, T)], name: &str) -> Result<usize, usize> {
     objects.binary_search_by(|(of, _)| (**of).cmp(name))
 }
@@ -506,7 +506,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_the_list() {
+    fn of_is_none_before_list() {
         let bindings = Bindings::default();
         bindings.put(binding("a", "p"), EventSource::Watched);
         assert_eq!(names(&bindings, "p"), None);
@@ -516,7 +516,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_binding_touches_the_policy_it_leaves_too() {
+    fn put_returns_previous_and_current_policy_of_binding() {
         let bindings = Bindings::default();
         assert_eq!(
             bindings.put(binding("a", "p"), EventSource::Watched),
@@ -536,7 +536,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn put_keeps_the_permission_for_probes_and_no_other_annotation() {
+    fn put_retains_only_annotation_for_probe_inputs() {
         let bindings = Bindings::default();
         bindings.retain(&BTreeSet::new());
         let annotated = |value: &str| {
@@ -576,7 +576,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_answer_does_not_undo_what_the_watch_told() {
+    fn older_response_to_write_does_not_replace_watched_binding() {
         let bindings = Bindings::default();
         let of = |version: &str, policy: &str| {
             let mut binding = binding("a", policy);
@@ -585,7 +585,7 @@ pub(crate) mod tests {
         };
         bindings.retain(&BTreeSet::new());
         bindings.put(of("3", "p"), EventSource::Answered);
-        assert_eq!(names(&bindings, "p").unwrap().len(), 0, "it is deleted");
+        assert_eq!(names(&bindings, "p").unwrap().len(), 0, "a deleted binding must not be restored");
         bindings.put(of("9", "p"), EventSource::Watched);
         bindings.put(of("8", "q"), EventSource::Answered);
         assert_eq!(names(&bindings, "q").unwrap().len(), 0);

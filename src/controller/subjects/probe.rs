@@ -1,8 +1,8 @@
-//! A probe as the API server sends it.
+//! Parses probes leniently, and stores them in compact form.
 //!
-//! The API server accepts objects that nest deeper than this parser reads, and a probe holds any object that its
-//! author likes. A probe that cannot be parsed must not stop the watch of the others, so the spec is first read as
-//! text, and only the necessary metadata is parsed.
+//! A probe contains arbitrary objects, and the API server accepts deeper nesting than this parser. A probe that cannot
+//! be parsed must not stop the watch of other probes. So only the necessary metadata is parsed with the watch event,
+//! and the spec is parsed separately from its JSON.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,12 +29,12 @@ use crate::probe::{run, target};
 use crate::schema::{GroupVersion, Gvk};
 use crate::status::condition::ConditionType;
 
-/// A probe as it was received: parsed, for the time that it takes to store it.
+/// A received probe, parsed. It exists only until the probe is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedProbe {
-    /// The probe. It has no cases if it cannot be used.
+    /// The probe. It has no cases if it cannot be parsed.
     object: PolicyProbe,
-    /// Reason why it cannot be used.
+    /// Why the probe cannot be evaluated, if so.
     problem: Option<String>,
 }
 
@@ -46,59 +46,59 @@ impl Deref for ParsedProbe {
     }
 }
 
-/// A stored probe: its spec as text, with the facts that are needed without parsing it.
+/// A stored probe: its spec as JSON, and the facts that are needed without parsing it.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
-    /// Its names, versions and age.
+    /// The name, uid, generation, resource version and creation time.
     pub(crate) metadata: ObjectMeta,
-    /// The spec. It has no cases if the probe cannot be used.
+    /// The spec. It has no cases if the probe cannot be parsed or is rejected.
     pub(crate) spec: Arc<StoredSpec>,
     /// The status.
     pub(crate) status: Option<Arc<StoredStatus>>,
-    /// Reason why the probe cannot be used.
+    /// Why the probe cannot be evaluated, if so.
     pub(crate) problem: Option<String>,
-    /// Bytes that it would take if it was stored. `None` if it is.
+    /// The size of a probe that was rejected because of the memory limits, in bytes. `None` if it is stored.
     rejected_bytes: Option<usize>,
 }
 
 /// The spec of a stored probe.
 #[derive(Debug)]
 pub(crate) struct StoredSpec {
-    /// The subject that the probe is about, by the policy name or the target.
+    /// The policy or other target that the probe tests.
     pub(crate) subject: SubjectId,
-    /// The name of the policy.
+    /// The field `policyName`. Empty if the probe has a target.
     pub(crate) policy_name: String,
-    /// The object that the probe is about, if it is not a ValidatingAdmissionPolicy.
+    /// The object that the probe tests, if it is not a ValidatingAdmissionPolicy.
     pub(crate) target: Option<Target>,
     /// The source of params.
     pub(crate) params: Source,
     /// The source of bindings.
     pub(crate) bindings: BindingSource,
-    /// The source of answers to authorization checks.
+    /// The source of responses to authorization checks.
     pub(crate) authorizer: AuthorizerSource,
     /// The specs of inline bindings.
     pub(crate) inline_bindings: Vec<ValidatingAdmissionPolicyBindingSpec>,
     /// The number of cases.
     pub(crate) n_cases: usize,
-    /// The API groups that the cases name.
+    /// The API groups of the kinds in the cases.
     pub(crate) groups: Box<[String]>,
     /// The group versions of the sample objects.
     pub(crate) group_versions: Box<[GroupVersion]>,
-    /// The kinds of the objects before and after the requests.
+    /// The kinds of `object` and `oldObject` in the cases.
     pub(crate) kinds: Box<[Gvk]>,
-    /// The namespaces of the requests that bring none.
+    /// The namespaces of requests without a `namespaceObject`.
     pub(crate) namespaces: Box<[String]>,
-    /// Bytes that the spec needs when it is parsed.
+    /// The memory of the parsed spec, in bytes.
     pub(crate) unpacked_bytes: usize,
-    /// Bytes that the spec takes.
+    /// The size of the stored spec, in bytes.
     stored_bytes: usize,
-    /// A hash of the text.
+    /// A hash of the spec's JSON.
     pub(crate) hash: u64,
     packed: Packed<PolicyProbeSpec>,
 }
 
 impl StoredSpec {
-    /// Packs a spec.
+    /// Stores a spec.
     pub(crate) fn new(mut spec: PolicyProbeSpec) -> Self {
         let packed = Packed::new(&spec);
         let text = std::str::from_utf8(packed.json()).unwrap_or_default();
@@ -132,12 +132,12 @@ impl StoredSpec {
         stored
     }
 
-    /// Parses the spec. It needs [`Self::unpacked_bytes`].
+    /// Parses the spec, which needs [`Self::unpacked_bytes`] of memory.
     pub(crate) fn unpack(&self) -> PolicyProbeSpec {
         self.packed.unpack()
     }
 
-    /// Returns the names of the cases, without parsing the rest.
+    /// Returns the names of the cases, without storing their other fields.
     pub(crate) fn case_names(&self) -> Vec<String> {
         #[derive(Default, Deserialize)]
         struct Names {
@@ -178,16 +178,16 @@ impl StoredSpec {
     }
 }
 
-/// The parts of a probe's status that are stored.
+/// The stored data of a probe's status.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoredStatus {
-    /// Our condition.
+    /// The condition of the controller. Empty if the status has none.
     pub(crate) conditions: Vec<Condition>,
     /// A hash of the whole status.
     hash: u64,
 }
 
-/// Conditions with longer messages are not ours.
+/// The maximum length of a condition's message, in bytes. Longer messages are not from the controller.
 const MAX_CONDITION_MESSAGE: usize = 4 << 10;
 
 impl StoredStatus {
@@ -199,7 +199,7 @@ impl StoredStatus {
         Self { conditions, hash }
     }
 
-    /// Returns true if this is the status `desired`.
+    /// Returns true if the status equals `desired`.
     pub(crate) fn is(&self, desired: &PolicyProbeStatus) -> bool {
         self.hash == hash_of(desired)
     }
@@ -210,7 +210,7 @@ fn hash_of(status: &PolicyProbeStatus) -> u64 {
 }
 
 impl Probe {
-    /// Returns the same probe with a reason why it is not evaluated, unless it has one.
+    /// Returns a copy of the probe whose problem is `why`, unless it already has a problem.
     pub(crate) fn with_problem(&self, why: &str) -> Arc<Self> {
         let problem = self.problem.clone().or_else(|| Some(why.to_owned()));
         Arc::new(Self {
@@ -219,7 +219,7 @@ impl Probe {
         })
     }
 
-    /// Returns the identity of the probe without its spec, which there is no room for.
+    /// Returns a copy of the probe without its spec, which exceeds the memory limits. Its problem is `why`.
     pub(crate) fn rejected(&self, why: String) -> Self {
         let spec = StoredSpec::new(PolicyProbeSpec {
             policy_name: self.spec.policy_name.clone(),
@@ -234,12 +234,12 @@ impl Probe {
         }
     }
 
-    /// Returns the bytes that a rejected probe would take.
+    /// Returns the size that a rejected probe would have if it was stored, in bytes. `None` if it is stored.
     pub(crate) fn rejected_bytes(&self) -> Option<usize> {
         self.rejected_bytes
     }
 
-    /// Returns the bytes that the probe takes, 0 if it is rejected.
+    /// Returns the size of the stored probe, in bytes. It is 0 if the probe is rejected.
     pub(crate) fn stored_bytes(&self) -> usize {
         match self.rejected_bytes {
             Some(_) => 0,
@@ -247,7 +247,7 @@ impl Probe {
         }
     }
 
-    /// Returns the time of its creation, in seconds. The API server sets it.
+    /// Returns the creation time in seconds, which the API server sets.
     pub(crate) fn created_at(&self) -> i64 {
         let time = self.metadata.creation_timestamp.as_ref();
         time.map_or(0, |time| time.0.as_second())
@@ -282,8 +282,8 @@ impl<'de> Deserialize<'de> for Probe {
     }
 }
 
-/// Returns the namespace of a request that does not bring it along. A request without a namespace may be for an object
-/// that has one, and is in `default` then.
+/// Returns the namespace whose object the request of `case` needs. `None` if the request has a `namespaceObject`. If it
+/// is not set in the request or its objects, it is `default`, since the object may be namespaced.
 pub(crate) fn namespace_of(case: &Case) -> Option<&str> {
     let request = &case.request;
     if request.namespace_object.is_some() {
@@ -304,7 +304,7 @@ pub(crate) fn namespace_of(case: &Case) -> Option<&str> {
     named.or_else(of_object).or_else(itself).or(Some("default"))
 }
 
-/// The object with what may be unreadable as text.
+/// A received probe. Fields that may be invalid are unparsed JSON.
 #[derive(Deserialize)]
 struct Received {
     #[serde(default, deserialize_with = "or_default")]
@@ -315,7 +315,7 @@ struct Received {
     status: Option<Box<RawValue>>,
 }
 
-/// The parts of the metadata that are read: `managedFields` nest as deep as the spec does.
+/// The fields of the metadata that are parsed. `managedFields` are omitted, since they nest as deeply as the spec.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
@@ -331,7 +331,7 @@ struct Metadata {
     creation_timestamp: Option<Time>,
 }
 
-/// A value, or the default where there is null or anything else in its place.
+/// Deserializes a value. Null or a value of another type becomes the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -352,8 +352,8 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Returns the subject of a probe. A probe with an unknown kind of target is about the policy without a name, which
-/// never exists.
+/// Returns the subject that a probe tests. If the kind of the target is unknown, it is the policy with an empty name,
+/// which never exists.
 fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     let Some(target) = &spec.target else {
         return SubjectId::policy(&*spec.policy_name);
@@ -364,10 +364,10 @@ fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     }
 }
 
-/// Sets the bindings that the target of `spec` implies. Returns the first part of the spec that does not fit the
-/// target.
+/// Sets the bindings that the target of `spec` implies. Returns a message about the first field of the spec that is not
+/// allowed for the target.
 ///
-/// The text of the spec shows which fields are set.
+/// `text` is the JSON of the spec, which shows which fields are set.
 fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String> {
     let given: BTreeMap<String, IgnoredNull> = serde_json::from_str(text).unwrap_or_default();
     let has = |field: &str| {
@@ -385,7 +385,7 @@ fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String
     Some(format!("{}: {}", fault.field_ref, fault.message))
 }
 
-/// A field, as far as it is there: true where it is null.
+/// True if a field is null. Its value is not parsed.
 struct IgnoredNull(bool);
 
 impl<'de> Deserialize<'de> for IgnoredNull {
@@ -395,7 +395,7 @@ impl<'de> Deserialize<'de> for IgnoredNull {
     }
 }
 
-/// The parts of a spec that are read in any case.
+/// The fields of a spec that are parsed even if the whole spec cannot be parsed.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Outline {
@@ -405,7 +405,7 @@ struct Outline {
     target: Option<Target>,
 }
 
-/// Returns the problem of a spec that needs too much memory.
+/// Returns an error message if a spec needs too much memory.
 fn too_large(text: &str) -> Option<String> {
     let n_bytes = memory::unpacked_bytes(text);
     (n_bytes > memory::MAX_OBJECT).then(|| {
@@ -417,7 +417,7 @@ fn too_large(text: &str) -> Option<String> {
     })
 }
 
-/// Fields that hold what an author likes, where null is a value.
+/// Fields with arbitrary content, in which null is a value.
 const OPAQUE: [&str; 6] = [
     "object",
     "patch",
@@ -427,9 +427,10 @@ const OPAQUE: [&str; 6] = [
     "inlineParams",
 ];
 
-/// The spec; an error says why it cannot be read.
+/// Parses a spec.
 ///
-/// The API server takes null for absence. So does this, where the spec cannot be read otherwise.
+/// If the spec cannot be parsed, it is parsed again without null fields, since the API server treats null as an absent
+/// field.
 fn spec_of(text: &str) -> Result<PolicyProbeSpec, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
         let Ok(mut value) = serde_json::from_str::<Value>(text) else {
@@ -453,7 +454,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The status, each part as far as it can be read.
+/// The status of a probe. Invalid fields become their default values.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ReceivedStatus {
@@ -469,9 +470,10 @@ struct ReceivedStatus {
     cases: Vec<Box<RawValue>>,
 }
 
-/// The status as far as it is ours; what cannot be read of it is written anew.
+/// Parses the fields of the status that the controller writes. Fields that cannot be parsed are omitted, so the
+/// controller writes them again.
 ///
-/// Conditions of others stay in the cluster, and are none of ours.
+/// Conditions of other clients are also omitted. They remain in the cluster.
 fn status_of(text: &str) -> Option<PolicyProbeStatus> {
     let received: ReceivedStatus = serde_json::from_str(text).ok()?;
     let conditions = received.conditions.iter();
@@ -511,7 +513,7 @@ impl From<Received> for ParsedProbe {
                         ..PolicyProbeSpec::default()
                     };
                     match error {
-                        Some(error) => (spec, Some(format!("its spec cannot be read: {error}"))),
+                        Some(error) => (spec, Some(format!("its spec cannot be parsed: {error}"))),
                         None => {
                             if let Some(target) = target {
                                 spec.target = Some(target.clone());
@@ -574,7 +576,7 @@ impl Probe {
         object
     }
 
-    /// Changes the probe.
+    /// Changes the probe by `edit`.
     pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut PolicyProbe)) {
         let mut object = self.object();
         edit(&mut object);
@@ -600,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_read_whole() {
+    fn valid_probe_is_parsed_completely() {
         let probe = read(r#"{"kind": "Deployment"}"#);
         assert_eq!(probe.problem, None);
         assert_eq!(probe.spec.policy_name, "a");
@@ -613,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nests_too_deep_is_still_a_probe_of_its_policy() {
+    fn probe_nested_too_deeply_has_problem_and_policy() {
         let depth = 9000;
         let probe = read(&format!(
             "{}1{}",
@@ -622,7 +624,7 @@ mod tests {
         ));
         let problem = probe.problem.as_deref().unwrap();
         assert!(
-            problem.starts_with("its spec cannot be read: recursion limit exceeded"),
+            problem.starts_with("its spec cannot be parsed: recursion limit exceeded"),
             "{problem}"
         );
         assert_eq!(probe.spec.policy_name, "a");
@@ -635,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_a_spec_is_absence() {
+    fn null_field_in_spec_is_absent() {
         let spec = r#"{"policyName": "a", "params": null, "inlineParams": null, "bindings": null,
             "inlineBindings": null, "authorizer": null,
             "cases": [{"name": "c", "request": {"operation": null, "dryRun": null, "userInfo": null,
@@ -646,12 +648,12 @@ mod tests {
         let [case] = probe.spec.cases.as_slice() else {
             panic!("{:?}", probe.spec.cases)
         };
-        // An object holds what its author likes.
+        // In sample objects, null is a value.
         assert_eq!(case.request.object, Some(serde_json::json!({"data": null})));
     }
 
     #[test]
-    fn a_probe_of_a_target_is_not_taken_for_one_of_a_policy() {
+    fn probe_with_target_has_subject_of_target() {
         let spec = r#"{"target": {"kind": "MutatingAdmissionPolicy", "name": "m"}, "cases": [
             {"name": "c", "request": {"object": {}}, "expect": {"object": {"a": null}, "patch": [
                 {"op": "add", "path": "/a", "value": null}]}}]}"#;
@@ -669,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_with_a_target_is_named() {
+    fn field_not_allowed_for_target_is_problem() {
         let table = [
             (r#""policyName": null"#, r#"{"applies": true}"#, None),
             (
@@ -706,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_of_any_other_shape_costs_that_probe_alone() {
+    fn invalid_spec_is_problem_of_probe() {
         let table = [
             ("null", "", "missing field `cases`"),
             ("[]", "", "invalid"),
@@ -744,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_any_shape_is_read_as_far_as_it_goes() {
+    fn invalid_metadata_fields_are_defaults() {
         for metadata in ["null", "7", "{}", r#"{"name": 7, "generation": "x"}"#] {
             let text = format!(r#"{{"metadata": {metadata}, "spec": {{}}}}"#);
             let probe: ParsedProbe = serde_json::from_str(&text).unwrap();
@@ -756,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_as_far_as_it_is_ours() {
+    fn invalid_status_fields_and_other_conditions_are_omitted() {
         let of = |status: &str| {
             let spec = r#"{"policyName": "a", "cases": []}"#;
             object(spec, &format!(r#", "status": {status}"#))

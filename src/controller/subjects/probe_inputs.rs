@@ -1,14 +1,14 @@
-//! The annotation by which bindings allow probes to use inputs of the cluster.
+//! The annotation of bindings that allows probes to use inputs of the cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The annotation by which the owner of a binding allows probes to use params and namespaces of the cluster.
+/// The annotation of a binding that allows probes to use params and namespaces of the cluster.
 pub(crate) const PROBE_INPUTS: &str = "vap-status.dev/probe-inputs";
 
-/// The value of the annotation that allows it.
+/// The value of [`PROBE_INPUTS`] that allows their use.
 pub(crate) const ALLOWED: &str = "FromCluster";
 
-/// Returns true if the owner of a binding allows probes to use params and namespaces of the cluster.
+/// Returns true if a binding allows probes to use params and namespaces of the cluster.
 pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
     let annotations = binding.annotations.as_ref();
     annotations
@@ -16,13 +16,13 @@ pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
         .is_some_and(|value| value == ALLOWED)
 }
 
-/// Removes all annotations except a valid [`PROBE_INPUTS`].
+/// Removes all annotations except [`PROBE_INPUTS`] with the value [`ALLOWED`].
 pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
     let is_allowed = allows_inputs(metadata);
     set_allows_inputs(metadata, is_allowed);
 }
 
-/// Sets the annotations of a binding to [`PROBE_INPUTS`] or none.
+/// Replaces all annotations of a binding by [`PROBE_INPUTS`] if `is_allowed`, or else by none.
 pub(crate) fn set_allows_inputs(metadata: &mut ObjectMeta, is_allowed: bool) {
     metadata.annotations =
         is_allowed.then(|| [(PROBE_INPUTS.to_owned(), ALLOWED.to_owned())].into());
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trim_annotations_keeps_only_a_valid_permission() {
+    fn trim_annotations_retains_only_valid_probe_inputs() {
         for (value, is_kept) in [("FromCluster", true), ("true", false), ("", false)] {
             let mut metadata: ObjectMeta =
                 serde_json::from_value(json!({"annotations": {PROBE_INPUTS: value, "other": "x"}}))

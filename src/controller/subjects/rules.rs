@@ -1,4 +1,4 @@
-//! The part of a CustomResourceDefinition that is stored: whether it has validation rules, and a hash of its spec.
+//! The stored data of a CustomResourceDefinition as a subject: whether it has validation rules, and a hash of its spec.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::controller::process::memory;
 use crate::validation_rules;
 
-/// The keyword of rules, as it stands in JSON.
+/// The schema keyword of validation rules, as a JSON string.
 pub(crate) const KEYWORD: &str = "\"x-kubernetes-validations\"";
 
-/// The part of a definition that tells whether it is to be judged, and judged anew.
+/// The data that determines if a CRD must be checked, and checked again.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Rules {
-    /// True if a version has a rule.
+    /// True if any version has a validation rule, or the spec cannot be parsed.
     pub(crate) has_some: bool,
     /// A hash of the spec.
     hash: u64,
@@ -31,8 +31,8 @@ impl Rules {
     }
 }
 
-/// Reports whether a spec has rules, and not just the word somewhere. Of one that cannot be read they are told to be
-/// unknown when it is judged.
+/// Returns true if a spec has validation rules, not only the keyword as a string. Also returns true for a spec that is
+/// too large or cannot be parsed: its check reports that.
 fn has_rules(spec: &str) -> bool {
     if memory::unpacked_bytes(spec) > memory::MAX_TYPED_OBJECT {
         return true;

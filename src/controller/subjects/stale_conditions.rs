@@ -1,7 +1,8 @@
 //! Tracks conditions that cannot currently be recomputed.
 //!
-//! A short outage of the API server changes no condition (ADR 1). A longer one is reported by a note
-//! ([`crate::status::staleness`]), and only the time shows when it is due.
+//! A short outage of the API server changes no condition (ADR 1): the previous conditions are retained. If they are
+//! retained for longer, a note is added to their messages ([`crate::status::staleness`]). No event triggers this note,
+//! only the elapsed time.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use crate::cluster::discovery::MAX_PAUSE;
 use crate::policy::subject::SubjectId;
 
-/// The policies with retained conditions.
+/// The policies with retained conditions, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct StaleConditions {
     policies: Mutex<HashMap<SubjectId, Retained>>,
@@ -20,13 +21,13 @@ pub(crate) struct StaleConditions {
 #[derive(Clone, Copy, Debug)]
 struct Retained {
     since: Instant,
-    /// True once the note about it is due.
+    /// True if the note was due at the last reconciliation.
     is_told: bool,
 }
 
 impl StaleConditions {
-    /// Records at `now` whether a condition of the policy is retained. Returns true if one has been for longer than an
-    /// outage takes.
+    /// Records if a condition of the policy is retained (`is_kept`). Returns true if this has been so for longer than a
+    /// short outage, so that the note is due.
     pub(crate) fn is_stale(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {
@@ -41,12 +42,12 @@ impl StaleConditions {
         kept.is_told
     }
 
-    /// Removes a policy that is not reconciled any more.
+    /// Removes a policy that is no longer reconciled.
     pub(crate) fn forget(&self, policy: &SubjectId) {
         self.lock().remove(policy);
     }
 
-    /// Returns the policies whose notes became due at `now`.
+    /// Returns the policies whose note has become due since their last reconciliation.
     pub(crate) fn due(&self, now: Instant) -> Vec<SubjectId> {
         let policies = self.lock();
         let is_due = |kept: &Retained| {
@@ -69,7 +70,7 @@ mod tests {
     use crate::controller::tests::id;
 
     #[test]
-    fn what_is_kept_is_told_once_it_lasts() {
+    fn note_is_due_after_sixty_seconds() {
         let kept = StaleConditions::default();
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(kept.due(after(60)), [id("a")]);
         assert!(kept.is_stale(&id("a"), true, after(61)));
         assert_eq!(kept.due(after(90)), []);
-        // It is over, and begins again.
+        // The conditions are recomputed, and later retained again.
         assert!(!kept.is_stale(&id("a"), false, after(91)));
         assert!(!kept.is_stale(&id("a"), true, after(92)));
         assert_eq!(kept.due(after(150)), []);

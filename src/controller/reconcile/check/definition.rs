@@ -1,4 +1,5 @@
-//! Checks of the rules of CustomResourceDefinitions. A definition is read for its check, as its schema is not stored.
+//! Checks the validation rules of CustomResourceDefinitions. Each CRD is read from the API server for its check, since
+//! schemas are not stored.
 
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::{ErrorReason, Skipped};
 use crate::validation_rules;
 
-/// Checks the rules of the definition `entry`, within the limits of `lane`. Returns the reason if there is no result
-/// yet; a notification follows.
+/// Checks the validation rules of the CRD `entry`, within the limits of `lane`. Returns `Skipped` if there is no result
+/// yet; the CRD is queued again later.
 ///
 /// # Errors
-/// Returns an error if the definition cannot be read, or the process ends.
+/// Returns an error if the CRD cannot be read or the process ends.
 pub(super) async fn check(
     context: &Context,
     entry: &Entry,
@@ -100,7 +101,7 @@ mod tests {
     use crate::cluster::testing::{Reply, client, paths};
     use crate::telemetry::Metrics;
 
-    /// Returns the entry of a definition that the watch has reported.
+    /// Stores the CRD `value` as the watch does. Returns its entry.
     fn entry(context: &Context, value: &Value) -> Entry {
         let (definition, rules) = read_with_rules(value).parts();
         let mut listener = Listener::new(context).unwrap();
@@ -123,7 +124,7 @@ mod tests {
         let entry = entry(&context, told);
         let result = check(&context, &entry, Lane::Quick).await.unwrap();
         if result.is_ok() {
-            // The result depends only on the definition, not on the served resources.
+            // The result depends only on the CRD, not on the served resources.
             let entry = context.store.get(&entry.id).unwrap();
             let known = entry.result.as_ref().unwrap();
             assert!(known.holds_for(&entry.generation(), &context.snapshot()));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn check_requires_reported_generation() {
+    async fn check_is_skipped_if_crd_has_other_generation_or_uid() {
         let sound = json!([{"rule": "true"}]);
         let value = definition("a", 2, &sound);
         let (result, asked) = check_stored(value.clone(), &value).await;
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn check_definition_without_rules_is_not_read() {
+    async fn crd_without_rules_is_not_read() {
         let value = definition("a", 2, &json!([]));
         let (result, asked) = check_stored(value.clone(), &value).await;
         assert!(result.is_ok());

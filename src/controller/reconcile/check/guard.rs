@@ -1,5 +1,4 @@
-//! Threads of checks: each part of a check runs on a thread of its own, within the time limits of its lane, and a panic in
-//! it affects only its policy.
+//! Runs the steps of a check on separate threads, with time limits. A panic affects only the checked policy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,17 +14,18 @@ use crate::controller::subjects::store::Entry;
 use crate::policy::subject::SubjectId;
 use crate::telemetry::Metrics;
 
-/// Outcome of a part of a check.
+/// Outcome of one step of a check.
 pub(super) enum Guarded<T> {
-    /// With a value, which says itself if it was interrupted; that would be reported like this.
+    /// The step returned a value. If the value records that an inner step was interrupted, the caller reports it with
+    /// the second field.
     Done(T, Late),
     Panicked,
-    /// The part was interrupted.
+    /// The step was interrupted because it exceeded its time limit.
     Late(Late),
 }
 
 impl<T> Guarded<T> {
-    /// The value, `None` if it panicked. The error is that it was interrupted.
+    /// Returns the value, `None` if the step panicked, or an error if it was interrupted.
     pub(super) fn value(self) -> Result<Option<T>, Late> {
         match self {
             Self::Done(value, _) => Ok(Some(value)),
@@ -35,7 +35,7 @@ impl<T> Guarded<T> {
     }
 }
 
-/// Runs a part of a check on a thread of its own, within the limits of `lane`.
+/// Runs one step of a check on a separate thread, within the limits of `lane`.
 pub(super) async fn guard<T: Send + 'static>(
     context: &Context,
     policy: &SubjectId,
@@ -97,7 +97,8 @@ pub(super) fn panicked(policy: &SubjectId, metrics: &Metrics) {
     );
 }
 
-/// Moves the check of `entry` to another lane, or records that it ends here. Returns true if it is checked again.
+/// Moves the check of `entry` to a lane with a longer time limit. If none is left, records and logs that the check
+/// exceeded its limit. Returns true if the policy is checked again.
 pub(super) fn defer(context: &Context, entry: &Entry, late: &LateStep) -> bool {
     let Late {
         next,

@@ -1,8 +1,8 @@
-//! The check of one policy: compile, match, fetch the schemas that are needed, type-check.
+//! Checks one policy: matches its rules, compiles its expressions, fetches the needed schemas, and checks types.
 //!
-//! The content of a policy is untrusted: the work runs on threads of its own, within the time limits of its lane
-//! ([`crate::controller::subjects::lanes`]), and a panic in it affects only this policy. The result is stored with
-//! all of its inputs, so that an unchanged policy is not checked again.
+//! The content of a policy is untrusted. So the work runs on separate threads with time limits
+//! ([`crate::controller::subjects::lanes`]), and a panic affects only this policy. The result is stored with its
+//! inputs, so that an unchanged policy is not checked again.
 
 mod definition;
 mod guard;
@@ -35,11 +35,11 @@ use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::{CheckStep, MatchSummary, TypeSummary};
 use crate::telemetry::metrics::Skipped;
 
-/// A policy, or a webhook converted to one, compiled and matched.
+/// A policy, or one webhook of a configuration in the form of a policy, after matching and compilation.
 struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
-    /// The index and the name of a webhook, and its matches without exempt resources.
+    /// For a webhook: its index, its name, and its matches without the resources that are exempt from webhooks.
     webhook: Option<(usize, String, MatchSummary)>,
 }
 
@@ -59,7 +59,7 @@ impl Part {
     }
 }
 
-/// The outcome of type checking all parts.
+/// Checks the types of all parts.
 fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> TypeSummary {
     match parts {
         [part] if part.webhook.is_none() => TypeSummary::from(part.type_checked(schemas, profile)),
@@ -74,7 +74,7 @@ fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> TypeSummary {
     }
 }
 
-/// The matches of the rules of all parts.
+/// Summarizes the resources that the rules of all parts match.
 fn matched(parts: &[Unmatched<'_>]) -> MatchSummary {
     match parts {
         [
@@ -94,11 +94,11 @@ fn matched(parts: &[Unmatched<'_>]) -> MatchSummary {
     }
 }
 
-/// A policy compiled and matched, or the webhooks of a configuration.
+/// A matched and compiled policy, or all webhooks of a configuration.
 struct Examined {
     parts: Vec<Part>,
     group_versions: BTreeSet<GroupVersion>,
-    /// The type check, if its schemas were cached.
+    /// The result of the type check, if all schemas were cached.
     checked: Option<TypeChecked>,
 }
 
@@ -120,13 +120,12 @@ impl TypeChecked {
     }
 }
 
-/// The outcome of a check in a lane.
+/// The outcome of a check within the limits of a lane.
 enum Checked {
-    /// The result.
     Result(Box<CheckResult>),
-    /// Schemas are loading. The policy is queued when they are loaded.
+    /// Schemas are loading. The policy is queued again when they are loaded.
     Pending,
-    /// The check exceeded the limit of the lane, and continues in another one.
+    /// The check exceeded the limit of its lane. It starts again in another lane.
     Deferred,
 }
 
@@ -146,7 +145,7 @@ impl Check<'_> {
         missing: Vec<Missing>,
         outcome: CheckOutcome,
     ) -> Checked {
-        // The rules may not have been matched.
+        // If the time limit was exceeded, the rules may not have been matched yet.
         let has_matched = !matches!(
             outcome,
             CheckOutcome::DeadlineExceeded { matched: None, .. }
@@ -163,7 +162,8 @@ impl Check<'_> {
 
     /// Matches and compiles the policy, and checks its types if its schemas are loaded.
     ///
-    /// The second value summarizes what the rules match. It is available even if the rest exceeds its limit or panics.
+    /// The second value summarizes the resources that the rules match. It is available even if compilation or the type
+    /// check exceeds its limit or panics.
     async fn examine(&self) -> Result<(Guarded<Examined>, Option<MatchSummary>), Interrupted> {
         let context = self.context;
         let id = &self.entry.id;
@@ -181,7 +181,7 @@ impl Check<'_> {
             *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
             let (parts, group_versions) =
                 compile_parts(unmatched, (&subject, &mapper), profile, admissions);
-            // Most schemas are cached, so this thread can continue.
+            // If all schemas are cached, which is usual, the type check continues on this thread.
             let schemas = cached.loaded(&subject.id, &group_versions, &index);
             let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
             Examined {
@@ -199,7 +199,7 @@ impl Check<'_> {
 
 /// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
 ///
-/// If the policy has probes, it is also prepared for them, so that it is compiled only once.
+/// If the policy has probes, the compiled policy is also cached for their evaluation, so that it is compiled only once.
 async fn check(
     context: &Context,
     entry: &Entry,
@@ -210,7 +210,8 @@ async fn check(
         schemas, metrics, ..
     } = context;
     let id = &entry.id;
-    // Upstream does not check mutating policies, so there is no upstream behavior to follow.
+    // The profile `upstream` applies only to ValidatingAdmissionPolicies, since upstream does not type-check other
+    // kinds.
     let profile = match *entry.subject {
         Subject::ValidatingPolicy(_) => context.settings.profile,
         _ => Profile::Truthful,
@@ -310,7 +311,7 @@ async fn check(
 
 /// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
 ///
-/// Returns the reason if there is no result yet; a notification follows.
+/// Returns `Skipped` if there is no result yet; the policy is queued again later.
 pub(crate) async fn check_in(
     context: &Context,
     entry: &Entry,
@@ -326,14 +327,14 @@ pub(crate) async fn check_in(
         Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
     };
     context.store.note(&entry.id, &result);
-    // A change during the check did not notify, since the inputs of the policy were not recorded yet.
+    // A change during the check did not queue the policy, since the inputs of the policy were not recorded yet.
     if !result.is_current_in(&context.snapshot()) {
         context.queue.add(&entry.id);
     }
     Ok(Ok(result))
 }
 
-/// A policy or a webhook that is not compiled yet.
+/// A policy or a webhook after matching and before compilation.
 struct Unmatched<'a> {
     policy: &'a RequestPolicy,
     matches: Arc<RuleMatches>,
@@ -371,7 +372,7 @@ fn match_parts<'a>(
     parts.collect()
 }
 
-/// Compiles the parts of `entry`. The second value is the group versions whose schemas are needed to check them.
+/// Compiles the parts of `entry`. Also returns the group versions whose schemas the type check needs.
 fn compile_parts(
     unmatched: Vec<Unmatched<'_>>,
     (entry, mapper): (&Entry, &RestMapper),

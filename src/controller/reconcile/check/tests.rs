@@ -1,4 +1,4 @@
-//! Checks within time limits: lanes, deadlines, stuck threads and restarts.
+//! Tests of the time limits of checks: lanes, deadlines, stuck threads and restarts.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -18,7 +18,7 @@ use crate::controller::tests::{context_with, healthy, id, policy, settings};
 
 const FIELD: &str = "spec.validations[3].expression";
 
-/// Limits that a test can wait for.
+/// Limits that are short enough for tests.
 const LIMITS: Limits = Limits {
     turn: Duration::from_millis(20),
     quick: Duration::from_millis(60),
@@ -33,7 +33,7 @@ fn context(limits: Limits, expression: &str) -> (Arc<Context>, Log) {
     (context, log)
 }
 
-/// Runs until it is interrupted.
+/// Loops until it is interrupted.
 fn endless() {
     working_on(FIELD);
     loop {
@@ -48,11 +48,11 @@ async fn late_in(context: &Context, lane: Lane) -> Late {
         .value()
     {
         Err(late) => late,
-        Ok(_) => panic!("the work has no end"),
+        Ok(_) => panic!("endless work must be interrupted"),
     }
 }
 
-/// The task of the deferred and slow checks, which is aborted on drop.
+/// The task that runs deferred and slow checks. It is aborted on drop.
 struct Task(tokio::task::JoinHandle<()>);
 
 impl Task {
@@ -67,7 +67,7 @@ impl Drop for Task {
     }
 }
 
-/// A policy whose check takes minutes: a hundred expressions for each of many kinds.
+/// Returns a policy whose check takes minutes: it has 14 expressions of 90 kB.
 fn expensive(name: &str) -> ValidatingAdmissionPolicy {
     let term = "object.spec.replicas == 1 || ";
     let expression = format!("{}true", term.repeat(90_000 / term.len()));
@@ -128,7 +128,7 @@ async fn guard_panic_is_counted_and_contained() {
 }
 
 #[tokio::test]
-async fn guard_deadline_leads_to_the_next_lane() {
+async fn guard_moves_late_check_to_next_lane() {
     let (context, _) = context(LIMITS, "true");
     let expect = |limit, next| Late {
         field: Some(FIELD.to_owned()),
@@ -233,7 +233,7 @@ async fn check_that_exceeds_all_limits_is_unknown() {
 }
 
 #[tokio::test]
-async fn check_that_exceeds_its_limit_is_not_repeated_without_a_change() {
+async fn check_that_exceeds_limit_is_not_repeated_without_change() {
     let (context, _) = context(LIMITS, "true");
     context.store.put(expensive("a"), EventSource::Watched);
     let entry = context.store.get(&id("a")).unwrap();
@@ -256,7 +256,7 @@ async fn check_that_exceeds_its_limit_is_not_repeated_without_a_change() {
 }
 
 #[tokio::test]
-async fn sound_policies_are_checked_while_others_exceed_their_limits() {
+async fn policies_are_checked_while_others_exceed_their_limits() {
     let limits = Limits {
         slow: Duration::from_secs(3600),
         ..Limits::STANDARD
@@ -288,14 +288,14 @@ async fn sound_policies_are_checked_while_others_exceed_their_limits() {
     let took = start.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
     let is_expensive = |write: &Seen| write.path.contains("/expensive-");
-    assert!(!writes(&log).iter().any(is_expensive), "they have no end");
+    assert!(!writes(&log).iter().any(is_expensive), "the checks of expensive policies must not complete");
     let is_alive = |(_, problem): &(String, Option<String>)| problem.is_none();
     assert!(context.supervisor.checks().iter().all(is_alive));
     drop(stop);
     workers.await.unwrap();
 }
 
-/// A status of the generation `generation` whose check took too long.
+/// Returns a status that reports that the check of `generation` exceeded its time limit.
 fn exceeded(generation: i64) -> Value {
     json!({
         "observedGeneration": generation,
@@ -316,7 +316,7 @@ fn restarted(generation: i64) -> (Arc<Context>, Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restart_checks_a_late_policy_in_the_slow_lane() {
+async fn late_policy_is_checked_in_slow_lane_after_restart() {
     let (context, log) = restarted(2);
     let entry = context.store.get(&id("a")).unwrap();
     assert_eq!(context.lanes.lane(&entry), Lane::Slow);
@@ -324,7 +324,7 @@ async fn restart_checks_a_late_policy_in_the_slow_lane() {
     assert_eq!(writes(&log).len(), 0, "the previous status remains");
     let _task = Task::of_lanes(&context);
     until(|| context.queue.len() > 0).await;
-    // Its check is quick now, so it leaves the slow lane.
+    // The check is quick now, so the policy leaves the slow lane.
     let entry = context.store.get(&id("a")).unwrap();
     assert!(entry.result.is_some());
     reconcile(&context, &id("a")).await.unwrap();
@@ -336,7 +336,7 @@ async fn restart_checks_a_late_policy_in_the_slow_lane() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restart_checks_an_edited_policy_in_the_quick_lane() {
+async fn edited_policy_is_checked_in_quick_lane_after_restart() {
     let (context, log) = restarted(1);
     let entry = context.store.get(&id("a")).unwrap();
     assert_eq!(context.lanes.lane(&entry), Lane::Quick);
@@ -345,7 +345,7 @@ async fn restart_checks_an_edited_policy_in_the_quick_lane() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadline_check_is_repeated_after_an_hour() {
+async fn check_that_exceeded_limit_is_repeated_after_an_hour() {
     let (context, _) = restarted(2);
     let entry = context.store.get(&id("a")).unwrap();
     context.lanes.exceeded(&id("a"), entry.generation(), false);
@@ -355,7 +355,7 @@ async fn deadline_check_is_repeated_after_an_hour() {
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);
-    // A hanging check is not repeated: one stuck thread is enough.
+    // A check whose thread is stuck is not repeated, since it could block another thread.
     context.lanes.exceeded(&id("b"), entry.generation(), true);
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
@@ -363,7 +363,7 @@ async fn deadline_check_is_repeated_after_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_lanes_make_progress() {
+async fn idle_lanes_send_heartbeats() {
     let (context, _) = context(Limits::default(), "true");
     let _task = Task::of_lanes(&context);
     tokio::time::sleep(Duration::from_secs(900)).await;

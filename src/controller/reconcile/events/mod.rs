@@ -1,8 +1,8 @@
-//! Events on the policy for transitions of its conditions.
+//! Publishes Events about policies for transitions of their conditions.
 //!
-//! Events wait in a bounded queue, and one task sends a few per second, so that a cluster whose policies all change at
-//! once is not flooded. Events that do not fit are counted and dropped: the status has the same information, and for
-//! longer.
+//! Events wait in a bounded queue, and one task sends a few per second, so that the API server is not flooded if all
+//! policies change at once. If the queue is full, Events are counted and dropped: the status has the same information
+//! and does not expire.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -32,15 +32,15 @@ use crate::status::DesiredStatus;
 use crate::status::condition::{self, ConditionStatus, ConditionType};
 use crate::telemetry::metrics::ErrorReason;
 
-/// How long publishing one event may take.
+/// The timeout for publishing one Event.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest note of an event.
+/// The maximum length of an Event's note, in bytes.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/events.go`, `NoteLengthLimit`.
 const MAX_NOTE: usize = 1024;
 
-/// The longest reporting instance.
+/// The maximum length of the reporting instance, in bytes.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/events.go`, `ReportingInstanceLengthLimit`.
 const MAX_INSTANCE: usize = 128;
@@ -48,13 +48,14 @@ const MAX_INSTANCE: usize = 128;
 /// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 
-/// The longest part of a policy's name in the name of an Event, which has at most 253 bytes.
+/// The maximum length of a policy's name within the name of an Event, in bytes. The name of an Event has at most 253
+/// bytes.
 const MAX_NAME: usize = 220;
 
 /// The number of Events that may be sent at once after an idle time.
 const BURST: u32 = 50;
 
-/// The long-term interval between Events.
+/// The average interval between Events after a burst.
 const PACE: Duration = Duration::from_millis(100);
 
 /// The time limit for sending the pending Events when the process ends. The Lease is released afterwards, within two
@@ -64,10 +65,10 @@ const MAX_ENDING: Duration = Duration::from_secs(1);
 /// How long a repeated Event increments a series instead of creating a new Event.
 const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 
-/// The number of recent Events that are remembered.
+/// The maximum number of recent Events whose repetitions increment a series.
 const MAX_SERIES: usize = 1_000;
 
-/// Queues an Event for each condition that `desired` changes.
+/// Queues an Event for each transition from the current conditions of `entry` to those of `desired`.
 pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
     let regarding = regarding(context, entry);
     publish_of(context, entry.status.as_ref(), &regarding, desired);
@@ -101,8 +102,8 @@ fn publish_of(
             context.metrics.event_dropped();
             if context.log_throttle.is_due("events dropped") {
                 tracing::warn!(
-                    "conditions change faster than events are sent: some events are dropped, the \
-                     statuses are complete"
+                    "conditions change faster than events are sent: some events are dropped; the statuses have the \
+                     same information"
                 );
             }
         }
@@ -148,7 +149,7 @@ fn log_failure(context: &Context, error: &Error) {
     }
 }
 
-/// Sends the pending Events, forever.
+/// Sends the pending Events. Never returns.
 pub(crate) async fn send(context: Arc<Context>) {
     let mut bucket = TokenBucket::new(BURST, PACE, Instant::now());
     let mut correlator = EventCorrelator::default();
@@ -167,7 +168,7 @@ pub(crate) async fn send(context: Arc<Context>) {
     }
 }
 
-/// Ends publishing before the process ends: sends the pending Events within [`MAX_ENDING`].
+/// Sends the pending Events within [`MAX_ENDING`] before the process ends. The rest is dropped.
 pub(crate) async fn end(context: &Context) {
     let n_dropped = context.events.flush(MAX_ENDING).await;
     for _ in 0..n_dropped {
@@ -181,7 +182,7 @@ pub(crate) async fn end(context: &Context) {
     }
 }
 
-/// The recently sent Events.
+/// The recently sent Events, by their content.
 #[derive(Debug, Default)]
 struct EventCorrelator(BTreeMap<Key, Series>);
 
@@ -215,7 +216,7 @@ impl EventCorrelator {
                     series.last = now;
                     return Ok(());
                 }
-                // It was deleted or has expired.
+                // The Event was deleted or has expired.
                 Err(error) if error.reason() == ErrorReason::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -274,7 +275,7 @@ fn object(event: &PendingEvent, time: MicroTime) -> Event {
 }
 
 /// Returns the conditions with a transition from `old` to `new`: to True or False, or initially False. Omits `Ready` if
-/// it repeats another one.
+/// another transition has the same status, reason and message.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let turned = |type_: ConditionType| -> Option<&Condition> {
         let after = condition::find(new, type_)?;
@@ -285,7 +286,7 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
             | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
             (before, status) => before != Some(status),
         };
-        // A policy that was never bound causes no Event, only the loss of its last binding does.
+        // A policy that was never bound causes no Event. The loss of its last binding does.
         let is_staged = type_ == ConditionType::Bound && before.is_none();
         (is_news && !is_staged).then_some(after)
     };

@@ -28,7 +28,7 @@ fn turned(old: &[Condition], new: &[Condition]) -> Vec<String> {
 }
 
 #[test]
-fn transitions_only_changed_status() {
+fn transitions_are_changes_to_or_from_true_and_false() {
     let table: [(Option<&str>, &str, &[&str]); 7] = [
         (None, "True", &[]),
         (None, "False", &["Compiled is False"]),
@@ -71,7 +71,7 @@ fn transitions_omit_ready_with_same_message() {
         turned(&[], &of("x", "y")),
         ["Ready is False", "Compiled is False"]
     );
-    // The other condition did not change, so only Ready is reported.
+    // `Compiled` did not change, so only `Ready` is reported.
     let old = [condition("Compiled", "False", "x")];
     assert_eq!(turned(&old, &of("x", "x")), ["Ready is False"]);
 }
@@ -95,7 +95,7 @@ fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &Desi
     );
 }
 
-/// Returns a context whose API server accepts Events, or rejects each with this status.
+/// Returns a context whose API server accepts Events, or rejects them with the status `rejection`.
 fn taking(rejection: Option<u16>) -> (Arc<Context>, Log) {
     context("true", move |request: &Seen| {
         Some(match rejection {
@@ -124,7 +124,7 @@ fn requests(log: &Log) -> Vec<(Method, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_same_note_increments_series() {
+async fn send_creates_event_per_transition() {
     let (context, log) = taking(None);
     let policy = policy("true");
     let turns = [("False", "A"), ("True", ""), ("False", "B"), ("False", "A")];
@@ -161,7 +161,7 @@ async fn send_same_note_increments_series() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_repetition_is_series() {
+async fn send_increments_series_of_repeated_event() {
     let (context, log) = taking(None);
     let policy = policy("true");
     let sending = tokio::spawn(send(Arc::clone(&context)));
@@ -193,7 +193,7 @@ async fn send_repetition_is_series() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_is_rate_limited_and_counts_dropped() {
+async fn send_is_rate_limited_and_full_queue_drops_events() {
     let (context, log) = taking(None);
     let policy = policy("true");
     for n in 0..MAX_WAITING + 7 {
@@ -246,7 +246,7 @@ fn object_name_is_valid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn end_sends_pending_and_counts_dropped() {
+async fn end_sends_pending_events_and_counts_dropped_ones() {
     let policy = policy("true");
     let (context, log) = taking(None);
     for n in 0..200 {
@@ -257,7 +257,7 @@ async fn end_sends_pending_and_counts_dropped() {
     end(&context).await;
     assert!(start.elapsed() < Duration::from_millis(100));
     assert_eq!(log.lock().unwrap().len(), 200);
-    // With an empty queue, it does not wait.
+    // With an empty queue, `end` does not wait.
     end(&context).await;
     sending.abort();
     let text = context.metrics.encode().unwrap();
@@ -274,11 +274,11 @@ async fn end_sends_pending_and_counts_dropped() {
     assert_eq!(start.elapsed(), MAX_ENDING);
     sending.abort();
     let text = context.metrics.encode().unwrap();
-    // The first one is in progress and has its own deadline.
+    // The first Event is being sent and has its own deadline, so it is not counted.
     assert!(text.contains("vap_events_dropped_total 4\n"), "{text}");
 }
 
-/// The API server never answers.
+/// Returns a context whose API server never responds.
 fn context_of_silence() -> (Arc<Context>, Log) {
     context("true", |_: &Seen| None)
 }

@@ -1,7 +1,7 @@
-//! Removal of our status from policies that are excluded.
+//! Removes the controller's status from excluded policies.
 //!
-//! Excluded policies are neither checked nor written, and have no metrics. If an earlier run has written the status of a
-//! policy that is excluded now, the conditions are removed once, so that no outdated status remains.
+//! Excluded policies are neither checked nor written, and have no metrics. If the controller wrote the status of a
+//! policy before the policy was excluded, the conditions are removed once, so that no outdated status remains.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::controller::subjects::exclude::Excluded;
 use crate::controller::subjects::store::Entry;
 use crate::telemetry::metrics::Skipped;
 
-/// Excludes a policy: removes its metrics and what we wrote to its status; its probes are pending.
+/// Removes the metrics of an excluded policy and the controller's fields in its status. Its probes become pending.
 ///
 /// # Errors
-/// If the API server rejects a write.
+/// Returns an error if the API server rejects the write or does not respond in time.
 pub(crate) async fn leave(
     context: &Arc<Context>,
     entry: &Entry,
@@ -26,7 +26,7 @@ pub(crate) async fn leave(
     let id = &entry.id;
     context.metrics.remove_policy(id);
     context.admissions.forget(id);
-    // The next evaluation writes to the statuses of its probes that the policy is excluded.
+    // The next evaluation of the policy's probes writes to their statuses that the policy is excluded.
     context.probe_runner.add(id);
     if !excluded.owns_status {
         return Ok(Skipped::Excluded.into());

@@ -12,7 +12,7 @@ use crate::controller::tests::{context_with, healthy, id, settings};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 
-/// Returns a policy with labels, and with or without a status that we own.
+/// Returns a policy with `labels`, and with or without status fields that the controller owns.
 fn labelled(labels: &Value, version: &str, owns_status: bool) -> ValidatingAdmissionPolicy {
     let managed = if owns_status {
         json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
@@ -41,7 +41,7 @@ fn series(metrics: &Metrics) -> usize {
 }
 
 #[tokio::test]
-async fn leave_clears_status_once() {
+async fn excluded_policy_is_cleared_once() {
     let answer = |request: &Seen| {
         if request.method == Method::PATCH && request.body.get("status").is_none() {
             let policy = labelled(&json!({"vendor": "x"}), "21", false);
@@ -65,7 +65,7 @@ async fn leave_clears_status_once() {
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);
 
-    // The label is added: the status is cleared, once.
+    // The label is added, so the policy is excluded: its status is cleared once.
     let excluded = labelled(&json!({"vendor": "x"}), "20", true);
     assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
@@ -100,7 +100,7 @@ async fn leave_clears_status_once() {
 }
 
 #[tokio::test]
-async fn leave_unowned_status_is_not_written() {
+async fn excluded_policy_without_owned_status_is_not_written() {
     let mut settings = settings();
     settings.exclusion = Exclusion::new(&["a*".parse().unwrap()], None);
     let (context, log) = context_with(settings, "true", healthy);

@@ -1,6 +1,6 @@
-//! The params that exist, by kind, with the policies that refer to them.
+//! The existing param objects, by kind, and the policies that refer to them.
 //!
-//! Only metadata is stored; the object itself is read when a probe needs it.
+//! Only metadata is stored. The whole object is read when a probe needs it.
 
 mod objects;
 
@@ -31,13 +31,13 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 /// The timeout for reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The objects of a kind, as far as they are known.
+/// The result of listing the objects of a kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Listing {
-    /// Not listed yet.
+    /// The objects are not listed yet.
     #[default]
     Unread,
-    /// Listing is not allowed. The text names the missing permission.
+    /// The controller has no permission to list the objects. The message names the permission.
     Refused(String),
     /// Listing failed, for this reason.
     Failed(String),
@@ -45,7 +45,7 @@ pub(crate) enum Listing {
     Known(Arc<Objects>),
 }
 
-/// The watches, by kind.
+/// The watches of param objects, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     kinds: Mutex<BTreeMap<Gvk, Kind>>,
@@ -55,29 +55,29 @@ pub(crate) struct Params {
 struct Kind {
     resource: ApiResource,
     listing: Listing,
-    /// Objects that were read as a whole.
+    /// Cached objects with their content.
     objects: HashMap<Key, Read>,
     references: References,
     n_unreadable: usize,
     task: AbortHandle,
 }
 
-/// An object that was read as a whole.
+/// A cached object with its content.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     version: String,
     /// The object as JSON.
     pub(crate) text: Arc<str>,
-    /// The estimated bytes of the parsed object.
+    /// The estimated memory of the parsed object, in bytes.
     pub(crate) unpacked_bytes: usize,
 }
 
-/// The reason why an input of a probe is unavailable.
+/// Why an input of a probe is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
-    /// The reason as a sentence.
+    /// The reason, as shown in the status of the probe.
     pub(crate) text: String,
-    /// True if waiting may help.
+    /// True if a retry may succeed.
     pub(crate) is_transient: bool,
 }
 
@@ -104,8 +104,7 @@ impl Drop for Kind {
 }
 
 impl Params {
-    /// Returns the known objects of the kind of `resource`, and starts a watch
-    /// if there is none.
+    /// Returns the listed objects of the kind of `resource`. Starts a watch if there is none.
     fn listing(
         &self,
         resource: &ApiResource,
@@ -132,9 +131,8 @@ impl Params {
         Listing::Unread
     }
 
-    /// Returns the objects that the `references` of a policy refer to, and the others of their kind, as
-    /// far as they are known. Starts a watch if there is none. The policy is queued when
-    /// the referenced objects change.
+    /// Returns all listed objects of the kind of `resource`, and records the `references` of a policy to them. Starts a
+    /// watch if there is none. The policy is queued when the referenced objects change.
     pub(crate) fn referred<'a>(
         &self,
         resource: &ApiResource,
@@ -149,7 +147,8 @@ impl Params {
                 kind.references.remove(policy, referrer);
             }
         }
-        // From now on each change is reported, so the returned objects cannot become outdated unnoticed.
+        // The references are recorded before the caller reads the objects, so that every later change queues the
+        // policy.
         if let Some(kind) = kinds.get_mut(&resource.gvk) {
             kind.references
                 .set(policy, referrer, references, resource.namespaced);
@@ -164,7 +163,7 @@ impl Params {
         }
     }
 
-    /// Queues the policies that refer to changed objects.
+    /// Queues the policies that refer to `changed` objects, and removes deleted objects from the cache.
     pub(crate) fn touch(&self, queue: &Queue, gvk: &Gvk, changed: &[Changed]) {
         let touched = {
             let mut kinds = self.lock();
@@ -180,7 +179,7 @@ impl Params {
         }
     }
 
-    /// Ends the watches of all other kinds.
+    /// Ends the watches of all kinds except those in `in_use`.
     pub(crate) fn retain(&self, metrics: &Metrics, in_use: &BTreeSet<Gvk>) {
         let mut kinds = self.lock();
         kinds.retain(|gvk, _| in_use.contains(gvk));
@@ -188,10 +187,11 @@ impl Params {
         metrics.set_unreadable(Source::Params, n_unreadable);
     }
 
-    /// Reads a listed object, unless an unchanged copy is cached.
+    /// Returns the object `key` with its content, from the cache if it is unchanged, or else from the API server.
+    /// `None` if it does not exist.
     ///
     /// # Errors
-    /// Returns the reason why it could not be read.
+    /// Returns the reason if the object could not be read or needs too much memory.
     pub(crate) async fn read(
         &self,
         client: &Client,
@@ -230,13 +230,13 @@ impl Params {
         let body = document.map(|document| document.body).unwrap_or_default();
         let full_name = full_name(Some(namespace), Some(name));
         let (version, text) = read_param(&body).map_err(|error| {
-            Unavailable::lasting(format!("{full_name} cannot be read: {error}"))
+            Unavailable::lasting(format!("{full_name} cannot be parsed: {error}"))
         })?;
         drop(body);
         let unpacked_bytes = memory::unpacked_bytes(&text);
         if unpacked_bytes > memory::MAX_OBJECT {
             return Err(Unavailable::lasting(format!(
-                "{} {full_name} needs {} of memory, but the limit is {}: split it, or give the probe params of its own \
+                "{} {full_name} needs {} of memory, but the limit is {}: split it, or give the probe its own params \
                  (params: Inline)",
                 resource_name(resource),
                 mebibytes(unpacked_bytes),
@@ -297,17 +297,17 @@ pub(crate) fn kube_resource(resource: &ApiResource) -> KubeResource {
     }
 }
 
-/// Returns the path of an object.
+/// Returns the URL path of an object.
 fn path(resource: &ApiResource, namespace: &str, name: &str) -> String {
     let namespace = Some(namespace).filter(|of| resource.namespaced && !of.is_empty());
     let path = DynamicObject::url_path(&kube_resource(resource), namespace);
     format!("{path}/{name}")
 }
 
-/// Reads the version of an object without parsing the rest, and returns it with the text.
+/// Returns the resource version and the JSON of an object, without parsing its other fields.
 ///
 /// # Errors
-/// Returns an error if the text is not an object.
+/// Returns an error if `body` is not a JSON object.
 fn read_param(body: &[u8]) -> Result<(String, String), serde_json::Error> {
     #[derive(Deserialize)]
     struct Outline {
@@ -326,7 +326,7 @@ fn read_param(body: &[u8]) -> Result<(String, String), serde_json::Error> {
     Ok((version.unwrap_or_default(), text))
 }
 
-/// Returns the advice about params that cannot be read.
+/// Returns the message about params that cannot be read, with a hint if a permission is missing.
 fn unreadable(resource: &ApiResource, verb: &str, error: &Error) -> String {
     let name = resource_name(resource);
     if error.reason() == ErrorReason::Forbidden {

@@ -1,7 +1,7 @@
-//! The known objects of one kind of params, and the policies that refer to them.
+//! The listed objects of one paramKind, and an index of the policies that refer to them.
 //!
-//! Both are changed in place under a lock: there may be ten thousand objects, and a change of one costs a lookup by
-//! name.
+//! Both are updated in place under a lock: there may be ten thousand objects, and a change of one object must only cost
+//! a lookup by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,23 +14,24 @@ use crate::policy::subject::SubjectId;
 /// The namespace and name of an object. The namespace of a cluster-scoped object is empty.
 pub(crate) type Key = (String, String);
 
-/// The stored parts of an object.
+/// The stored metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) labels: Labels,
     pub(crate) resource_version: String,
 }
 
-/// The objects of a kind.
+/// The listed objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     by_name: RwLock<ByName>,
 }
 
-/// Objects by name and namespace, in one map, since a map for each name would be larger than its content.
+/// Objects by name and namespace. It is a single map, since nested maps for each name would be larger than their
+/// content.
 type ByName = BTreeMap<(String, String), Meta>;
 
-/// Returns the objects of a name, with their namespaces.
+/// Returns the namespace and metadata of each object with `name`.
 fn of_name<'a>(
     by_name: &'a ByName,
     name: &'a str,
@@ -50,15 +51,14 @@ pub(crate) struct Changed {
 }
 
 impl Objects {
-    /// Returns true if an object with that name exists, in that namespace, or in any if it is `None`.
+    /// Returns true if an object `name` exists in `namespace`, or in any namespace if it is `None`.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
         let mut named = of_name(&by_name, name);
         named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
-    /// Returns true if `selector` selects an object in that namespace, or in any if it is
-    /// `None`.
+    /// Returns true if `selector` selects an object in `namespace`, or in any namespace if it is `None`.
     pub(crate) fn has_selected(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         let by_name = self.read();
         by_name.iter().any(|((_, of), meta)| {
@@ -66,7 +66,7 @@ impl Objects {
         })
     }
 
-    /// Returns the keys of all objects of that name.
+    /// Returns the keys of the objects `name` in all namespaces.
     pub(crate) fn named(&self, name: &str) -> Vec<Key> {
         let by_name = self.read();
         let named = of_name(&by_name, name);
@@ -85,13 +85,13 @@ impl Objects {
             .collect()
     }
 
-    /// Returns the stored parts of the object.
+    /// Returns the stored metadata of an object.
     pub(crate) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
         let key = (name.clone(), namespace.clone());
         self.read().get(&key).cloned()
     }
 
-    /// Inserts or replaces an object. Returns the change, if there is one.
+    /// Inserts or replaces an object. Returns the change. `None` if the metadata is equal.
     pub(crate) fn put(&self, key: Key, meta: Meta) -> Option<Changed> {
         let (namespace, name) = key.clone();
         let old = self.write().insert((name, namespace), meta.clone());
@@ -103,7 +103,7 @@ impl Objects {
         (changed.old != changed.new).then_some(changed)
     }
 
-    /// Removes an object. Returns the change, if the object was stored.
+    /// Removes an object. Returns the change. `None` if the object was not stored.
     pub(crate) fn remove(&self, key: &Key) -> Option<Changed> {
         let (namespace, name) = key.clone();
         let old = self.write().remove(&(name, namespace));
@@ -138,20 +138,20 @@ impl Objects {
     }
 }
 
-/// The kinds of references in a policy.
+/// The origin of a policy's references to params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Referrer {
-    /// References of its bindings, which depend on existence and labels.
+    /// The policy's bindings. Their status depends on the existence and labels of the objects.
     Bindings,
-    /// References of its probes, which also depend on the content.
+    /// The policy's probes. Their results also depend on the content of the objects.
     Probes,
 }
 
-/// The references of policies to the objects of a kind.
+/// An index of the references of policies to the objects of a kind.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_field_names,
-    reason = "each is an index, and is named after its key"
+    reason = "each field is an index named after its key"
 )]
 pub(crate) struct References {
     by_policy: BTreeMap<(SubjectId, Referrer), Vec<Reference>>,
@@ -175,7 +175,7 @@ enum What {
 }
 
 impl Reference {
-    /// Returns the reference. `None` if the API server cannot use it.
+    /// Converts a `paramRef`. `None` if it is invalid.
     fn new(reference: &ParamRef, is_namespaced: bool) -> Option<Self> {
         let named = reference.name.as_ref().filter(|name| !name.is_empty());
         let what = match (named, &reference.selector) {
@@ -188,7 +188,7 @@ impl Reference {
         Some(Self { namespace, what })
     }
 
-    /// Returns true if the change affects the referenced objects.
+    /// Returns true if `changed` affects the objects that the reference selects.
     fn is_touched_by(&self, changed: &Changed, referrer: Referrer) -> bool {
         let (namespace, name) = &changed.key;
         if self.namespace.as_ref().is_some_and(|of| of != namespace) {
@@ -209,7 +209,7 @@ impl Reference {
 }
 
 impl References {
-    /// Replaces the references of a policy.
+    /// Replaces the references of a policy that come from `referrer`.
     pub(crate) fn set<'a>(
         &mut self,
         policy: &SubjectId,
@@ -237,7 +237,7 @@ impl References {
         }
     }
 
-    /// Removes the references of a policy.
+    /// Removes the references of a policy that come from `referrer`.
     pub(crate) fn remove(&mut self, policy: &SubjectId, referrer: Referrer) {
         let who = (policy.clone(), referrer);
         for reference in self.by_policy.remove(&who).unwrap_or_default() {
@@ -253,7 +253,7 @@ impl References {
         self.by_labels.remove(&who);
     }
 
-    /// Returns the policies that the changes may affect.
+    /// Returns the policies whose references select a changed object.
     pub(crate) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<SubjectId> {
         let mut touched = BTreeSet::new();
         for changed in changed {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_touches_the_policies_that_refer_to_it() {
+    fn touched_by_returns_policies_that_refer_to_changed_object() {
         let mut references = References::default();
         let by_name = [reference(json!({"name": "one", "namespace": "a"}))];
         references.set(&id("by-name"), Referrer::Bindings, &by_name, true);
@@ -322,13 +322,13 @@ mod tests {
             touched(&references, changed),
             ["anywhere", "by-labels", "by-name", "probed"]
         );
-        // The same again, another content, other labels.
+        // The object is unchanged, then has other content, then other labels.
         assert_eq!(put("a", "one", meta("x", "1")), None);
         let changed = put("a", "one", meta("x", "2"));
         assert_eq!(touched(&references, changed), ["probed"]);
         let changed = put("a", "one", meta("y", "3"));
         assert_eq!(touched(&references, changed), ["by-labels", "probed"]);
-        // The same name in another namespace.
+        // An object with the same name in another namespace changes.
         let changed = put("b", "one", meta("y", "4"));
         assert_eq!(touched(&references, changed), ["anywhere"]);
         let changed = put("b", "two", meta("y", "5"));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_refers_to_others_is_not_touched_any_more() {
+    fn touched_by_ignores_replaced_and_removed_references() {
         let mut references = References::default();
         let objects = Objects::default();
         let one = [
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_what_is_different() {
+    fn replace_returns_added_and_removed_objects() {
         let objects = Objects::default();
         objects.put(key("a", "stays"), meta("x", "1"));
         objects.put(key("a", "goes"), meta("x", "1"));
