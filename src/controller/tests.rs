@@ -29,7 +29,7 @@ const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
 const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
                       &force=true&fieldManager=vap-status-controller&fieldValidation=Ignore";
 
-/// Returns the identity of a ValidatingAdmissionPolicy.
+/// Returns the id of the ValidatingAdmissionPolicy `name`.
 pub(super) fn id(name: &str) -> SubjectId {
     SubjectId::policy(name)
 }
@@ -67,7 +67,7 @@ fn document() -> Value {
     }}}})
 }
 
-/// Managed fields of a status that we own.
+/// Returns the managed fields of a status that the controller owns.
 pub(super) fn managed() -> Value {
     json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
 }
@@ -75,7 +75,7 @@ pub(super) fn managed() -> Value {
 /// Returns the API server's response to a write: the policy with the applied fields.
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
-    // One higher than the resource version of the write.
+    // The resource version is one higher than that of the write.
     let version = request.body["metadata"]["resourceVersion"].as_str();
     let version: u64 = version
         .and_then(|version| version.parse().ok())
@@ -115,10 +115,10 @@ pub(super) fn context_with(
     (Arc::new(context), log)
 }
 
-/// An API server that serves the schema and accepts every write.
+/// Responds like an API server that serves the schema and accepts every write.
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "the form that a server of a test has"
+    reason = "the signature of a test server"
 )]
 pub(super) fn healthy(request: &Seen) -> Option<Reply> {
     Some(if request.method == Method::PATCH {
@@ -175,7 +175,7 @@ async fn reconcile_writes_only_owned_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_empty_list_replaces_warnings_of_others() {
+async fn reconcile_replaces_warnings_of_others_by_empty_list() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(
@@ -194,7 +194,7 @@ async fn reconcile_removes_shared_stalled_condition() {
         policy["metadata"]["resourceVersion"] = json!("8");
         policy["metadata"]["managedFields"] = managed();
         policy["status"] = request.body["status"].clone();
-        // Apply keeps omitted shared conditions, a merge patch does not.
+        // An apply does not remove shared conditions that it omits. A merge patch does.
         if request.body["kind"].is_string() {
             let stale = json!({"type": "Stalled", "status": "True", "reason": "ExpressionWarnings", "message": "old",
                                "observedGeneration": 1, "lastTransitionTime": "1970-01-01T00:00:01Z"});
@@ -238,7 +238,7 @@ async fn reconcile_cleared_managed_fields_writes_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_own_write_is_unchanged() {
+async fn reconcile_after_own_write_writes_nothing() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
@@ -321,7 +321,7 @@ async fn reconcile_failures_have_reasons() {
     ] {
         let (context, log) = context(SOUND, move |request| match (&request.method, status) {
             (&Method::PATCH, 0) => None,
-            (&Method::PATCH, _) => Some(Reply::failure(status, "refused")),
+            (&Method::PATCH, _) => Some(Reply::failure(status, "rejected")),
             _ => healthy(request),
         });
         let failure = reconcile(&context, &id("a")).await.unwrap_err();
@@ -395,7 +395,7 @@ async fn schema_change_during_check_requeues() {
 
 /// A check may end after another spec of the same generation was received.
 #[tokio::test(start_paused = true)]
-async fn note_result_of_other_spec_is_discarded() {
+async fn result_for_other_spec_is_discarded() {
     let (context, _) = context(SOUND, healthy);
     let late = loop {
         reconcile(&context, &id("a")).await.unwrap();
@@ -412,7 +412,7 @@ async fn note_result_of_other_spec_is_discarded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wrong_spec_of_watch_is_reconciled_again() {
+async fn policy_is_requeued_if_response_has_other_spec() {
     // The response to the write has the stored spec. The watch reported another one of the same generation.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
@@ -468,7 +468,7 @@ async fn unavailable_schema_retains_status() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
-    // The failure persists, and the policy is due for reconciliation.
+    // The failure lasts longer than a minute, so the policy must be reconciled.
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(
         context.stale_conditions.due(tokio::time::Instant::now()),
@@ -492,7 +492,7 @@ async fn unavailable_schema_retains_status() {
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // A restarted controller does not know since when, and keeps the note.
+    // A restarted controller does not know since when the schema is unavailable, and retains the note.
     context.stale_conditions.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
@@ -555,7 +555,7 @@ async fn work_waits_for_snapshot() {
     context.store.put(policy(SOUND), EventSource::Watched);
     context.queue.add(&id("a"));
     context.set_policies_listed();
-    // No snapshot of the cluster: nothing happens for an hour.
+    // Without a snapshot of the cluster, nothing happens for an hour.
     let hour = tokio::time::sleep(Duration::from_secs(3600));
     work(Arc::clone(&context), hour).await;
     assert_eq!(log.lock().unwrap().len(), 0);
@@ -563,7 +563,7 @@ async fn work_waits_for_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stop_finishes_write_in_progress_only() {
+async fn stop_waits_only_for_write_in_progress() {
     let (context, log) = context(SOUND, |request| match request.method {
         Method::PATCH => None,
         _ => healthy(request),
@@ -571,7 +571,7 @@ async fn stop_finishes_write_in_progress_only() {
     context.queue.add(&id("a"));
     let start = tokio::time::Instant::now();
     work_until(&context, &log, |writes| writes.len() == 1).await;
-    // The write never ends and is canceled.
+    // The write gets no response and is canceled.
     assert!(
         start.elapsed() < Duration::from_secs(6),
         "{:?}",
@@ -581,8 +581,8 @@ async fn stop_finishes_write_in_progress_only() {
 }
 
 #[tokio::test]
-async fn note_known_fact_does_not_notify() {
-    // The watch of probes waits for changes, and records each time that their kind is not served.
+async fn repeated_set_listed_does_not_notify() {
+    // The watch of probes waits for changes, and calls `set_probes_listed` after each of them if probes are not served.
     let (context, _) = context(SOUND, healthy);
     let mut changes = context.changes();
     changes.mark_unchanged();

@@ -1,4 +1,4 @@
-//! The policies and other subjects that exist, with their current status and the results of their checks.
+//! Stores the existing policies and other subjects, with their current status and the results of their checks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,36 +23,38 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::{GroupVersion, Gvk};
 use crate::status::exclusion::Exclusion;
 
-/// The subjects that exist.
+/// The existing subjects, by kind and name.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     entries: Mutex<HashMap<SubjectId, StoredSubject>>,
     exclusion: Exclusion,
 }
 
-/// One subject.
+/// A subject, as returned by [`Store::get`].
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// The kind and the name.
     pub(crate) id: SubjectId,
-    /// The rest of the metadata, as far as it is stored.
+    /// The uid, generation and resource version.
     pub(crate) identity: Identity,
-    /// The content.
+    /// The spec of the subject, in the form of its kind.
     pub(crate) subject: Arc<Subject>,
-    /// The current status. The store has it only for kinds with a status of their own.
+    /// The current status. The store contains it only for ValidatingAdmissionPolicies; for other kinds, it comes from
+    /// the status object.
     pub(crate) status: Option<ValidatingAdmissionPolicyStatus>,
     /// The result of the last check.
     pub(crate) result: Option<Arc<CheckResult>>,
     /// `Some` if the subject is excluded from checks.
     pub(crate) excluded: Option<Excluded>,
-    /// True if we own the status, by its managed fields. Other fields would remain after the controller is uninstalled.
+    /// True if the managed fields show that the controller owns fields of the status. `clear` removes only fields that
+    /// it owns.
     pub(crate) owns_status: bool,
-    /// The size of the content as JSON.
+    /// The size of the content as JSON, in bytes.
     pub(crate) n_bytes: usize,
     generation: Generation,
 }
 
-/// One subject as it is stored.
+/// A subject as it is stored.
 #[derive(Debug)]
 struct StoredSubject {
     packed: Arc<PackedSubject>,
@@ -62,7 +64,7 @@ struct StoredSubject {
     dependencies: Arc<Dependencies>,
 }
 
-/// The stored part of the object.
+/// The stored data of the API object.
 #[derive(Debug)]
 struct PackedSubject {
     identity: Identity,
@@ -77,12 +79,11 @@ impl PackedSubject {
 }
 
 impl Entry {
-    /// Returns the kind.
     pub(crate) const fn kind(&self) -> SubjectKind {
         self.id.kind
     }
 
-    /// Returns the identity of the state that a check is about.
+    /// Returns the uid, generation and content hash, which identify the state that a check is for.
     pub(crate) fn generation(&self) -> Generation {
         self.generation.clone()
     }
@@ -98,7 +99,7 @@ impl Entry {
     }
 }
 
-/// Returns true if an object with this metadata replaces the stored one.
+/// Returns true if an object with `metadata` replaces the stored one.
 fn supersedes(
     entries: &HashMap<SubjectId, StoredSubject>,
     id: &SubjectId,
@@ -111,7 +112,7 @@ fn supersedes(
 }
 
 impl Store {
-    /// Creates a store that excludes some policies.
+    /// Creates a store that excludes the policies of `exclusion` from checks.
     pub(crate) fn new(exclusion: Exclusion) -> Self {
         Self {
             exclusion,
@@ -128,7 +129,7 @@ impl Store {
             .count()
     }
 
-    /// Inserts the policy if it supersedes the stored one. Returns true if it did.
+    /// Stores the policy if it supersedes the stored one. Returns true if it was stored.
     pub(crate) fn put(&self, policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
         let ValidatingAdmissionPolicy {
             metadata,
@@ -144,7 +145,7 @@ impl Store {
         self.put_with_status(id, &metadata, (subject, status), from)
     }
 
-    /// Inserts a subject of another kind if it supersedes the stored one. Returns true if it did.
+    /// Stores a subject of an opt-in kind if it supersedes the stored one. Returns true if it was stored.
     pub(crate) fn put_opt_in(
         &self,
         id: SubjectId,
@@ -162,15 +163,16 @@ impl Store {
         (mut subject, mut status): (Subject, Option<ValidatingAdmissionPolicyStatus>),
         from: EventSource,
     ) -> bool {
-        // Each write of ours causes an event whose object is known from the response. It is not packed again.
+        // Each write of the controller causes a watch event with an object that is already stored from the response. It
+        // is skipped before it is packed.
         if !supersedes(&self.lock(), &id, metadata, from) {
             return false;
         }
         let excluded = exclude::excluded(&self.exclusion, metadata);
-        // We own a status object as a whole.
+        // The controller owns the whole status object.
         let owns_status = id.kind.row().status_object.is_some() || owns_status(metadata);
         if excluded.is_some() {
-            // Without content, it has no dependencies.
+            // An excluded subject has no dependencies, so its content is not stored.
             subject.clear();
             status = None;
         }
@@ -201,7 +203,7 @@ impl Store {
                 .probe_groups
                 .clone_from(&stored.dependencies.probe_groups);
             stored.dependencies = Arc::new(dependencies);
-            // Also at the same generation: the content that was received before was different.
+            // The result is dropped even if the generation is the same, since the content differs.
             stored.result = None;
         }
         stored.packed = packed;
@@ -215,7 +217,7 @@ impl Store {
         self.lock().remove(id).is_some()
     }
 
-    /// Removes the subjects of a kind whose names are not in `names`, and returns them.
+    /// Removes and returns the subjects of a kind whose names are not in `names`.
     pub(crate) fn retain(&self, kind: SubjectKind, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut entries = self.lock();
         let is_gone = |id: &&SubjectId| id.kind == kind && !names.contains(&*id.name);
@@ -226,7 +228,7 @@ impl Store {
         gone
     }
 
-    /// Returns a subject.
+    /// Returns the subject `id`. `None` if it does not exist.
     pub(crate) fn get(&self, id: &SubjectId) -> Option<Entry> {
         let (packed, result, excluded, owns_status) = {
             let entries = self.lock();
@@ -253,7 +255,7 @@ impl Store {
         self.lock().contains_key(id)
     }
 
-    /// Stores the result of a check, unless the subject has changed since.
+    /// Stores the result of a check, unless the subject has changed since then.
     pub(crate) fn note(&self, id: &SubjectId, result: &Arc<CheckResult>) {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(id) else {
@@ -271,7 +273,7 @@ impl Store {
         entry.result = Some(Arc::clone(result));
     }
 
-    /// Stores the groups of the kinds in the probes of a subject.
+    /// Stores the API groups of the kinds in a subject's probes, which the subject depends on.
     pub(crate) fn note_probe_groups(&self, id: &SubjectId, groups: BTreeSet<String>) {
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(id)
@@ -286,8 +288,8 @@ impl Store {
         self.lock().keys().cloned().collect()
     }
 
-    /// Returns the subjects whose status `change` may affect, each with the number of schema documents that it depends
-    /// on, in ascending order of that number.
+    /// Returns the subjects whose status `change` may affect, with the number of schema documents that each depends on.
+    /// They are sorted by that number.
     pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, SubjectId)> {
         let entries = self.lock();
         let touched = entries
@@ -309,7 +311,7 @@ impl Store {
         of_kind.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns the kinds of the params of all policies.
+    /// Returns the paramKinds of all policies.
     pub(crate) fn param_kinds(&self) -> BTreeSet<Gvk> {
         let entries = self.lock();
         entries
@@ -318,7 +320,7 @@ impl Store {
             .collect()
     }
 
-    /// Returns the group versions whose schemas subjects were checked against.
+    /// Returns the group versions whose schemas were used in the checks of all subjects.
     pub(crate) fn needed_schemas(&self) -> BTreeSet<GroupVersion> {
         let entries = self.lock();
         let mut needed = BTreeSet::new();
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_of_two_kinds_may_have_the_same_name() {
+    fn subjects_of_different_kinds_with_same_name_are_independent() {
         let store = Store::default();
         let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
         let subject = |expression: &str| -> Subject {
@@ -429,7 +431,7 @@ mod tests {
         assert_ne!(entry(&id("a")).generation(), before);
         assert!(put("3", "[[]]"));
         assert_ne!(entry(&mutating).generation(), before);
-        // A list of one kind does not affect the other.
+        // `retain` for one kind does not affect the other kind.
         let retain = |kind| store.retain(kind, &BTreeSet::new());
         assert_eq!(retain(SubjectKind::ValidatingAdmissionPolicy), [id("a")]);
         assert_eq!(retain(SubjectKind::MutatingAdmissionPolicy), [mutating]);

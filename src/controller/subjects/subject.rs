@@ -1,4 +1,4 @@
-//! The part of a subject that its check and its probes are about, by kind.
+//! The content of a subject that is checked and evaluated by probes, by kind.
 
 use k8s_openapi::api::admissionregistration::v1::Mutation;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(crate) enum Subject {
         mutations: Vec<Mutation>,
         reinvocation_policy: Option<String>,
     },
-    /// The webhooks of a configuration of either kind.
+    /// The webhooks of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
     Webhooks(Vec<RequestPolicy>),
     /// A CustomResourceDefinition.
     CustomResourceDefinition(Rules),
@@ -33,7 +33,8 @@ impl Subject {
         }
     }
 
-    /// Returns the policy, or the webhooks of a configuration.
+    /// Returns the policy as a slice of length 1, or the webhooks of a configuration. Empty for
+    /// CustomResourceDefinitions.
     pub(crate) fn policies(&self) -> &[RequestPolicy] {
         match self {
             Self::ValidatingPolicy(policy) | Self::MutatingPolicy { policy, .. } => {
@@ -44,7 +45,7 @@ impl Subject {
         }
     }
 
-    /// Returns the webhooks of a configuration.
+    /// Returns the webhooks of a configuration. Empty for other kinds.
     pub(crate) fn webhooks(&self) -> &[RequestPolicy] {
         match self {
             Self::Webhooks(webhooks) => webhooks,
@@ -60,7 +61,7 @@ impl Subject {
         }
     }
 
-    /// Returns the kind of the params. `None` without a paramKind, and if its apiVersion cannot be parsed.
+    /// Returns the policy's paramKind. `None` if it has none or its `apiVersion` cannot be parsed.
     pub(crate) fn param_kind(&self) -> Option<Gvk> {
         self.policy().and_then(policy::param_kind)
     }
@@ -70,7 +71,8 @@ impl Subject {
         matches!(self, Self::CustomResourceDefinition(rules) if rules.has_some)
     }
 
-    /// Returns true if a failure denies the request. A failure of one webhook is enough.
+    /// Returns true if an error in its evaluation denies the request (`failurePolicy: Fail`). For webhooks, one such
+    /// webhook is sufficient.
     pub(crate) fn fails_closed(&self) -> bool {
         match self {
             Self::CustomResourceDefinition(_) => true,

@@ -1,7 +1,8 @@
-//! Limits how often the status of one policy or probe is written. Only a competing writer makes us reach the limit.
+//! Limits how often the status of one policy or probe is written. The limit is only reached if another client also
+//! writes the status.
 //!
-//! Two instances with other flags or of other versions, both without a Lease, each replace the status of the other,
-//! forever. The controller cannot end that, but it limits the load on the API server and reports it.
+//! Two instances with different flags or versions, both without a Lease, would replace each other's status forever. The
+//! controller cannot prevent that, but it limits the load on the API server and logs a warning.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,29 +12,29 @@ use tokio::time::Instant;
 
 use crate::policy::subject::SubjectId;
 
-/// How many writes of one object there may be in a [`WINDOW`].
+/// The maximum number of writes of one object per [`WINDOW`].
 const MAX_WRITES: u32 = 100;
 
-/// The time in which writes are counted.
+/// The period in which writes are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The writes of each object that was written lately.
+/// The number of recent writes of each object.
 #[derive(Debug, Default)]
 pub(crate) struct WriteLimiter(Mutex<Lately>);
 
 #[derive(Debug, Default)]
 struct Lately {
     by_object: HashMap<LimitedObject, Writes>,
-    /// When those were last looked for that were not written lately.
+    /// The time of the last removal of entries without recent writes.
     cleaned: Option<Instant>,
 }
 
-/// An object whose status is written.
+/// An object whose status writes are limited.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LimitedObject {
     /// A policy or another subject.
     Subject(SubjectId),
-    /// The probe of that name.
+    /// The probe with this name.
     Probe(String),
 }
 
@@ -54,7 +55,7 @@ impl WriteLimiter {
             writes.n = writes.n.saturating_add(1);
             return writes.n <= MAX_WRITES;
         }
-        // Not at each write: there may be ten thousand of them in one window.
+        // Old entries are not removed at each write, since there may be ten thousand writes in one window.
         if lately.cleaned.is_none_or(|cleaned| now >= cleaned + WINDOW) {
             lately.cleaned = Some(now);
             lately
@@ -74,7 +75,7 @@ mod tests {
     use crate::controller::tests::id;
 
     #[tokio::test(start_paused = true)]
-    async fn a_policy_is_written_so_often_and_others_are_not_held_up() {
+    async fn may_write_limits_writes_of_each_object() {
         let write_limiter = WriteLimiter::default();
         for _ in 0..MAX_WRITES {
             assert!(write_limiter.may_write(LimitedObject::Subject(id("a"))));

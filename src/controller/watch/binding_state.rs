@@ -1,4 +1,4 @@
-//! State of a policy's bindings and of the params that they refer to.
+//! Determines the state of a policy's bindings and of the params that they refer to.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::telemetry::metrics::Source;
 /// The bindings of a policy.
 pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 
-/// Returns the bindings of a policy, or why they are not known. Kinds without bindings have none.
+/// Returns the bindings of a policy, or why they are unknown. Empty for kinds without bindings.
 pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings, BindingsState> {
     let (source, bindings) = match id.kind {
         SubjectKind::ValidatingAdmissionPolicy => (Source::Bindings, &context.bindings),
@@ -30,15 +30,15 @@ pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings,
         | SubjectKind::MutatingWebhookConfiguration
         | SubjectKind::CustomResourceDefinition => return Ok(Bindings::new()),
     };
-    // Once we may not read them any more, what was listed before says nothing of today.
+    // If the permission was revoked, the previously listed bindings are not used, since they may be outdated.
     match context.readiness.rejection(source) {
-        // The whole of it is said once, by the log and `/readyz`.
+        // The log and `/readyz` contain the missing permission, so the message is not repeated here.
         Some(_) => Err(BindingsState::NotPermitted),
         None => bindings.of(id).ok_or(BindingsState::Unread),
     }
 }
 
-/// The resource that serves a paramKind, if one does.
+/// Returns the resource of a paramKind, if the cluster serves it.
 pub(crate) fn param_resource<'a>(
     param_kind: Option<&Gvk>,
     snapshot: &'a ClusterSnapshot,
@@ -85,7 +85,7 @@ pub(crate) fn params_state(
     }
 }
 
-/// Looks for the params of each reference.
+/// Looks up the params that the bindings refer to.
 fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
     let bindings = bindings.iter().map(AsRef::as_ref);
     ParamsState::examine(bindings, resource, |_, sought| match sought {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_looked_up_where_they_point() {
+    fn examine_finds_params_by_name_selector_and_namespace() {
         let resource = resource("example.com/v1", "limits", "Limit");
         let known = known(&[("a", "one", "x"), ("b", "two", "y")]);
         let table = [

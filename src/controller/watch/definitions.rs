@@ -1,8 +1,9 @@
-//! CustomResourceDefinitions as subjects: those with rules, and those that probes name.
+//! CustomResourceDefinitions as subjects (`--follow customresourcedefinitions`): they are checked if they have
+//! validation rules or are targets of probes.
 //!
-//! They are many and large, and are watched in any case for the served resources. So they have no watch of their
-//! own, and only their identity, whether they have rules, and a hash of their spec are stored. A definition is read
-//! again when it is checked or when its probes are evaluated: when it changes, and at a start.
+//! CRDs are always watched to detect changes of served resources, so this module has no separate watch. Since CRDs are
+//! large, only their identity, whether they have rules, and a hash of their spec are stored. A CRD is read again for
+//! its check and for the evaluation of its probes.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,12 +23,11 @@ use crate::controller::subjects::rules::Rules;
 use crate::controller::subjects::subject::Subject;
 use crate::policy::subject::{SubjectId, SubjectKind};
 
-/// The kind.
 const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
-/// A definition as read by the watch, with its rules if they are needed.
+/// A CRD that the watch deserialized. It includes data about rules if CRDs are subjects.
 pub(crate) trait ReadDefinition: Resource<DynamicType = ()> + DeserializeOwned {
-    /// The parts.
+    /// Returns the CRD, and the data about its rules if CRDs are subjects.
     fn parts(self) -> (CustomResourceDefinition, Option<Rules>);
 }
 
@@ -37,7 +37,7 @@ impl ReadDefinition for CustomResourceDefinition {
     }
 }
 
-/// A definition with its rules.
+/// A CRD with the data about its rules.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "DefinitionObject")]
 pub(crate) struct WithRules {
@@ -107,17 +107,17 @@ impl Resource for WithRules {
     }
 }
 
-/// The event handler of the watch of definitions for the opt-in state.
+/// Handles events of the watch of CRDs, if CRDs are subjects.
 pub(crate) struct Listener<'a> {
     context: &'a Context,
     state: &'a OptInState,
     listed: BTreeSet<String>,
-    /// Objects of the list that cannot be parsed exist.
+    /// Names of listed CRDs that cannot be parsed.
     unreadable: BTreeSet<String>,
 }
 
 impl<'a> Listener<'a> {
-    /// The opt-in handler, if definitions are watched on request.
+    /// Creates the handler. `None` if CRDs are not subjects.
     pub(crate) fn new(context: &'a Context) -> Option<Self> {
         let is_watched = context.settings.followed.contains(&DEFINITIONS);
         let state = context.opt_in.of(DEFINITIONS).filter(|_| is_watched)?;
@@ -129,19 +129,19 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// A list begins.
+    /// Handles the start of a list.
     pub(crate) fn begin(&mut self) {
         self.listed.clear();
         self.unreadable.clear();
     }
 
-    /// The list has one of that name that cannot be read.
+    /// Records that the list contains the CRD `name`, which cannot be parsed.
     pub(crate) fn keep(&mut self, name: &str) {
         self.listed.insert(name.to_owned());
         self.unreadable.insert(name.to_owned());
     }
 
-    /// There is a definition.
+    /// Stores and queues a CRD that was listed, created or changed.
     pub(crate) fn put(&mut self, metadata: &ObjectMeta, rules: Rules, from: EventSource) {
         let name = metadata.name.as_deref().unwrap_or_default();
         let id = SubjectId::new(DEFINITIONS, name);
@@ -156,7 +156,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// The list is whole.
+    /// Handles the end of a list: removes CRDs that it did not contain.
     pub(crate) fn end(&mut self) {
         let context = self.context;
         for gone in context.store.retain(DEFINITIONS, &self.listed) {
@@ -168,7 +168,7 @@ impl<'a> Listener<'a> {
         context.touch_opt_in();
     }
 
-    /// One of that name is gone.
+    /// Removes the deleted CRD `name`.
     pub(crate) fn delete(&mut self, name: &str) {
         let id = SubjectId::new(DEFINITIONS, name);
         self.listed.remove(name);
@@ -206,7 +206,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reading_rules_does_not_change_the_definition() {
+    fn crd_is_equal_with_and_without_rules() {
         let rules = json!([{"rule": "self.a == 1"}]);
         for value in [
             definition("a", 1, &rules),
@@ -222,14 +222,14 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // Both representations reject the same input.
+        // Both types reject the same input.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();
     }
 
     #[test]
-    fn definition_reads_rules_from_spec_only() {
+    fn rules_depend_only_on_spec() {
         let rules = |value: &Value| read_with_rules(value).parts().1.unwrap();
         let some = definition("a", 1, &json!([{"rule": "true"}]));
         assert!(rules(&some).has_some);
@@ -240,7 +240,8 @@ pub(crate) mod tests {
         assert_eq!(rules(&some), rules(&seen));
         let other = definition("a", 1, &json!([{"rule": "false"}]));
         assert_ne!(rules(&some), rules(&other));
-        // Rules are unknown if the schema nests too deeply. The check reports that.
+        // If the schema nests too deeply to be parsed, the CRD counts as having rules, and its check reports the
+        // problem.
         let deep = format!(
             "{}{KEYWORD}:1{}",
             "{\"a\":".repeat(200) + "{",

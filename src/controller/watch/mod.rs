@@ -1,7 +1,7 @@
 //! The watches of policies, bindings, probes, CRDs and API services.
 //!
-//! Each runs forever ([`reflector`]): it backs off, resumes, lists again if necessary, and logs once a minute the
-//! problem and its remedy.
+//! Each watch runs forever ([`reflector`]): after a failure it backs off, resumes or lists again, and logs the problem
+//! and its remedy once per minute.
 
 pub(crate) mod binding_state;
 pub(crate) mod definitions;
@@ -39,10 +39,10 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The page size of lists, if the API server cannot stream them.
+/// The number of objects per list request, if the API server does not support streamed lists.
 const PAGE_SIZE: u32 = 50;
 
-/// Watches the policies.
+/// Watches ValidatingAdmissionPolicies. Never returns.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
     watch_kind::<WirePolicy>(&context, Source::Policies, |event| match event {
@@ -78,7 +78,7 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) 
     }
 }
 
-/// Follows the bindings.
+/// Watches ValidatingAdmissionPolicyBindings. Never returns.
 pub(crate) async fn bindings(context: Arc<Context>) {
     watch_by_policy(&context, Source::Bindings, &context.bindings, || {
         context.set_bindings_listed();
@@ -86,7 +86,7 @@ pub(crate) async fn bindings(context: Arc<Context>) {
     .await;
 }
 
-/// Follows the probes while their kind is served.
+/// Watches probes while the cluster serves them. Never returns.
 pub(crate) async fn probes(context: Arc<Context>) {
     let mut changes = context.changes();
     loop {
@@ -126,7 +126,8 @@ async fn served_probes(context: &Context) {
     .await;
 }
 
-/// Watches objects that refer to policies; each change queues the policies that it affects.
+/// Watches objects that refer to policies. Each change queues the affected policies. `listed_all` is called after each
+/// complete list.
 async fn watch_by_policy<K>(
     context: &Context,
     source: Source,
@@ -139,7 +140,7 @@ async fn watch_by_policy<K>(
     watch_by_policy_at::<K, K>(context, source_path, objects, |object| object, listed_all).await;
 }
 
-/// Watches objects at a path that are parsed as `R` and stored as `K`.
+/// Watches objects at `path` that refer to policies. They are parsed as `R`, converted by `kept`, and stored as `K`.
 pub(super) async fn watch_by_policy_at<R, K>(
     context: &Context,
     (source, path): (Source, String),
@@ -168,7 +169,7 @@ pub(super) async fn watch_by_policy_at<R, K>(
                 listed.clear();
                 listed_all();
                 if is_first {
-                    // The controller knows only now that a policy has none.
+                    // Only after the first list is it known which policies have no such objects.
                     context.touch_all();
                 }
             }
@@ -183,7 +184,7 @@ pub(super) async fn watch_by_policy_at<R, K>(
     .await;
 }
 
-/// Watches the CRDs.
+/// Watches CRDs. Never returns.
 pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     match Listener::new(&context) {
         None => crds_as::<CustomResourceDefinition>(&context, &signals, None).await,
@@ -191,14 +192,14 @@ pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Refresh
     }
 }
 
-/// Watches the CRDs, parsed as `K`. The listener gets those that are subjects as well.
+/// Watches CRDs, parsed as `K`. `listener` handles CRDs as subjects, if they are.
 async fn crds_as<K: ReadDefinition>(
     context: &Context,
     signals: &UnboundedSender<RefreshTrigger>,
     mut listener: Option<Listener<'_>>,
 ) {
     let mut listed = Crds::new();
-    // Objects of the list that cannot be parsed keep their stored state.
+    // Names of listed objects that cannot be parsed. Their stored state remains.
     let mut kept = BTreeSet::new();
     let put = |read: K, listener: &mut Option<Listener<'_>>, from| {
         let (crd, rules) = read.parts();
@@ -247,7 +248,7 @@ async fn crds_as<K: ReadDefinition>(
                 RefreshTrigger::CrdDeleted(name)
             }
         };
-        // It cannot be received any more when the process ends.
+        // The receiver may have been dropped, since the process ends.
         drop(signals.send(signal));
     })
     .await;
@@ -257,14 +258,14 @@ fn name(crd: &CustomResourceDefinition) -> String {
     crd.metadata.name.clone().unwrap_or_default()
 }
 
-/// Follows the API services, as they announce changes of aggregated APIs.
+/// Watches APIServices, whose changes indicate changes of aggregated APIs. Never returns.
 pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     watch_kind::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
             return;
         };
         let Some(spec) = api_service.spec else { return };
-        // One without a service is of the API server itself: a built-in group or a CRD's.
+        // An APIService without `service` is for a group of the API server itself: a built-in group or that of a CRD.
         if spec.service.is_some() {
             let group_version = GroupVersion::new(
                 spec.group.unwrap_or_default(),
@@ -276,7 +277,7 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
     .await;
 }
 
-/// Follows everything of a kind, and hands each event to `handle`.
+/// Watches all objects of a kind, and passes each event to `handle`.
 async fn watch_kind<K>(context: &Context, source: Source, handle: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
@@ -285,7 +286,7 @@ where
     watch_at::<K>(context, source, at, handle).await;
 }
 
-/// Watches a kind that is served at `path`, in any version, as `resource`.
+/// Watches all objects at `path`. `resource` is the name for messages.
 pub(super) async fn watch_at<K>(
     context: &Context,
     source: Source,
@@ -300,7 +301,7 @@ pub(super) async fn watch_at<K>(
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
         max_unpacked: match source {
-            // Probes have their own limit, and the schemas of definitions are skipped.
+            // Probes have their own limit, and the schemas of CRDs are not parsed.
             Source::Probes | Source::Crds => usize::MAX,
             _ => MAX_TYPED_OBJECT,
         },
@@ -315,11 +316,11 @@ pub(super) async fn watch_at<K>(
     reflector::reflect(context, names, config, &mut handler).await;
 }
 
-/// Handler of the events of a source.
+/// Handles the events of a watch, and records its health.
 struct SourceHandler<'a, H> {
     context: &'a Context,
     source: Source,
-    /// The resource, with its group.
+    /// The name of the resource, such as `policyprobes.vap-status.dev`.
     resource: String,
     handle: H,
 }
@@ -399,13 +400,13 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
         return;
     }
     context.log_throttle.watch_forbidden(source, &text);
-    // A missing permission is a result too: no policy waits for the watch.
+    // If a permission is missing, policies must not wait for the watch.
     if go_on_without(context, source) && is_news {
         context.touch_all();
     }
 }
 
-/// Returns the name of the role with the read permission for `source`.
+/// Returns the name of the ClusterRole that grants reading `source`.
 fn role(source: Source) -> String {
     match kind_of_source(source) {
         Some(kind) => crate::controller::subjects::opt_in::role(kind),
@@ -413,7 +414,8 @@ fn role(source: Source) -> String {
     }
 }
 
-/// Lets statuses be computed without `source`, if possible. Returns true if it is.
+/// Marks `source` as listed, so that statuses are computed without it. Returns false if no status can be computed
+/// without `source`.
 fn go_on_without(context: &Context, source: Source) -> bool {
     match source {
         Source::Bindings => context.set_bindings_listed(),

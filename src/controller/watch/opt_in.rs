@@ -1,7 +1,8 @@
-//! The watches of opt-in kinds, for as long as the cluster serves them.
+//! Watches opt-in kinds while the cluster serves them.
 //!
-//! Discovery decides: a cluster may serve a kind only in a beta, or not yet, or no longer, and the CRD of our
-//! objects may be installed later. If something is missing, that is logged once, and no request is made.
+//! A cluster may serve a kind only in a beta version, not yet, or no longer, and the CRD of its status objects may be
+//! installed later. So the watches start when discovery lists all needed resources. If a resource is missing, this is
+//! logged once, and no requests are sent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,18 +21,18 @@ use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
 
-/// The part of the kind that the cluster serves.
+/// The resources of an opt-in kind that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// The kind, in this version, and its status objects.
+    /// The kind in this API version, its bindings, and its status objects.
     All(&'static str),
-    /// Not the kind itself.
+    /// The kind or its bindings are not served.
     NoPolicies,
-    /// Not the status objects.
+    /// The status objects are not served.
     NoObjects,
 }
 
-/// Returns the part that the cluster serves. `None` before the first discovery.
+/// Returns which resources of the kind the cluster serves. `None` before the first discovery.
 fn served(context: &Context, state: &OptInState) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
@@ -83,7 +84,7 @@ pub(crate) async fn run(context: Arc<Context>, kind: SubjectKind) {
                     "the CRD {}.vap-status.dev is not installed",
                     state.status_object.plural
                 ),
-                _ => "the cluster does not serve these".to_owned(),
+                _ => "the cluster does not serve this kind".to_owned(),
             });
             context.touch_opt_in();
             until_other(&context, state, now).await;
@@ -113,19 +114,18 @@ fn log_served(state: &OptInState, served: Served) {
         ""
     };
     match served {
-        Served::All(version) => tracing::info!(version, "following {resource}.{group}"),
+        Served::All(version) => tracing::info!(version, "watching {resource}.{group}"),
         Served::NoPolicies => tracing::info!(
-            "{resource}.{group} are not served: they are followed when they are{remedy}"
+            "{resource}.{group} are not served: they are watched when the cluster serves them{remedy}"
         ),
         Served::NoObjects => tracing::warn!(
-            "{resource}.{group} cannot be followed: install the CRD {}.vap-status.dev, which holds their \
-             conditions",
+            "{resource}.{group} cannot be watched: install the CRD {}.vap-status.dev, which holds their conditions",
             state.status_object.plural
         ),
     }
 }
 
-/// Removes what is stored. The status objects remain: nothing shows that they are wrong.
+/// Removes the stored data of the kind. The status objects in the cluster remain.
 fn forget(context: &Context, state: &OptInState) {
     let watches = &state.watches;
     let sources = [watches.subjects, watches.bindings, Some(watches.statuses)];
@@ -158,7 +158,7 @@ async fn subjects(context: &Context, state: &OptInState, version: &str) {
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             of_kind::<WireWebhooks>(context, state, version).await;
         }
-        // Another task watches them.
+        // Another task watches these kinds.
         SubjectKind::CustomResourceDefinition | SubjectKind::ValidatingAdmissionPolicy => {
             std::future::pending::<()>().await;
         }
@@ -169,7 +169,7 @@ async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version:
     let row = state.kind.row();
     let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
-    // Objects of the list that cannot be parsed exist.
+    // Names of listed objects that cannot be parsed.
     let mut unreadable = BTreeSet::new();
     let put = |received: K, from| {
         let id = id(name_of(&received));
@@ -219,7 +219,7 @@ async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version:
     .await;
 }
 
-/// Watches the bindings of a kind. Never returns, also if the kind has no bindings.
+/// Watches the bindings of a kind. Never returns, even if the kind has no bindings.
 async fn bindings(context: &Context, state: &OptInState, version: &str) {
     let row = state.kind.row();
     let (Some(source), Some(resource)) = (state.watches.bindings, row.bindings) else {
@@ -317,13 +317,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_right_on_bindings_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
+    async fn revoked_permission_for_bindings_is_noticed_until_granted() {
         let start = tokio::time::Instant::now();
         let end = json!({"kind": "MutatingAdmissionPolicyBinding", "apiVersion": "v1", "metadata": {
             "resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}}});
         let (client, _) = client(move |request| {
             Some(match start.elapsed().as_secs() {
-                // The watch ends at its timeout.
+                // The first watch ends at its timeout.
                 _ if request.path.contains("sendInitialEvents") => {
                     Reply::ended_watch(&[event("BOOKMARK", &end)])
                 }
@@ -360,7 +360,7 @@ mod tests {
         let grant = "grant `list` and `watch` on it in the ClusterRole \
                      vap-status-controller-mutatingadmissionpolicies";
         assert!(problem.contains(grant), "{problem}");
-        // It is logged once, however often it occurs.
+        // The policies are queued only once for the same problem.
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(queued(&context).await, []);
 
@@ -370,9 +370,10 @@ mod tests {
         assert!(context.readiness.is_in_sync(Source::MutatingBindings));
     }
 
-    /// Bindings that cannot be read do not block policies forever, whatever the failure is.
+    /// Bindings that cannot be listed do not block policies forever, whether the permission is missing or requests
+    /// fail.
     #[tokio::test(start_paused = true)]
-    async fn bindings_that_cannot_be_listed_hold_nothing_up() {
+    async fn bindings_that_cannot_be_listed_do_not_block_policies() {
         for code in [403, 500] {
             let (client, _) = client(move |_| Some(Reply::failure(code, "broken")));
             let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
@@ -394,9 +395,9 @@ mod tests {
         }
     }
 
-    /// An unreadable policy affects only itself: the watch continues, and its status object is not deleted.
+    /// The watch continues after an unreadable policy, and the status object of that policy is not deleted.
     #[tokio::test(start_paused = true)]
-    async fn a_policy_that_cannot_be_read_stops_nobody() {
+    async fn unreadable_policy_affects_only_itself() {
         let n = std::sync::atomic::AtomicUsize::new(0);
         let (client, _) = client(move |_| {
             let is_first = n.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;

@@ -1,6 +1,6 @@
-//! Mutating policies, their bindings and webhook configurations as the API server sends them, of any version.
+//! Deserializes mutating policies, their bindings and webhook configurations of any API version.
 //!
-//! `null` and a missing field are equivalent, as for validating policies.
+//! As for validating policies, `null` and a missing field are equivalent.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ use crate::controller::subjects::subject::Subject;
 use crate::policy::subject::{Row, SubjectKind};
 use crate::policy::{RequestPolicy, mutations};
 
-/// An object of a kind without a status of its own.
+/// A received object of an opt-in kind.
 pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
-    /// Returns the metadata and the content.
+    /// Returns the metadata and the subject.
     fn parts(self) -> (ObjectMeta, Subject);
 }
 
@@ -30,12 +30,12 @@ pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
 #[serde(from = "PolicyObject")]
 pub(crate) struct WireMutatingPolicy(MutatingAdmissionPolicy);
 
-/// The binding of a mutating policy, in the form of one of a validating policy.
+/// The binding of a mutating policy, converted to that of a validating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "BindingObject")]
 pub(crate) struct WireBinding(pub(crate) ValidatingAdmissionPolicyBinding);
 
-// The version of an object is that of its path: `apiVersion` is not parsed.
+// `apiVersion` is not parsed, since the URL path of the watch determines the version.
 #[derive(Deserialize)]
 struct PolicyObject {
     #[serde(default)]
@@ -84,7 +84,7 @@ impl From<BindingObject> for WireBinding {
     }
 }
 
-/// A configuration of webhooks of either kind.
+/// A ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "ConfigurationObject")]
 pub(crate) struct WireWebhooks {
@@ -123,7 +123,7 @@ const MUTATING: &Row = SubjectKind::MutatingAdmissionPolicy.row();
 
 const VALIDATING_WEBHOOKS: &Row = SubjectKind::ValidatingWebhookConfiguration.row();
 
-// All are in one group. The version is that of the path.
+// All of these kinds are in the same group. `version` is not used, since the URL path of the watch determines it.
 macro_rules! resource {
     ($type:ty, $kind:expr, $plural:expr, $($metadata:tt).+) => {
         impl Resource for $type {
@@ -163,7 +163,7 @@ resource!(
     MUTATING.plural,
     0.metadata
 );
-// The path of the watch names the kind of the configurations.
+// `kind` and `plural` are not used, since the URL path of the watch determines the kind of webhook configuration.
 resource!(
     WireWebhooks,
     VALIDATING_WEBHOOKS.kind,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_of_all_versions_are_parsed() {
+    fn mutating_policies_of_all_versions_are_parsed() {
         for version in ["v1", "v1beta1", "v1alpha1"] {
             let subject = parsed(json!({
                 "apiVersion": format!("admissionregistration.k8s.io/{version}"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_absent() {
+    fn null_field_is_absent() {
         let empty = Subject::MutatingPolicy {
             policy: RequestPolicy::default(),
             mutations: Vec::new(),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn binding_policy_name_is_as_received() {
+    fn binding_retains_policy_name() {
         let value = json!({"metadata": {"name": "b"}, "spec": {"policyName": "a"}});
         let WireBinding(read) = serde_json::from_value(value).unwrap();
         assert_eq!(read.spec.policy_name, "a");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_has_its_webhooks() {
+    fn webhooks_of_configuration_are_parsed() {
         let read = |value| serde_json::from_value::<WireWebhooks>(value);
         let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]);
         let configuration = read(json!({"metadata": {"name": "a"}, "webhooks": [

@@ -1,6 +1,7 @@
-//! Watches of params: one of the metadata of each paramKind in use.
+//! Watches the metadata of params: one watch for each paramKind in use.
 //!
-//! A watch begins when a policy refers to params of its kind, and ends some time after the last policy has stopped to.
+//! A watch starts when a policy first refers to params of the kind, and ends some time after no policy refers to them
+//! any more.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ use crate::policy::subject::SubjectId;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// Returns the objects of the kind that `resource` serves, as far as they are known. The policy is put into the queue
-/// when those change to which its `references` point. Starts a watch of the kind if there is none.
+/// Returns all listed objects of the kind of `resource`. Starts a watch of the kind if there is none. The policy is
+/// queued when objects change that its `references` select.
 pub(crate) fn referred<'a>(
     context: &Arc<Context>,
     resource: &ApiResource,
@@ -47,7 +48,7 @@ pub(crate) fn referred<'a>(
         .referred(resource, by, references, start_watch)
 }
 
-/// The page size of lists.
+/// The number of objects per list request.
 const PAGE_SIZE: u32 = 500;
 
 /// Watches the objects of a kind until the task is aborted.
@@ -55,10 +56,11 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     let config = ListWatchConfig {
         path: DynamicObject::url_path(&kube_resource(&resource), None),
         representation: Representation::Metadata,
-        // An aggregated API server may be older than streamed lists, and then answers with a watch alone.
+        // Lists are not streamed: an aggregated API server that does not support that would respond with a watch
+        // without a list.
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
-        // Only some metadata is parsed.
+        // No limit is needed, since only some metadata is parsed.
         max_unpacked: usize::MAX,
     };
     let name = resource_name(&resource);
@@ -73,11 +75,11 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     reflect(&context, (&name, name.clone()), config, &mut handler).await;
 }
 
-/// Handler of the params of a kind.
+/// Handles the events of the watch of one paramKind.
 struct ParamHandler<'a> {
     context: &'a Arc<Context>,
     resource: &'a ApiResource,
-    /// Objects of a list that is not complete yet.
+    /// Objects of the list that is being received.
     building: BTreeMap<Key, Meta>,
     known: Arc<Objects>,
     is_known: bool,
@@ -85,8 +87,8 @@ struct ParamHandler<'a> {
 }
 
 impl ParamHandler<'_> {
-    /// Queues the policies that refer to changed objects. If the API server was not reachable for this kind before, the
-    /// known objects are published again.
+    /// Queues the policies that refer to changed objects. After the first list, or if a problem was published in place
+    /// of the objects, publishes the objects and queues all policies of the kind.
     fn tell(&mut self, changed: &[Changed], was_known: bool) {
         let (context, gvk) = (self.context, &self.resource.gvk);
         let was_hidden = self.trouble.end(context, self.resource);
@@ -160,24 +162,24 @@ impl EventHandler<WireMeta> for ParamHandler<'_> {
     }
 }
 
-/// Returns the key of an object: its name, preceded by its namespace if it has one.
+/// Returns the key of an object from `name` or `namespace/name`.
 fn key_of(name: &str) -> Key {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     (namespace.to_owned(), name.to_owned())
 }
 
-/// Problem with the watch of a kind.
+/// The current problem with the watch of a kind, if any.
 #[derive(Debug, Default)]
 struct WatchProblem {
     refused_since: Option<Instant>,
-    /// The problem that was reported in place of the objects.
+    /// The problem that was published in place of the objects.
     reported: Option<String>,
 }
 
 impl WatchProblem {
-    /// Records a failure. Returns the listing if it changes.
+    /// Records a failure. Returns the listing to publish if it has changed.
     ///
-    /// The last list remains until it is certain that listing is not allowed any more.
+    /// The last list remains in use until requests have been forbidden for long enough.
     fn note(
         &mut self,
         context: &Context,
@@ -216,7 +218,7 @@ impl WatchProblem {
         is_news.then_some(listing)
     }
 
-    /// Records that the watch works. Returns true if a problem was reported in place of the objects.
+    /// Records that the watch works. Returns true if a problem was published in place of the objects.
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
         if context.log_throttle.end(&throttle_key(&name)) {
@@ -227,7 +229,7 @@ impl WatchProblem {
     }
 }
 
-/// Returns the key by which problems with the params of a kind are logged.
+/// Returns the key for throttling log messages about the params of a kind.
 fn throttle_key(name: &str) -> String {
     format!("params {name}")
 }
@@ -273,7 +275,7 @@ impl TryFrom<MetaObject> for WireMeta {
         let labels = metadata.labels.as_deref().map_or("null", RawValue::get);
         if labels.len() > MAX_PARAM_LABELS {
             return Err(format!(
-                "its labels have {} KiB, but the limit is {} KiB",
+                "its labels are {} KiB long, but the limit is {} KiB",
                 labels.len() >> 10,
                 MAX_PARAM_LABELS >> 10
             ));

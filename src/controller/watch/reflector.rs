@@ -1,7 +1,7 @@
-//! The loop over the events of a list and watch.
+//! The loop that handles the events of a list and watch.
 //!
-//! It runs forever: it backs off, counts the objects that cannot be parsed, and sends a heartbeat to the
-//! supervisor. Its [`EventHandler`] knows what the objects mean and how failures are reported.
+//! It runs forever: it backs off after failures, counts objects that cannot be parsed, and sends heartbeats to the
+//! supervisor. An [`EventHandler`] stores the objects and reports failures.
 
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -14,14 +14,13 @@ use crate::controller::process::backoff::Backoff;
 use crate::controller::process::supervisor::WATCH_LIMIT;
 use crate::controller::subjects::packed::full_name;
 
-/// Events of the watch of a kind.
+/// Events about the objects of a kind.
 pub(crate) enum Event<K> {
-    /// A list begins.
+    /// A list starts.
     Init,
     /// An object of the list.
     InitApply(K),
-    /// An object of the list, by name, that cannot be parsed: its stored state remains. The name of an object with a
-    /// namespace is `namespace/name`.
+    /// The name or `namespace/name` of an object of the list that cannot be parsed. Its stored state remains.
     InitKeep(String),
     /// The list is complete.
     InitDone,
@@ -36,17 +35,18 @@ pub(crate) trait EventHandler<K> {
     /// Handles an event of the objects.
     fn on_event(&mut self, event: Event<K>);
 
-    /// Called if the watch works: it reports a change, or that there is none.
+    /// Called when the watch works, that is, after a change, a bookmark or the end of a list.
     fn on_progress(&mut self);
 
-    /// Called if the watch fails. It is retried after a backoff.
+    /// Called when the watch fails. The watch is retried after a backoff.
     fn on_error(&mut self, error: &Error);
 
-    /// Called with the number of objects that cannot be parsed, if it has changed.
+    /// Called with the number of objects that cannot be parsed when it changes.
     fn on_unreadable(&mut self, n: usize);
 }
 
-/// Watches the objects of `resource`, forever. `task` is the name of the watch for the supervisor.
+/// Watches the objects of `config` and passes the events to `handler`. Never returns. `task` is the name of the watch
+/// for the supervisor, and `resource` that for log messages.
 pub(crate) async fn reflect<K>(
     context: &Context,
     (task, resource): (&str, String),

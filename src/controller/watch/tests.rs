@@ -31,7 +31,7 @@ fn stream(events: &[String]) -> Reply {
     Reply::ended_watch(events)
 }
 
-/// A context and the log of what its watch of policies asks.
+/// Starts the watch of policies. Returns its context and the log of its requests.
 fn watching(
     answer: impl Fn(&str, usize) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
@@ -63,7 +63,7 @@ async fn queued(context: &Context) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn follows_a_streamed_list_and_what_comes_after() {
+async fn streamed_list_and_later_events_are_stored() {
     let (context, log) = watching(|_, n| match n {
         0 => Some(stream(&[
             event("ADDED", &policy("a", 1)),
@@ -86,7 +86,7 @@ async fn follows_a_streamed_list_and_what_comes_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_by_page_where_lists_are_not_streamed() {
+async fn list_is_paged_if_streaming_is_not_supported() {
     let (context, _) = watching(|path, _| {
         Some(if path.contains("sendInitialEvents") {
             Reply::failure(
@@ -119,7 +119,7 @@ async fn relist_removes_deleted_objects() {
             _ => return None,
         })
     });
-    // The deleted policy is reconciled once more, to forget it.
+    // The deleted policy is reconciled once more, so that its stored data is removed.
     assert_eq!(queued(&context).await, ["a", "b", "a"]);
     assert_eq!(names(&context), ["b"]);
 }
@@ -158,7 +158,7 @@ async fn watch_missing_permission_is_logged_and_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_unreadable_object_continues() {
+async fn watch_continues_after_unreadable_object() {
     let (context, _) = watching(|_, n| {
         let odd = json!({"metadata": {"name": "odd", "resourceVersion": "2"}, "spec": {"validations": 7}});
         Some(match n {
@@ -174,10 +174,10 @@ async fn watch_unreadable_object_continues() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_watch_that_works_is_in_sync() {
+async fn source_is_in_sync_only_while_watch_works() {
     let (context, _) = watching(|_, n| match n {
         0 => Some(stream(&[bookmark("1"), bookmark("2")])),
-        // A connection without a response, and then a failing API server.
+        // First there is no response, and then the API server fails.
         1 => None,
         2 => Some(Reply::failure(503, "down")),
         _ => Some(Reply::watch(&[])),
@@ -196,7 +196,7 @@ async fn only_a_watch_that_works_is_in_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_crds_continues_after_new_crd() {
+async fn crd_with_null_status_does_not_interrupt_watch() {
     let created = json!({
         "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1, "resourceVersion": "2"},
         "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},
@@ -225,7 +225,7 @@ async fn watch_crds_continues_after_new_crd() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
+async fn probes_that_cannot_be_listed_do_not_block_start() {
     let (client, _) = client(|request| {
         request
             .path
@@ -252,12 +252,12 @@ async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
     assert_eq!(problem.0, "probes");
     assert!(
         problem.1.unwrap().contains("500"),
-        "the problem has the status"
+        "the problem must contain the status"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_api_services_not_served_is_ready() {
+async fn api_services_not_served_are_no_problem() {
     let (client, _) = client(|_| Some(Reply::failure(404, "not found")));
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     let (signals, _received) = tokio::sync::mpsc::unbounded_channel();
@@ -272,7 +272,7 @@ async fn watch_api_services_not_served_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_that_can_be_read_at_last_touch_every_policy() {
+async fn first_list_of_bindings_queues_all_policies() {
     let (client, _) = client(|request| {
         request
             .path
@@ -294,7 +294,7 @@ async fn revoked_permission_is_noticed_until_granted() {
     let (client, _) = client(move |request| {
         let seconds = start.elapsed().as_secs();
         Some(match seconds {
-            // The watch ends when its time is over.
+            // The first watch ends at its timeout.
             _ if request.path.contains("sendInitialEvents") => stream(&[bookmark("1")]),
             0..120 => Reply::failure(403, "cannot list resource"),
             _ => Reply::watch(&[]),
@@ -309,14 +309,14 @@ async fn revoked_permission_is_noticed_until_granted() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     let of_a = || crate::controller::watch::binding_state::bindings_of(&context, &id("a"));
     assert_eq!(of_a().unwrap().len(), 0);
-    // The problem was logged once.
+    // The policy was queued by the first list of bindings.
     assert_eq!(queued(&context).await, ["a"]);
 
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
     let text = context.readiness.rejection(Source::Bindings).unwrap();
     assert!(text.contains("grant `list` and `watch` on it"), "{text}");
-    // It is logged once, however often it recurs.
+    // The policies are queued only once for the same problem.
     assert_eq!(queued(&context).await, ["a"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(queued(&context).await, Vec::<String>::new());

@@ -1,19 +1,20 @@
-//! The objects of a kind that exist and cannot be parsed.
+//! Tracks existing objects of a kind that cannot be parsed.
 //!
-//! Each affects only itself: its last parsed state remains, the watch continues, and their number is a metric.
+//! Such an object affects only itself: its last parsed state remains, and the watch continues. The number of these
+//! objects is a metric.
 
 use std::collections::BTreeSet;
 
 use super::list_watch::Unreadable;
 use crate::controller::context::Context;
 
-/// The objects of one kind that cannot be read, by name.
+/// The names of the objects of one kind that cannot be parsed.
 #[derive(Debug)]
 pub(crate) struct UnreadableObjects {
     /// The resource, as in `policyprobes.vap-status.dev`.
     resource: String,
     names: BTreeSet<String>,
-    /// Unreadable objects of a list that is not complete yet.
+    /// Names of unreadable objects of the list that is being received.
     listed: Option<BTreeSet<String>>,
 }
 
@@ -26,20 +27,20 @@ impl UnreadableObjects {
         }
     }
 
-    /// Notes that a list begins.
+    /// Records that a list starts.
     pub(crate) fn begin_list(&mut self) {
         self.listed = Some(BTreeSet::new());
     }
 
-    /// Records that a list is complete: objects that it does not have are deleted.
+    /// Records that a list is complete. Objects that it did not contain are deleted.
     pub(crate) fn end_list(&mut self) {
         if let Some(listed) = self.listed.take() {
             self.names = listed;
         }
     }
 
-    /// Records an object that cannot be parsed, and logs it, once a minute for all of the kind. An object without a
-    /// name is not counted, as its deletion would not be noticed.
+    /// Records an object that cannot be parsed. Logs it, but at most one object of the kind per minute. An object
+    /// without a name is not counted, since its deletion could not be detected.
     pub(crate) fn note(&mut self, context: &Context, object: Unreadable) {
         let Unreadable { name, problem } = object;
         let resource = &self.resource;
@@ -64,7 +65,7 @@ impl UnreadableObjects {
         }
     }
 
-    /// Notes that the object `name` was read, or is gone.
+    /// Records that the object `name` was parsed or deleted.
     pub(crate) fn forget(&mut self, name: &str) {
         self.names.remove(name);
     }

@@ -1,7 +1,7 @@
-//! A policy as the API server sends it, parsed as far as necessary.
+//! Deserializes policies from the API server without fields that are not needed.
 //!
-//! Half of a policy with a status is managed fields. They come with each event and with each response to a write,
-//! thousands of times at a start, and parsing them would take longer than the rest.
+//! Managed fields are half of the JSON of a policy with a status. Each event and each response to a write contains
+//! them, which are thousands at startup, and parsing them would take longer than parsing the rest.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use kube::Resource;
 use serde::Deserialize;
 
-/// A policy. Of its metadata only names, versions, labels and the owners of applied fields are parsed.
+/// A policy whose metadata has only the name, uid, versions, labels and field managers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Received")]
 pub(crate) struct WirePolicy(pub(crate) ValidatingAdmissionPolicy);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_needed_is_read() {
+    fn wire_policy_has_needed_metadata_spec_and_status() {
         let value = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
             "metadata": {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_read_as_absence() {
+    fn null_field_is_absent() {
         let nothing = ValidatingAdmissionPolicy::default();
         for value in [
             json!({}),

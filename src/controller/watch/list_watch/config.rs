@@ -1,18 +1,18 @@
-//! Configuration of a watch.
+//! The configuration of a list and watch.
 
 use std::time::Duration;
 
-/// Representations of objects that can be requested.
+/// The representation of objects to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     /// The whole object.
     Whole,
-    /// Its metadata.
+    /// Only the metadata of the object.
     Metadata,
 }
 
 impl Representation {
-    /// The media type of a watch event or of a list.
+    /// Returns the media type of watch events or of lists in this representation.
     pub(super) const fn media_type(self, is_watch: bool) -> &'static str {
         match (self, is_watch) {
             (Self::Whole, _) => "application/json",
@@ -26,28 +26,28 @@ impl Representation {
     }
 }
 
-/// Forms of a list.
+/// How to request a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// As the first events of the watch, with one object in memory at a time. In pages of this size if the API server
-    /// does not stream lists.
+    /// As the first events of the watch, so that only one object is in memory at a time. If the API server does not
+    /// support streamed lists, the list is requested in pages of this number of objects.
     Streamed(u32),
-    /// In pages of this size.
+    /// In pages of this number of objects.
     Paged(u32),
 }
 
-/// Configuration of a watch: its objects, and how they are listed.
+/// Configuration of a list and watch.
 #[derive(Clone, Debug)]
 pub(crate) struct ListWatchConfig {
-    /// The path of the kind, such as `/apis/apps/v1/deployments`.
+    /// The URL path of the resource, such as `/apis/apps/v1/deployments`.
     pub(crate) path: String,
-    /// Representation of each object.
+    /// The representation of objects.
     pub(crate) representation: Representation,
-    /// The form of the list.
+    /// How the list is requested.
     pub(crate) listing: Listing,
     /// The duration of one watch request.
     pub(crate) life: Duration,
-    /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds none
-    /// or has its own limit.
+    /// The maximum memory of one parsed object, in bytes. `usize::MAX` if the type of the objects does not parse
+    /// arbitrary JSON or has its own limit.
     pub(crate) max_unpacked: usize,
 }

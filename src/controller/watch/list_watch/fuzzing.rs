@@ -1,4 +1,4 @@
-//! Entry points of fuzz targets: the bytes of lists and watches, as any server might send them.
+//! Entry points of fuzz targets, which decode arbitrary bytes as responses to lists and watches.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,20 +15,20 @@ use serde::de::DeserializeOwned;
 use super::{ListWatch, ListWatchConfig, ListWatchEvent, Listing, Representation};
 use crate::cluster::error::Error;
 
-/// Numbers of signals about bytes from the wire.
+/// The number of events that were decoded from a response, by type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Objects.
+    /// Objects that were listed, created, changed or deleted.
     pub objects: usize,
-    /// Objects that cannot be read, each with a name and a problem.
+    /// Objects that cannot be parsed.
     pub unreadable: usize,
-    /// Bookmarks, and the end of a list.
+    /// Bookmarks, and ends of lists.
     pub others: usize,
-    /// Lines that are no events, pages that are no lists, and errors of the server.
+    /// Invalid watch events, invalid pages, and errors of the server.
     pub rejected: usize,
 }
 
-/// Reads a watch that begins with a list and arrives in chunks of `chunk` bytes.
+/// Decodes a watch response that starts with a list and arrives in chunks of `chunk` bytes.
 pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
@@ -36,7 +36,7 @@ pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     read::<K>(bytes, chunk, Listing::Streamed(1))
 }
 
-/// Reads a page of a list that arrives in chunks of `chunk` bytes.
+/// Decodes one page of a list that arrives in chunks of `chunk` bytes.
 pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
@@ -44,7 +44,7 @@ pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
     read::<K>(bytes, chunk, Listing::Paged(1))
 }
 
-/// Reads the response of the first request; the second request fails, and ends the reading.
+/// Decodes the response to the first request. The second request fails, which ends the loop.
 fn read<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize, listing: Listing) -> Counts {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

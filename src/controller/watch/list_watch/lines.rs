@@ -1,4 +1,4 @@
-//! Lines of an endless response, each a watch event.
+//! Splits a watch response into lines. Each line is a watch event.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,32 +11,32 @@ use super::skim::Skim;
 use crate::cluster::error::{Error, describe};
 use crate::controller::process::memory::MAX_WIRE_OBJECT;
 
-/// The buffer is kept for the next line up to this size, in bytes.
+/// The maximum capacity of the buffer that is reused for the next line, in bytes.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Reads lines as they come.
+/// Reads lines from a response body as they arrive.
 pub(super) struct Lines {
-    /// Nobody locks it: it is read through an exclusive reference. The mutex makes the lines fit for a task
-    /// that moves among threads, which a body alone is not.
+    /// The mutex only makes the type `Sync`, which a body is not. It is never locked, since it is accessed by an
+    /// exclusive reference.
     body: Mutex<Body>,
-    /// Bytes that were received and not handed out.
+    /// Received bytes that are not part of a returned line yet.
     chunk: Bytes,
-    /// The beginning of a line whose end has not come.
+    /// The start of a line whose end has not arrived.
     begun: Vec<u8>,
-    /// The identity of the object of a line that is too long.
+    /// The data of a line that is too long, while its end has not arrived.
     skim: Option<Box<Skim>>,
 }
 
-/// Next item of the stream.
+/// The next item of the stream.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// A line, without its end.
+    /// A line, without its newline.
     Whole(Vec<u8>),
-    /// A line that is too long, with the identity of its object.
+    /// A line that is too long. Only its event type and the identity of its object were read.
     TooLong(Box<Skim>),
-    /// The end of the response: clean, or in the middle of a line.
+    /// The end of the response.
     End {
-        /// True if no line was begun.
+        /// False if the response ended in the middle of a line.
         is_clean: bool,
     },
 }
@@ -51,10 +51,10 @@ impl Lines {
         }
     }
 
-    /// The next line, until `end`. Empty ones are passed over.
+    /// Waits for the next line until the time `end`. Empty lines are skipped.
     ///
     /// # Errors
-    /// If the connection breaks, or `end` comes first.
+    /// Returns an error if the connection breaks, or if no line is complete before `end`.
     pub(super) async fn next(&mut self, end: Instant) -> Result<Line, Error> {
         loop {
             if let Some(at) = self.chunk.iter().position(|byte| *byte == b'\n') {

@@ -1,12 +1,12 @@
-//! Lists the objects of a kind and watches them for changes, by `kube_runtime::watcher`.
+//! Lists the objects of a kind and watches them for changes, with `kube_runtime::watcher`.
 //!
-//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s, so that an object that cannot be parsed is an
-//! event about that object and never a failure of the watch. Its requests go through [`transport`], which limits their
-//! time, silence and size, and reports what the watcher consumes: bookmarks, causes of failures, and
-//! unexpected ends.
+//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s, so that an object that cannot be parsed
+//! causes an event about that object and not a failure of the watch. Its requests go through [`transport`], which
+//! limits their duration, inactivity and size. The transport also reports facts that the watcher does not return:
+//! bookmarks, causes of failures, and unexpected ends.
 //!
-//! A failure is an event too. The next call of [`ListWatch::next`] tries again; there are no silent retries. Lists are
-//! consistent: `resourceVersion` is unset.
+//! A failure is returned as an event, and the next call of [`ListWatch::next`] tries again; there are no silent
+//! retries. Lists are consistent reads, that is, `resourceVersion` is unset.
 //!
 //! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
 
@@ -38,7 +38,7 @@ use crate::cluster::error::Error;
 /// Events of a list or a watch.
 #[derive(Debug)]
 pub(crate) enum ListWatchEvent<K> {
-    /// A list begins. Objects that it does not contain were deleted.
+    /// A list starts. Objects that it does not contain were deleted.
     Init,
     /// An object of the list.
     InitApply(K),
@@ -48,13 +48,13 @@ pub(crate) enum ListWatchEvent<K> {
     Apply(K),
     /// An object was deleted.
     Delete(K),
-    /// The watch works.
+    /// The watch received a bookmark or another sign that it works, without a change of an object.
     Alive,
     /// An object cannot be parsed.
     Unreadable(Unreadable),
-    /// The known resource version is too old to resume from: a list follows.
+    /// The last resource version is too old to resume from. A new list follows.
     Expired,
-    /// A request failed; the next call tries again.
+    /// A request failed. The next call tries again.
     Failed(Error),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct ListWatch<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// A watcher with the reports of its transport. Only [`ListWatch::next`] locks it; the mutex makes it `Sync`.
+/// A watcher and the reports of its transport.
 struct Watch {
     events: BoxStream<'static, watcher::Result<Event<RawObject>>>,
     reports: UnboundedReceiver<Report>,
@@ -91,7 +91,7 @@ impl<K> fmt::Debug for ListWatch<K> {
 }
 
 impl Watch {
-    /// Sends nothing before the first call of [`Self::next`].
+    /// Creates a list and watch. It sends no request before the first call of [`Self::next`].
     fn new(client: &Client, config: &ListWatchConfig) -> Self {
         let (sender, reports) = unbounded_channel();
         let client = transport::client(client.clone(), config, sender);
@@ -109,8 +109,8 @@ impl Watch {
         }
     }
 
-    /// Returns the next reports of the transport and event of the watcher, in the order of the lines on the wire: reports
-    /// that are sent while an event is awaited precede the event.
+    /// Waits for the next report of the transport or event of the watcher. Reports that were sent before an event
+    /// precede it, so that the order of the received lines is preserved.
     async fn next(&mut self) -> Vec<Next> {
         let mut next = Vec::new();
         let event = tokio::select! {
@@ -124,14 +124,14 @@ impl Watch {
         while let Ok(report) = self.reports.try_recv() {
             next.push(Next::Report(report));
         }
-        // The stream of a watcher has no end.
+        // The stream of a watcher never ends, so `event` is always `Some`.
         next.extend(event.map(|event| Next::Event(Box::new(event))));
         next
     }
 }
 
 impl<K: Resource + DeserializeOwned> ListWatch<K> {
-    /// Sends nothing before the first call of [`Self::next`].
+    /// Creates a list and watch. It sends no request before the first call of [`Self::next`].
     pub(crate) fn new(client: Client, config: ListWatchConfig) -> Self {
         let watch = Mutex::new(Watch::new(&client, &config));
         Self {
@@ -143,7 +143,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         }
     }
 
-    /// Returns the next event. There is one within the deadlines of the requests.
+    /// Waits for the next event, at most until the deadline of the current request.
     pub(crate) async fn next(&mut self) -> ListWatchEvent<K> {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -186,7 +186,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             Event::Delete(object) => match parsed(&object) {
                 Ok(object) => ListWatchEvent::Delete(object),
-                // Only a list shows which object is gone.
+                // The deleted object is unknown, so a new list is needed.
                 Err(_) => {
                     self.restart();
                     ListWatchEvent::Expired
@@ -195,7 +195,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         };
         let is_list_over = matches!(event, ListWatchEvent::InitDone);
         self.pending.push_back(event);
-        // A streamed list ends as a watch that works.
+        // The bookmark that ends a streamed list also shows that the watch works.
         if is_list_over && matches!(self.config.listing, Listing::Streamed(_)) {
             self.pending.push_back(ListWatchEvent::Alive);
         }
@@ -231,13 +231,13 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         });
     }
 
-    /// Begins again with a list.
+    /// Restarts with a new list.
     fn restart(&mut self) {
         self.watch = Mutex::new(Watch::new(&self.client, &self.config));
     }
 }
 
-/// The error of a failure that the transport did not report.
+/// Returns the error of a failure that the transport did not report.
 fn unreported(error: &watcher::Error) -> Error {
     match error {
         watcher::Error::WatchError(status) => Error::Status {
@@ -248,8 +248,8 @@ fn unreported(error: &watcher::Error) -> Error {
     }
 }
 
-/// Returns true if a watch may resume from its last version after the error. A lost event, or a rejected request,
-/// requires a list.
+/// Returns true if a watch may resume from its last resource version after `error`. After a lost event or a request
+/// that the API server rejected, a new list is required.
 fn may_resume(error: &Error) -> bool {
     match error {
         Error::Status { code, .. } => matches!(code, 401 | 403 | 429 | 500 | 502 | 503),

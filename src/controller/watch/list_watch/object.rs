@@ -1,6 +1,6 @@
-//! Objects as they arrive: any JSON, parsed as a kind only after `kube_runtime::watcher` has handed it out.
+//! Received objects as arbitrary JSON. They are parsed as their kind after `kube_runtime::watcher` has returned them.
 //!
-//! An object that cannot be parsed affects that object only.
+//! So an object that cannot be parsed affects only itself.
 
 use std::borrow::Cow;
 
@@ -19,17 +19,17 @@ use crate::controller::subjects::packed::full_name;
 /// An object that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// Its name, as `namespace/name` if it has a namespace. Empty if it cannot be read.
+    /// The name of the object, or `namespace/name` if it has a namespace. Empty if the name cannot be parsed.
     pub(crate) name: String,
-    /// Description of the problem.
+    /// Why the object cannot be parsed.
     pub(crate) problem: String,
 }
 
-/// The text of an object of any kind. Its name, namespace and resource version are parsed if that is possible.
+/// The JSON of an object of any kind. Its name, namespace and resource version are parsed if possible.
 #[derive(Clone, Debug)]
 pub(super) struct RawObject {
     metadata: ObjectMeta,
-    /// The length of the text, in bytes, if it was too long.
+    /// The length of the original JSON in bytes, if it was too long and was replaced by [`too_long`].
     too_long: Option<usize>,
     text: Box<RawValue>,
 }
@@ -78,8 +78,8 @@ impl RawObject {
         }
     }
 
-    /// Parses the object, which may need `max_unpacked` bytes of memory. An object without a name is unreadable, since a
-    /// type whose fields are all optional accepts any object.
+    /// Parses the object. Returns an error if it would need more than `max_unpacked` bytes of memory. An object without
+    /// a name is also an error, since a type with only optional fields accepts any JSON object.
     pub(super) fn parse<K: Resource + DeserializeOwned>(
         &self,
         max_unpacked: usize,
@@ -109,7 +109,7 @@ impl RawObject {
     fn parse_text<K: DeserializeOwned>(&self, max_unpacked: usize) -> Result<K, String> {
         if let Some(n_bytes) = self.too_long {
             return Err(format!(
-                "it has {} of text, but the limit is {}",
+                "its JSON is {} long, but the limit is {}",
                 mebibytes(n_bytes),
                 mebibytes(memory::MAX_WIRE_OBJECT)
             ));
@@ -129,7 +129,7 @@ impl RawObject {
     }
 }
 
-/// Returns the text that replaces an object whose own text is too long.
+/// Returns the JSON that replaces an object whose own JSON is too long.
 pub(super) fn too_long(skim: &Skim) -> String {
     let metadata = json!({
         "name": skim.name,
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// The path of the collection takes the place of group, version and plural.
+/// The URL path of the resource replaces the group, version and plural.
 impl Resource for RawObject {
     type DynamicType = String;
     type Scope = DynamicResourceScope;

@@ -1,14 +1,14 @@
-//! The identity of the object of a watch event that is too long, read from JSON that is not stored.
+//! Reads the identity of the object in a watch event that is too long, without storing its JSON.
 
 use std::mem;
 
-/// The greatest length of a string that is captured, in bytes. Names have at most 253 characters.
+/// The maximum length of a string that is stored, in bytes. Names have at most 253 characters.
 const MAX_STRING: usize = 512;
 
-/// The depth of the fields of the object's metadata.
+/// The nesting depth of the fields of the object's metadata.
 const METADATA_DEPTH: usize = 3;
 
-/// The position in JSON that arrives byte by byte.
+/// The position of a tokenizer that receives JSON byte by byte.
 #[derive(Debug, Default)]
 struct Position {
     depth: usize,
@@ -16,16 +16,16 @@ struct Position {
     is_escaped: bool,
 }
 
-/// A byte by its role.
+/// The role of a byte in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// A quote that opens or closes a string.
     Quote,
-    /// A byte of a string.
+    /// A byte inside a string.
     Text,
-    /// The begin of an object or an array. The depth includes it.
+    /// The start of an object or array. The depth already includes it.
     Open,
-    /// The end of an object or an array. The depth excludes it.
+    /// The end of an object or array. The depth no longer includes it.
     Close,
     /// White space.
     Space,
@@ -72,13 +72,13 @@ impl Position {
 #[derive(Debug, Default)]
 pub(super) struct Skim {
     position: Position,
-    /// The fields that enclose the current position, by depth.
+    /// The names of the fields that enclose the current position, by depth.
     path: Vec<Vec<u8>>,
-    /// The last string.
+    /// The last string that was read.
     string: Vec<u8>,
-    /// True if the last string may be a value.
+    /// True if the last string may be a value and not a field name.
     is_value: bool,
-    /// The length of the text, in bytes.
+    /// The number of bytes that were read.
     pub(super) n_bytes: usize,
     /// The type of the event.
     pub(super) type_: Option<String>,
@@ -91,7 +91,7 @@ pub(super) struct Skim {
 }
 
 impl Skim {
-    /// Reads more of the text.
+    /// Reads the next bytes of the event.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
         for &byte in bytes {
@@ -133,7 +133,7 @@ impl Skim {
         }
     }
 
-    /// Notes a string that is the value of the current field.
+    /// Stores the last string if it is the value of a relevant field.
     fn value(&mut self, depth: usize) {
         if !mem::take(&mut self.is_value)
             || depth != self.path.len()
@@ -161,7 +161,7 @@ fn text(bytes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Feeds a text in pieces of each size.
+    /// Feeds `text` in chunks of several sizes, and compares the result.
     #[track_caller]
     fn check_skim(text: &str, expected: [Option<&str>; 4]) {
         for size in [1, 2, 7, text.len()] {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn skim_event_reads_identity_in_any_order() {
+    fn skim_finds_identity_in_any_field_order() {
         let text = r#"{"object":{"spec":{"name":"x","metadata":{"name":"y"}},"a":["name",{"metadata":{"name":"z"}}],
             "metadata":{"annotations":{"name":"q\"}"},"name": "n","labels":{},"resourceVersion":"7","namespace":"s"}},
             "type":"ADDED"}"#;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn skim_event_ignores_other_fields() {
+    fn skim_ignores_other_fields() {
         let text = r#"{"object":{"metadata":{"name":"n","uid":{"name":"x"}},"name":"y"}}"#;
         check_skim(text, [None, Some("n"), None, None]);
         check_skim(r#"["type","name"]"#, [None; 4]);

@@ -1,4 +1,4 @@
-//! Lists and watches against an API server that does what API servers do, and what they should not.
+//! Tests of lists and watches with regular and faulty responses of an API server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -86,7 +86,7 @@ async fn signs(watch: &mut ListWatch<ConfigMap>, n: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_a_list_and_what_comes_after() {
+async fn streamed_list_is_followed_by_watch_events() {
     let (mut watch, log) = streamed(|n, _| {
         Some(match n {
             0 => Reply::ended_watch(&[
@@ -119,7 +119,7 @@ async fn streams_a_list_and_what_comes_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_by_pages_where_it_must() {
+async fn list_is_paged_if_streaming_is_rejected() {
     let (mut watch, log) = streamed(|n, path| {
         Some(match n {
             0 => Reply::failure(422, "sendInitialEvents is forbidden"),
@@ -158,7 +158,7 @@ async fn list_concurrent_delete_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_long_page_is_halved() {
+async fn list_page_that_is_too_long_is_halved() {
     let long = || "x".repeat(MAX_WIRE_OBJECT);
     let (mut watch, log) = listing(Listing::Paged(2), move |n, _| {
         let mut object = map("a", "1");
@@ -180,7 +180,7 @@ async fn list_long_page_is_halved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_long_object_fails() {
+async fn list_object_that_is_too_long_fails() {
     let (mut watch, _) = listing(Listing::Paged(1), |_, _| {
         let mut object = map("a", "1");
         object["data"] = json!({"key": "x".repeat(MAX_WIRE_OBJECT)});
@@ -238,7 +238,7 @@ async fn list_unreadable_object_affects_only_itself() {
         "alive",
     ];
     assert_eq!(signs(&mut watch, 10).await, expect);
-    // It goes on after it, rather than to meet it again.
+    // The watch resumes after the unreadable object, so that it does not receive it again.
     assert!(paths(&log)[1].ends_with("&resourceVersion=6"));
 }
 
@@ -249,7 +249,7 @@ async fn watch_expired_version_relists() {
             0 => Reply::watch(&[bookmark("3", true), error(410)]),
             1 => Reply::ended_watch(&[bookmark("5", true), bookmark("6", false)]),
             2 => Reply::failure(410, "too old"),
-            // The cluster was restored from a backup.
+            // The lower resource version shows that the cluster was restored from a backup.
             3 => Reply::watch(&[bookmark("5", true), bookmark("2", false)]),
             _ => Reply::watch(&[bookmark("2", true)]),
         })
@@ -313,10 +313,10 @@ async fn watch_invalid_line_relists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_has_an_end() {
+async fn requests_without_response_time_out() {
     let start = Instant::now();
     let (mut watch, _) = streamed(|n, _| match n {
-        // No head; a list that stops; a watch that stops.
+        // First no response, then a list that stops, then a watch that stops.
         0 => None,
         1 => Some(Reply::watch(&[event("ADDED", &map("a", "1"))])),
         2 => Some(Reply::watch(&[bookmark("3", true)])),
@@ -337,7 +337,7 @@ async fn silence_has_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_ending_at_once_is_a_failure() {
+async fn watch_that_ends_immediately_is_failure() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::ended_watch(&[bookmark("3", true)]),
@@ -349,7 +349,7 @@ async fn watch_ending_at_once_is_a_failure() {
 }
 
 #[test]
-fn metadata_is_asked_for_as_such() {
+fn metadata_representation_requests_partial_objects() {
     let list = Representation::Metadata.media_type(false);
     assert!(list.contains("PartialObjectMetadataList;"));
     let event = Representation::Metadata.media_type(true);

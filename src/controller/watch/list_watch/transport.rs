@@ -1,10 +1,10 @@
-//! The transport of one watch: the client that `kube_runtime::watcher` sends its requests with.
+//! The transport of one watch: a client through which `kube_runtime::watcher` sends its requests.
 //!
-//! The watcher has no deadlines, consumes bookmarks, and resumes silently after an interrupted response. The transport
-//! sees the head of each response and each of its lines. It reports progress and failures, limits time, silence and size,
-//! and requests consistent lists.
+//! The watcher has no deadlines, does not return bookmarks, and resumes silently after an interrupted response. The
+//! transport reads the headers and each line of a response. It reports progress and failures, limits duration,
+//! inactivity and size, and requests consistent lists.
 //!
-//! It passes a line on only when the watcher reads it, so that reports and events have one order.
+//! It passes on each line only when the watcher reads it, so that reports and events arrive in the order of the lines.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -34,29 +34,30 @@ use crate::cluster::http;
 use crate::controller::process::memory::{MAX_WIRE_OBJECT, mebibytes};
 use crate::controller::subjects::event_source::compare_versions;
 
-/// The timeout of response headers, and the longest silence during a list.
+/// The timeout of response headers, and the maximum time without data during a list.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The timeout of reading a page.
+/// The timeout for reading one page of a list.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How much longer than requested a watch may last. The watcher would end a silent one after 5 s, without a failure.
+/// How much longer than requested a watch may last. It must be less than 5 s, after which the watcher would end a watch
+/// without data and not report a failure.
 pub(super) const GRACE: Duration = Duration::from_secs(4);
 
-/// The minimum duration of a watch without events for its end to count as regular.
+/// The minimum duration of a watch without events. If it ends earlier, that is a failure.
 const MIN_LIFE: Duration = Duration::from_secs(1);
 
-/// Marks the bookmark that ends a streamed list.
+/// The annotation of the bookmark that ends a streamed list.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `InitialEventsAnnotationKey`.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Facts about a watch that the events of the watcher lack.
+/// Facts about a watch that the watcher does not return.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// The watch works.
+    /// The watch received a bookmark or response headers, so it works.
     Progress,
-    /// An event that the watcher ignores or rejects.
+    /// An event that the watcher would ignore or reject.
     Event(Box<Event<RawObject>>),
     /// The cause of the watcher's next failure.
     Failed(Failure),
@@ -77,12 +78,12 @@ impl From<Error> for Failure {
     }
 }
 
-/// A failure whose cause is in a report.
+/// The error for the watcher. A report has the cause.
 #[derive(Debug, thiserror::Error)]
-#[error("the request failed as reported")]
+#[error("the request failed; a report has the cause")]
 pub(super) struct Reported;
 
-/// Returns the client of one watch, which sends its requests by `client`.
+/// Returns a client for one watch, which sends its requests through `client` and its reports to `reports`.
 pub(super) fn client(
     client: Client,
     config: &ListWatchConfig,
@@ -148,7 +149,7 @@ impl Transport {
         Ok(self.response(watch))
     }
 
-    /// Sends a request and reads the head of the response.
+    /// Sends a request and waits for the response headers. Returns the body.
     async fn open(&self, request: Request<Body>, is_watch: bool) -> Result<Body, Error> {
         let (mut head, body) = request.into_parts();
         head.uri = consistent(&head.uri).map_err(|error| Error::Broken(error.to_string()))?;
@@ -184,12 +185,12 @@ impl Transport {
     }
 
     fn report(&self, report: Report) {
-        // The receiver is gone if the watch is.
+        // The receiver may have been dropped with the watch.
         drop(self.reports.send(report));
     }
 }
 
-/// Returns `uri` without the watcher's `resourceVersion=0`, which lets the API server stream a list of any age.
+/// Returns `uri` without the watcher's `resourceVersion=0`, with which the API server might stream an outdated list.
 fn consistent(uri: &Uri) -> Result<Uri, InvalidUri> {
     let text = uri.to_string().replacen("?&", "?", 1);
     match text.strip_suffix("&resourceVersion=0") {
@@ -200,7 +201,7 @@ fn consistent(uri: &Uri) -> Result<Uri, InvalidUri> {
 
 /// A response body for the watcher.
 trait Source: Send + 'static {
-    /// Returns the next bytes. `None` at an ordinary end.
+    /// Returns the next bytes. `None` at the regular end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Failure>> + Send;
 }
 
@@ -236,18 +237,18 @@ impl Source for Page {
     }
 }
 
-/// A watch, which may begin with a list.
+/// A watch response, which may start with a list.
 struct Watch {
     reports: UnboundedSender<Report>,
     lines: Lines,
-    /// The time of the head.
+    /// When the response headers arrived.
     since: Instant,
     end: Instant,
     /// True until the list is complete.
     is_list: bool,
     is_silent: bool,
     is_over: bool,
-    /// The last resource version.
+    /// The last received resource version.
     version: String,
 }
 
@@ -300,10 +301,10 @@ impl Source for Watch {
 }
 
 impl Watch {
-    /// Returns the line for the watcher. `None` if the event is reported instead.
+    /// Converts a line to a line for the watcher. `None` if the event is sent as a report instead.
     ///
     /// # Errors
-    /// If the line is not an event.
+    /// Returns an error if the line is not a watch event.
     fn event(&mut self, line: &[u8]) -> Result<Option<String>, Error> {
         let event: WireEvent<'_> =
             serde_json::from_slice(line).map_err(|error| Error::Decode(error.to_string()))?;
@@ -316,14 +317,14 @@ impl Watch {
             }
             other => {
                 return Err(Error::Decode(format!(
-                    "a watch event of the type `{other}`"
+                    "a watch event has the unknown type `{other}`"
                 )));
             }
         }
         let is_deleted = event.type_ == "DELETED";
         if let Some(version) = object::resource_version(event.object) {
             self.version = version;
-            // The watcher ignores deletions before the end of a list.
+            // The watcher ignores deletions during a list, so they are sent as reports.
             if !(self.is_list && is_deleted) {
                 return Ok(Some(line_of(&event.type_, event.object.get())));
             }
@@ -338,8 +339,8 @@ impl Watch {
         Ok(None)
     }
 
-    /// Returns the line of a bookmark. Returns that of an error if the cluster was restored from a backup: then the
-    /// bookmark is older than the last version.
+    /// Returns the line of a bookmark for the watcher. If the bookmark is older than the last version, the cluster was
+    /// restored from a backup. Then the line is an error, so that the watcher lists again.
     fn bookmark(&mut self, object: &RawValue) -> String {
         let Bookmark { metadata } = serde_json::from_str(object.get()).unwrap_or_default();
         let annotations = metadata.annotations.unwrap_or_default();
@@ -368,7 +369,7 @@ impl Watch {
         } else if !is_clean {
             "the watch ended in the middle of an event"
         } else if self.is_silent && self.since.elapsed() < MIN_LIFE {
-            "the watch ended as soon as it began"
+            "the watch ended immediately"
         } else {
             return Ok(());
         };
@@ -376,7 +377,8 @@ impl Watch {
     }
 }
 
-/// Returns a line of a watch. The type precedes the object, so that serde reads the object directly.
+/// Returns a line for the watcher. The type precedes the object, so that serde deserializes the object without
+/// buffering it.
 fn line_of(type_: &str, object: &str) -> String {
     format!("{{\"type\":\"{type_}\",\"object\":{object}}}\n")
 }

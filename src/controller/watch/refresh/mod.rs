@@ -1,8 +1,8 @@
-//! Refreshes the snapshot of the cluster.
+//! Polls discovery and the OpenAPI index, and updates the snapshot of the cluster.
 //!
-//! One task owns the CRDs, discovery and the index. It polls the API server at an interval, and at once when a CRD
-//! or an API service changes, and then again until discovery, index and CRDs are consistent
-//! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot queues the policies that it affects.
+//! One task owns the CRDs, discovery and the index. It polls the API server at an interval, and immediately when a CRD
+//! or an APIService changes. After a change, it polls until discovery, index and CRDs are consistent
+//! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot queues the affected policies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,44 +24,44 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The shortest time between two discoveries, and the longest while changes are pending.
+/// The minimum time between two polls, and the maximum of that minimum after slow polls.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// The longest time between two successful discoveries while a change is expected, so that it is seen soon.
+/// The maximum time between two successful polls while a change is expected, so that the change is detected soon.
 const EXPECTED: Duration = Duration::from_millis(200);
 
-/// The minimum ratio of the wait after a discovery with changes to its duration: while many CRDs change, each discovery
-/// may read megabytes. Without changes the responses are small, so that the wait is not extended.
+/// The minimum wait after a poll that found changes, as a multiple of the poll's duration: while many CRDs change, each
+/// poll may read megabytes. Without changes, the responses are small, so the factor is 1.
 const PACE: u32 = 4;
 
 /// The interval at which unused schemas are dropped.
 const CLEANING: Duration = Duration::from_secs(60);
 
-/// The interval of the check for resources that have been unreadable for long.
+/// The interval of checks for conditions and group versions that have been outdated for long.
 const LASTING: Duration = Duration::from_secs(5);
 
-/// The longest pause after failures.
+/// The maximum backoff after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// A change after which the API server may serve other resources.
+/// A change after which discovery and the OpenAPI index may change.
 #[derive(Debug)]
 pub(crate) enum RefreshTrigger {
     /// All CRDs after a new list.
     CrdsListed {
-        /// The CRDs that can be read.
+        /// The CRDs that can be parsed.
         crds: Crds,
-        /// The names of those that cannot be parsed: their stored state remains.
+        /// The names of CRDs that cannot be parsed. Their stored state remains.
         kept: BTreeSet<String>,
     },
-    /// A CRD in its current state.
+    /// A CRD was created or changed. The value is its current state.
     CrdApplied(String, Crd),
-    /// A deleted CRD.
+    /// A CRD was deleted.
     CrdDeleted(String),
     /// An aggregated API was added, changed or removed.
     ApiServiceChanged(GroupVersion),
 }
 
-/// The task's state.
+/// State of the refresh task.
 #[derive(Debug)]
 pub(crate) struct Refresher {
     context: Arc<Context>,
@@ -74,20 +74,21 @@ pub(crate) struct Refresher {
     index: Option<Arc<Index>>,
     /// True if a snapshot was published.
     is_published: bool,
-    /// The time at which the first snapshot was complete.
+    /// The time of the first complete poll.
     complete_since: Option<Instant>,
-    /// True if the last discovery failed.
+    /// True if the last poll failed.
     has_failed: bool,
     step: Duration,
     due: Instant,
     last: Instant,
-    /// The minimum time between the last discovery and the next.
+    /// The minimum time between the last poll and the next.
     rest: Duration,
     clock: DiscoveryClock,
     cleaned: Instant,
 }
 
-/// A clock that runs while polls succeed: a change that does not appear in that time is evidence.
+/// A clock that only runs while polls succeed, since an unsuccessful poll does not show whether an expected change has
+/// appeared.
 #[derive(Debug)]
 struct DiscoveryClock {
     time: Instant,
@@ -102,7 +103,7 @@ impl DiscoveryClock {
         }
     }
 
-    /// The time at `now`; it has stood still since it was read last where that `is_lost`.
+    /// Returns the time of this clock at `now`. If `is_lost`, the clock has not run since the last call.
     fn at(&mut self, now: Instant, is_lost: bool) -> Instant {
         let elapsed = now.saturating_duration_since(self.read_at);
         self.read_at = now;
@@ -137,7 +138,7 @@ impl Refresher {
         }
     }
 
-    /// Runs as long as there are signals.
+    /// Polls and handles triggers until the sender of `signals` is dropped.
     pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<RefreshTrigger>) {
         let mut recoveries = self.context.readiness.recoveries();
         let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
@@ -163,7 +164,7 @@ impl Refresher {
         }
     }
 
-    /// Takes in a signal.
+    /// Records a trigger, and schedules a poll if it is a change.
     fn note(&mut self, signal: RefreshTrigger) {
         let now = Instant::now();
         let time = self.clock.at(now, self.has_failed);
@@ -177,7 +178,7 @@ impl Refresher {
                 let known = |name: String| Some((self.crds.get(&name)?.clone(), name));
                 let known: Vec<_> = kept.into_iter().filter_map(known).collect();
                 listed.extend(known.into_iter().map(|(crd, name)| (name, crd)));
-                // The time of these changes is unknown: the index may already reflect them.
+                // The time of these changes is unknown, so the index may already reflect them.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {
@@ -215,7 +216,7 @@ impl Refresher {
         }
     }
 
-    /// Refreshes discovery and the index, and schedules the next refresh.
+    /// Polls discovery and the index, publishes a new snapshot if they changed, and schedules the next poll.
     async fn refresh(&mut self) {
         let start = Instant::now();
         self.clock.at(start, self.has_failed);
@@ -235,7 +236,7 @@ impl Refresher {
                 }
             }
             Err(error) => {
-                self.log_failure(Source::Discovery, "what is served (/api, /apis)", &error);
+                self.log_failure(Source::Discovery, "discovery (/api, /apis)", &error);
                 has_failed = true;
             }
         }
@@ -270,7 +271,7 @@ impl Refresher {
             "refreshed discovery"
         );
         let time = self.clock.at(self.last, has_failed);
-        // After a failure, the old state does not show if the expected changes have arrived.
+        // After a failed poll, it is unknown if the expected changes have appeared.
         let progress = if has_failed {
             Progress::Inconsistent
         } else {
@@ -285,8 +286,8 @@ impl Refresher {
         self.clean().await;
     }
 
-    /// Queues the policies with conditions that have been stale for longer than an outage takes, and polls at once if a group
-    /// version has not been discovered for some time.
+    /// Queues the policies whose conditions have been outdated for longer than a short outage. Polls immediately if the
+    /// discovery of a group version has failed for some time.
     fn note_lasting(&mut self) {
         let now = Instant::now();
         self.context.touch(self.context.stale_conditions.due(now));
@@ -295,8 +296,8 @@ impl Refresher {
         }
     }
 
-    /// Requests the documents again whose URL differs from `before`. A document that returns with its former URL would
-    /// otherwise still count as missing.
+    /// Immediately retries failed documents that are new in the index or have a new URL compared with `before`. A
+    /// document that was removed and is back with its former URL would otherwise wait for the end of its backoff.
     fn note_documents(&self, before: Option<&Index>) {
         let index = self.index.iter().flat_map(|index| index.iter());
         for (gv, address) in index {
@@ -306,7 +307,7 @@ impl Refresher {
         }
     }
 
-    /// Drops unused schemas.
+    /// Drops unused schemas, at most once per [`CLEANING`].
     async fn clean(&mut self) {
         if !self.is_published || self.cleaned.elapsed() < CLEANING {
             return;
@@ -319,7 +320,8 @@ impl Refresher {
         }
     }
 
-    /// Compares what was seen with the CRDs, and publishes what fits.
+    /// Compares the last poll with the CRDs, and publishes a snapshot in which inconsistent parts keep their previous
+    /// state.
     fn progress(&mut self, now: Instant) -> Progress {
         let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
             return Progress::Inconsistent;
@@ -334,7 +336,8 @@ impl Refresher {
         if self.is_published {
             self.publish(mapper, index, &held);
         } else {
-            // Before the first snapshot there is nothing that could stand for what is held back.
+            // Before the first snapshot, inconsistent parts have no previous state. So the first snapshot is published
+            // when it is consistent, or after [`LIMIT`].
             let since = *self.complete_since.get_or_insert(now);
             if progress != Progress::Inconsistent || now >= since + LIMIT {
                 self.publish(mapper, index, &Pinned::default());
@@ -343,7 +346,7 @@ impl Refresher {
         progress
     }
 
-    /// Returns the time to wait before the next discovery.
+    /// Returns the time to wait before the next poll.
     fn pause(&mut self, has_failed: bool, progress: Progress) -> Duration {
         if !has_failed && progress == Progress::Converged {
             self.step = STEPS.0;
@@ -355,7 +358,7 @@ impl Refresher {
         pause
     }
 
-    /// Publishes a new snapshot without the deferred changes, and queues the policies that it affects.
+    /// Publishes a new snapshot in which the parts in `held` keep their previous state. Queues the affected policies.
     fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Pinned) {
         let context = &self.context;
         let old = context.snapshot();
@@ -435,7 +438,7 @@ impl Refresher {
     }
 }
 
-/// Returns the cached value if the new one is equal.
+/// Returns `known` if it is equal to `new`, so that equal values share memory.
 fn same_or<T: PartialEq>(known: &Arc<T>, new: Arc<T>) -> Arc<T> {
     if **known == *new {
         Arc::clone(known)

@@ -1,4 +1,4 @@
-//! Tests from a trigger to the queued policies, in virtual time.
+//! Tests of the policies that triggers queue, in virtual time.
 
 use std::sync::Mutex;
 
@@ -14,17 +14,17 @@ use crate::telemetry::Metrics;
 
 const WIDGETS: &str = "widgets.example.com";
 
-/// Resources that the API server serves at the moment.
+/// The current state of the API server.
 #[derive(Clone, Debug, Default)]
 struct Served {
     is_listed: bool,
     address: Option<&'static str>,
     is_down: bool,
-    /// Groups that serve things besides.
+    /// The number of other groups, which serve `things`.
     others: usize,
-    /// Time that it takes for an answer.
+    /// The delay of each response.
     delay: Duration,
-    /// True if the documents are there that the index names.
+    /// True if the OpenAPI documents in the index exist.
     is_described: bool,
 }
 
@@ -88,7 +88,7 @@ fn policy(name: &str, group: &str) -> Value {
     })
 }
 
-/// A cluster with one policy on widgets and one on something else, and no CRD yet.
+/// Creates a cluster without CRDs, with one policy that matches widgets and one that matches another group.
 fn cluster() -> Cluster {
     let served = Arc::new(Mutex::new(Served::default()));
     let now_served = Arc::clone(&served);
@@ -123,7 +123,7 @@ impl Cluster {
         self.signals.send(signal).unwrap();
     }
 
-    /// The policies that are queued within `wait`.
+    /// Returns the policies that are queued after `wait`.
     async fn queued(&self, wait: Duration) -> Vec<String> {
         tokio::time::sleep(wait).await;
         let mut names = Vec::new();
@@ -173,7 +173,7 @@ async fn crd_queues_policies_when_fully_published() {
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
-    // It leaves again, in two steps.
+    // The CRD is deleted, and discovery follows later.
     cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(false, None);
@@ -185,7 +185,7 @@ async fn missing_crd_is_accepted_after_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
-    // Listed without a document; not listed at all.
+    // First the resource is listed without a document, and later it is not listed.
     cluster.serve(true, None);
     cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(
@@ -205,7 +205,7 @@ async fn missing_crd_is_accepted_after_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outage_changes_nothing() {
+async fn outage_queues_no_policies() {
     let cluster = cluster();
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
@@ -223,13 +223,13 @@ async fn outage_changes_nothing() {
             .iter()
             .any(|(name, problem)| { *name == "discovery" && problem.is_none() })
     );
-    // It comes back as it was.
+    // The API server recovers with the same state.
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     assert_eq!(
         cluster.queued(Duration::from_secs(600)).await,
         Vec::<String>::new()
     );
-    // The CRDs are listed again: no change.
+    // The CRDs are listed again, without a change.
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     // An unreadable CRD changes nothing either: its last state remains.
@@ -266,7 +266,7 @@ async fn expected_change_keeps_polling_busy_api_server() {
     cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), changed));
     tokio::time::sleep(2 * SOON).await;
     cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
-    // The running discovery, a wait of its duration, and one more discovery.
+    // This is enough for the running poll, a wait of its duration, and one more poll.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let snapshot = cluster.context.snapshot();
     let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
@@ -276,7 +276,7 @@ async fn expected_change_keeps_polling_busy_api_server() {
 /// A CRD that is deleted and recreated unchanged has its former document URL. If the document was requested in between
 /// and was missing, it must be requested again.
 #[tokio::test(start_paused = true)]
-async fn recreated_crd_gets_document_soon() {
+async fn recreated_crd_with_same_url_gets_document_soon() {
     for is_gone_from_the_index in [false, true] {
         let cluster = cluster();
         let address = Some("/openapi/v3/a?hash=1");
@@ -290,7 +290,7 @@ async fn recreated_crd_gets_document_soon() {
         drop(schemas.get(&id("on-widgets"), &needed, &index).await);
         let is_there = || schemas.loaded(&id("on-widgets"), &needed, &index).is_some();
         tokio::time::sleep(Duration::from_secs(600)).await;
-        assert!(!is_there(), "the pauses are of a minute by now");
+        assert!(!is_there(), "the backoff is a minute by now");
 
         cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
         if is_gone_from_the_index {
@@ -323,15 +323,15 @@ async fn forbidden_discovery_is_reported() {
     assert_eq!(
         problem.as_deref(),
         Some(
-            "cannot read what is served (/api, /apis): the API server answered 403: no; bind the \
-             ClusterRole system:discovery to the service account"
+            "cannot read discovery (/api, /apis): the API server answered 403: no; bind the ClusterRole \
+             system:discovery to the service account"
         )
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_crd_changes_do_not_delay_others() {
-    // Each is served five seconds after it was created, so that there are always some that are late.
+    // Each CRD is served five seconds after its creation, so that some are always pending.
     const LATE: usize = 10;
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
@@ -351,7 +351,7 @@ async fn many_crd_changes_do_not_delay_others() {
         let crds = &cluster.context.snapshot().crds;
         match n {
             61 => assert!(!crds.contains_key(WIDGETS), "not served yet"),
-            // Within a second of what the API server says.
+            // The CRD is published within a second after the API server serves it.
             64 => {
                 assert!(crds.contains_key(WIDGETS));
                 let mapper = &cluster.context.snapshot().mapper;
@@ -360,7 +360,7 @@ async fn many_crd_changes_do_not_delay_others() {
             }
             _ => assert!(queued.is_empty() || n == 63 || n == 62, "{n} {queued:?}"),
         }
-        // CRDs that are not served yet are not expected.
+        // CRDs that are not served yet are not in the snapshot.
         assert!(
             crds.len() <= n.saturating_sub(LATE) + 1,
             "{n} {}",
@@ -371,7 +371,7 @@ async fn many_crd_changes_do_not_delay_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn looks_that_fail_are_no_evidence() {
+async fn failed_polls_do_not_count_for_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
@@ -386,7 +386,7 @@ async fn looks_that_fail_are_no_evidence() {
         cluster.queued(Duration::from_secs(300)).await,
         Vec::<String>::new()
     );
-    // It is there again, and lists the resource some seconds later.
+    // The API server recovers, and lists the resource some seconds later.
     cluster.serve(false, None);
     let n_asked = paths(&cluster.log).len();
     while paths(&cluster.log).len() == n_asked {
