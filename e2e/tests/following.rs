@@ -696,7 +696,9 @@ async fn mutating_policies_not_served_are_not_requested() {
         .await
         .unwrap();
     let deadline = Instant::now() + TIMEOUT;
-    while !(controller.log().unwrap()).contains("are not served: they are watched when the cluster serves them") {
+    while !(controller.log().unwrap())
+        .contains("are not served: they are watched when the cluster serves them")
+    {
         assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

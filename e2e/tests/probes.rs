@@ -350,7 +350,10 @@ async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
     let unread = unread.unwrap_or_else(|_| panic!("{}", controller.log().unwrap()));
     assert!(unread.contains("recursion limit"), "{unread}");
     let unread = wait_for_condition(&client, "few", "ProbesPassed", "Unknown/ProbesPending").await;
-    assert!(unread.contains("deep: its spec cannot be parsed"), "{unread}");
+    assert!(
+        unread.contains("deep: its spec cannot be parsed"),
+        "{unread}"
+    );
 
     // Many probes of one policy together with the deep one; also for a controller that starts now.
     stream::iter(0..100)

@@ -116,10 +116,7 @@ pub(super) fn context_with(
 }
 
 /// Responds like an API server that serves the schema and accepts every write.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the signature of a test server"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a test server")]
 pub(super) fn healthy(request: &Seen) -> Option<Reply> {
     Some(if request.method == Method::PATCH {
         written(request)

@@ -29,10 +29,7 @@ fn list(objects: &[Value], continue_: &str) -> Reply {
 }
 
 /// Serves two pages of policies and no probes.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the signature of a test server"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a test server")]
 fn answer(request: &Seen) -> Option<Reply> {
     let written = |kind: &str| Reply::json(&json!({"kind": kind, "metadata": {"name": "x"}}));
     Some(match (&request.method, request.path.as_str()) {

@@ -29,7 +29,7 @@ const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 /// How long a CRD is pinned in total, however often it changes.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a document may change after its CRD changed. Nothing is pinned during this time.
+/// How long a document may change after its CRD changed. This does not pin the CRD.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Changes of discovery and OpenAPI documents that must or may still follow from changes of CRDs.

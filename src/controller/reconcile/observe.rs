@@ -174,7 +174,7 @@ impl Facts {
         }
     }
 
-    /// Returns the facts as the input of [`status::compute`].
+    /// Returns the facts as the input of [`status::compute()`].
     pub(crate) fn observed<'a>(
         &'a self,
         ready_requires: &'a BTreeSet<ConditionType>,

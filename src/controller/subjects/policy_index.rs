@@ -506,7 +506,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn of_is_none_before_list() {
+    fn bindings_are_unknown_before_list() {
         let bindings = Bindings::default();
         bindings.put(binding("a", "p"), EventSource::Watched);
         assert_eq!(names(&bindings, "p"), None);
@@ -585,7 +585,11 @@ pub(crate) mod tests {
         };
         bindings.retain(&BTreeSet::new());
         bindings.put(of("3", "p"), EventSource::Answered);
-        assert_eq!(names(&bindings, "p").unwrap().len(), 0, "a deleted binding must not be restored");
+        assert_eq!(
+            names(&bindings, "p").unwrap().len(),
+            0,
+            "a deleted binding must not be restored"
+        );
         bindings.put(of("9", "p"), EventSource::Watched);
         bindings.put(of("8", "q"), EventSource::Answered);
         assert_eq!(names(&bindings, "q").unwrap().len(), 0);

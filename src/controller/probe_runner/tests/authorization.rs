@@ -33,10 +33,7 @@ fn verb(request: &Seen) -> &str {
     verb.as_str().unwrap()
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the type of a test response"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "the type of a test response")]
 fn allowed(is_allowed: bool) -> Option<Reply> {
     Some(Reply::json(&json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
@@ -178,5 +175,9 @@ async fn checks_over_rate_limit_leave_cases_pending_and_are_sent_later() {
     asked.sort();
     asked.dedup();
     assert_eq!(asked.len(), 150);
-    assert_eq!(verbs(&log).len(), 150, "a response must be cached for a minute");
+    assert_eq!(
+        verbs(&log).len(),
+        150,
+        "a response must be cached for a minute"
+    );
 }

@@ -288,7 +288,10 @@ async fn policies_are_checked_while_others_exceed_their_limits() {
     let took = start.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
     let is_expensive = |write: &Seen| write.path.contains("/expensive-");
-    assert!(!writes(&log).iter().any(is_expensive), "the checks of expensive policies must not complete");
+    assert!(
+        !writes(&log).iter().any(is_expensive),
+        "the checks of expensive policies must not complete"
+    );
     let is_alive = |(_, problem): &(String, Option<String>)| problem.is_none();
     assert!(context.supervisor.checks().iter().all(is_alive));
     drop(stop);

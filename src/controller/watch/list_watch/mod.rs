@@ -91,7 +91,7 @@ impl<K> fmt::Debug for ListWatch<K> {
 }
 
 impl Watch {
-    /// Creates a list and watch. It sends no request before the first call of [`Self::next`].
+    /// Creates a watcher. It sends no request before the first call of [`Self::next`].
     fn new(client: &Client, config: &ListWatchConfig) -> Self {
         let (sender, reports) = unbounded_channel();
         let client = transport::client(client.clone(), config, sender);

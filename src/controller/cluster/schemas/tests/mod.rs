@@ -268,7 +268,11 @@ async fn reverted_document_is_read_again() {
 
     let n_requests = paths(&log).len();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(paths(&log).len(), n_requests, "a loaded document must not be read again");
+    assert_eq!(
+        paths(&log).len(),
+        n_requests,
+        "a loaded document must not be read again"
+    );
     assert_eq!(queued(&cache).await, [""; 0]);
 }
 
