@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_defaults() {
+    fn arguments_without_options_have_defaults() {
         let settings = run(&[]).unwrap().settings();
         assert_eq!(settings.profile, Profile::Truthful);
         assert_eq!(settings.refresh_interval, Duration::from_secs(10));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_invalid_values_fail() {
+    fn invalid_option_values_are_rejected() {
         for (options, text) in [
             (
                 ["--ready-requires", "Ready"],

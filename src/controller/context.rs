@@ -66,7 +66,8 @@ struct Known {
     policies: bool,
     /// True if the bindings are listed, or the controller has no permission to read them.
     bindings: bool,
-    /// True if the probes are listed, do not exist, or the controller has no permission to read them.
+    /// True if the probes are listed, the cluster does not serve them, or the controller has no permission to read
+    /// them.
     probes: bool,
 }
 
@@ -178,7 +179,7 @@ impl Context {
             .then(|| self.snapshot().mapper.resource(&gvr).is_some())
     }
 
-    /// Returns true if discovery has completed once.
+    /// Returns true if a snapshot exists.
     pub(crate) fn has_snapshot(&self) -> bool {
         self.known.borrow().snapshot
     }
@@ -210,15 +211,15 @@ impl Context {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Queues all subjects of opt-in kinds, including deleted ones with an object that we own, and those that probes
-    /// name.
+    /// Queues all subjects of opt-in kinds. This includes deleted subjects that have a status object, and missing
+    /// subjects that probes name.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.of(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 
-    /// Queues all subjects, including those that only probes name.
+    /// Queues all subjects. This includes missing subjects that probes name.
     pub(crate) fn touch_all(&self) {
         self.touch(self.opt_in.ids());
         self.touch(self.store.ids());
@@ -235,7 +236,7 @@ impl Context {
     /// Waits until all initial lists and discovery have completed, on which every status depends.
     pub(crate) async fn started(&self) {
         let mut known = self.known.subscribe();
-        // The sender lives as long as `self`.
+        // The wait cannot fail, since `self` owns the sender.
         drop(
             known
                 .wait_for(|known| {

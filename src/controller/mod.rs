@@ -90,7 +90,7 @@ impl Controller {
         }
     }
 
-    /// Returns a function that updates the metrics that are measured at each scrape.
+    /// Returns a function that updates those metrics that are only measured at a scrape.
     pub fn measure(&self) -> impl Fn() + use<> {
         let context = Arc::clone(&self.context);
         move || {
@@ -115,7 +115,7 @@ impl Controller {
         let (signals, received) = mpsc::unbounded_channel();
         let context = self.context;
         let supervisor = context.supervisor.clone();
-        // This instance is a standby from here on, before it can write.
+        // Creating the elector makes this instance a standby, before it can write.
         let elector = self
             .election
             .map(|election| Elector::new(Arc::clone(&context), election));
@@ -183,7 +183,7 @@ async fn elect(
     mut released: signal::Receiver<bool>,
 ) -> Result<(), String> {
     let Some(elector) = elector else {
-        // The sender is dropped only when the process ends.
+        // An error means that the sender was dropped, that is, the process ends.
         drop(released.wait_for(|released| *released).await);
         return Ok(());
     };
@@ -209,7 +209,7 @@ async fn until_task_exit(
     }
 }
 
-/// The tasks that run as long as the controller does.
+/// The tasks that run until the controller stops.
 struct Tasks<'a> {
     supervisor: &'a Supervisor,
     tasks: JoinSet<()>,
@@ -235,7 +235,7 @@ mod supervision {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn until_task_exit_panic_returns_reason() {
+    async fn until_task_exit_returns_panic_of_task() {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let mut tasks = Tasks::new(&supervisor);
         tasks.spawn("watch-crds", async {
@@ -250,7 +250,7 @@ mod supervision {
     }
 
     #[tokio::test]
-    async fn until_task_exit_worker_panic_returns_reason() {
+    async fn until_task_exit_returns_panic_of_workers() {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async { panic!("hostile") });
         assert_eq!(

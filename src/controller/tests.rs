@@ -94,7 +94,7 @@ pub(super) fn context(
     context_with(settings(), expression, answer)
 }
 
-/// Creates [`context`] with other settings.
+/// Like [`context`], but with `settings`.
 pub(super) fn context_with(
     settings: Settings,
     expression: &str,
@@ -219,7 +219,7 @@ async fn reconcile_removes_shared_stalled_condition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_cleared_managed_fields_writes_again() {
+async fn reconcile_writes_again_after_managed_fields_are_cleared() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     // A client clears the managed fields. The status itself remains.
@@ -313,7 +313,7 @@ async fn reconcile_failures_have_reasons() {
         (422, ErrorReason::Invalid),
         (429, ErrorReason::Throttled),
         (503, ErrorReason::Server),
-        // No response.
+        // Status 0: no response.
         (0, ErrorReason::Timeout),
     ] {
         let (context, log) = context(SOUND, move |request| match (&request.method, status) {
@@ -410,7 +410,8 @@ async fn result_for_other_spec_is_discarded() {
 
 #[tokio::test(start_paused = true)]
 async fn policy_is_requeued_if_response_has_other_spec() {
-    // The response to the write has the stored spec. The watch reported another one of the same generation.
+    // The response to the write has the spec that the API server stores. The watch reported another spec with the same
+    // generation.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
             return healthy(request);
@@ -508,7 +509,7 @@ async fn unavailable_schema_retains_status() {
     assert_eq!(message(2, 0), message(0, 0));
 }
 
-/// Runs the workers until `until` holds for the log.
+/// Runs the workers until `until` returns true for the logged writes.
 async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[Seen]) -> bool) {
     context.set_policies_listed();
     let stop = async {

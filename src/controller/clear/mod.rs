@@ -60,8 +60,8 @@ pub struct Options {
     pub is_forced: bool,
 }
 
-/// Clears all statuses in the cluster of the kubeconfig or the pod, and prints the outcomes. Returns true if nothing
-/// remains.
+/// Clears all statuses in the cluster of the kubeconfig or the pod, and prints the outcomes. Returns true if all of
+/// them were cleared.
 ///
 /// # Errors
 /// Returns an error message with a hint if the cluster cannot be reached.
@@ -82,7 +82,7 @@ pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result
     })
 }
 
-/// Clears everything unless a controller leads. Returns true if nothing remains.
+/// Clears all statuses unless a controller leads. Returns true if all of them were cleared.
 async fn clear_unless_led(
     client: &Client,
     options: Options,

@@ -127,11 +127,11 @@ async fn clear_deletes_status_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_no_response_times_out() {
+async fn clear_times_out_without_response() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
-    // Policies, probes, and each kind of status objects.
+    // The lists of policies, of probes, and of each kind of status objects fail. (Policies and probes count 2.)
     assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no answer within 10 s"), "{err}");
@@ -174,7 +174,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_running_controller_fails() {
+async fn clear_fails_while_controller_runs() {
     // The Lease is renewed every two seconds, by a controller whose clock is months slow.
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |n_looks| lease("pod-a", n_looks / 4)).await;
@@ -192,7 +192,7 @@ async fn clear_running_controller_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_stopped_or_killed_controller_succeeds() {
+async fn clear_succeeds_after_controller_stopped_or_was_killed() {
     let released = clear_beside(false, |_| lease("", 0)).await;
     assert_eq!(released, (true, 1, String::new()));
 
@@ -212,7 +212,7 @@ async fn clear_stopped_or_killed_controller_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_with_unknown_or_new_leader_fails() {
+async fn clear_fails_with_unknown_or_new_leader() {
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |_| Reply::failure(403, "user cannot get")).await;
     assert_eq!((is_clear, n_writes), (false, 0));
@@ -231,7 +231,7 @@ async fn clear_with_unknown_or_new_leader_fails() {
         "{complaints}"
     );
 
-    // The command does not wait a year for a Lease to expire.
+    // If the Lease's duration is a year, the command does not wait that long.
     let (is_clear, n_writes, complaints) = clear_beside(false, |_| {
         Reply::json(&json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},

@@ -1,4 +1,4 @@
-//! Detection of the lag of the API server's discovery and OpenAPI index behind its CRDs.
+//! Detects that the API server's discovery or OpenAPI index does not reflect the current CRDs yet.
 //!
 //! After a CRD changes, the API server updates discovery and then the OpenAPI document with a delay. A status that is
 //! computed before both are updated would be replaced a moment later. So discovery results that contradict a CRD are
@@ -26,7 +26,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 /// changed document before the watch returned the CRD.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long a CRD is pinned in total, however often it changes.
+/// How long a CRD is pinned in total, even if it keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
 /// How long a document may change after its CRD changed. This does not pin the CRD.
@@ -37,7 +37,8 @@ const MAY_CHANGE: Duration = Duration::from_secs(5);
 pub(crate) struct DiscoveryLag {
     /// Resources and documents that should exist but are missing, and since when.
     missing: BTreeMap<Missing, Instant>,
-    /// Resources of a former CRD that must disappear, with the name of the CRD and the deadline.
+    /// Resources that must disappear because their CRD was deleted or changed, with the name of the CRD and the
+    /// deadline.
     leaving: BTreeMap<Gvr, (String, Instant)>,
     /// Documents that must change because a CRD changed. The key has the name of the CRD.
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn new_crd_must_be_served_and_documented() {
+    fn new_crd_is_pinned_until_served_with_document() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn new_crd_in_group_changes_document() {
+    fn new_crd_is_pinned_until_document_of_group_changes() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_document_is_pinned() {
+    fn removed_document_of_served_group_is_pinned() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let served = [("apps/v1", "deployments", "Deployment")];
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_crd_must_disappear() {
+    fn deleted_crd_is_pinned_until_no_longer_served() {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut lag = DiscoveryLag::default();
@@ -473,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn recreated_crd_need_not_disappear() {
+    fn recreated_crd_is_not_pinned_by_deletion() {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut lag = DiscoveryLag::default();

@@ -176,7 +176,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_schema_change_is_not_a_crd_change() {
+    fn change_of_crd_schema_alone_is_ignored() {
         let mut old = ClusterSnapshot::default();
         let mut new = ClusterSnapshot::default();
         let before = crd("a", "A", &["v1"]);

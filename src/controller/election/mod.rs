@@ -17,16 +17,16 @@ use crate::controller::process::supervisor::Heartbeat;
 use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// Time in addition to the lease duration without an attempt, after which the election counts as hung.
+/// If there is no attempt for the lease duration plus this time, the election counts as hung.
 ///
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 
-/// Time for which a standby's certificates or credentials may be rejected before its process exits, so that a new
-/// process reads them again. Replaced files are read again within a minute, without a new process.
+/// How long a standby's certificates or credentials may be rejected before its process exits. A new process reads them
+/// again. (Replaced files are read again within a minute, without a new process.)
 const REJECTED_LIMIT: Duration = Duration::from_secs(120);
 
-/// The timeout of releasing the Lease.
+/// The timeout for releasing the Lease.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The Lease and the identity of this instance.
@@ -80,7 +80,7 @@ impl Elector {
     /// # Errors
     /// Returns why the Lease was lost or could not be read. The process must exit.
     pub(crate) async fn run(mut self, mut released: watch::Receiver<bool>) -> Result<(), String> {
-        // No release can be requested once the sender is dropped.
+        // If the sender was dropped, the wait ends, which also counts as a request to release.
         let mut release = std::pin::pin!(async move {
             drop(released.wait_for(|released| *released).await);
         });
@@ -135,7 +135,8 @@ impl Elector {
         }
     }
 
-    /// Records that the connection has been rejected for the time `elapsed`, so that the instance misses all changes.
+    /// Handles that certificates or credentials have been rejected for the time `elapsed`. After the renew deadline,
+    /// the instance becomes unready, since it receives no changes of the cluster.
     ///
     /// # Errors
     /// Returns an error if `elapsed` exceeds [`REJECTED_LIMIT`].
@@ -163,7 +164,7 @@ impl Elector {
             identity = self.election.identity,
             "leading"
         );
-        // Writes the statuses that were computed as a standby.
+        // Queues all subjects, since this instance did not write their statuses as a standby.
         self.context.touch_all();
         let mut next = renewed + timing.retry_period;
         loop {
@@ -214,7 +215,7 @@ impl Elector {
         let is_ours = self.holder() == self.election.identity;
         if is_ours && let Some(live) = self.live.take() {
             match self.decide_and_write(Some(live)).await {
-                // Another client has changed or deleted the Lease. The next attempt reads it again.
+                // Another client has changed or deleted the Lease, so it is read again below.
                 Err(error)
                     if matches!(
                         error.reason(),
@@ -271,7 +272,7 @@ impl Elector {
         Ok(true)
     }
 
-    /// Writes the Lease, on condition that it has not changed since it was read.
+    /// Writes the Lease. Fails with a conflict if it has changed since it was read.
     async fn write(&mut self, lease: &Lease, exists: bool) -> Result<(), Error> {
         let params = PostParams::default();
         let written = if exists {
@@ -325,7 +326,7 @@ impl Elector {
 
     async fn try_release(&mut self) -> Result<bool, Error> {
         loop {
-            // A timed-out attempt may have written it since it was last read.
+            // The Lease is read again, since an attempt that timed out may have written it.
             let Some(mut lease) = self.get().await? else {
                 return Ok(false);
             };
@@ -342,7 +343,7 @@ impl Elector {
         }
     }
 
-    /// Returns the holder of the Lease as last seen. Empty if there is none.
+    /// Returns the last observed holder of the Lease. Empty if there is no Lease or holder.
     fn holder(&self) -> &str {
         let record = self.observed.as_ref().map(|observed| &observed.record);
         record.map_or("", |record| record.holder.as_str())

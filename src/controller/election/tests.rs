@@ -24,7 +24,7 @@ const TIMING: Timing = Timing {
     retry_period: Duration::from_secs(2),
 };
 
-/// The Lease as stored by the API server, and its connectivity to each instance.
+/// An API server with one Lease, and its connectivity to each instance.
 #[derive(Debug, Default)]
 struct Server {
     lease: Option<Value>,
@@ -417,7 +417,7 @@ async fn standby_with_rejected_credentials_becomes_unready_and_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn standby_outlasts_an_outage_of_the_api_server() {
+async fn standby_survives_outage_of_api_server() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -479,7 +479,7 @@ async fn heartbeat_reports_no_problem_while_attempts_end() {
     };
     seconds(60).await;
     assert_eq!(problems(&first), 0);
-    // A standby without responses makes progress: each attempt ends.
+    // A standby that gets no responses still sends heartbeats, since each attempt ends with a timeout.
     server.lock().unwrap().cut.insert("b");
     let second = start(&server, "b");
     seconds(60).await;

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The factor of the random extension of a wait.
+/// The maximum factor by which jitter extends a wait.
 ///
 /// Source: client-go `tools/leaderelection`, `JitterFactor`.
 const JITTER_FACTOR: f64 = 1.2;
@@ -35,7 +35,7 @@ pub struct Timing {
     pub lease_duration: Duration,
     /// How long the leader tries to renew the Lease before it releases it.
     pub renew_deadline: Duration,
-    /// The time between two attempts.
+    /// The time between two attempts to renew the Lease.
     pub retry_period: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Timing {
         reserve.min(MAX_WRITE)
     }
 
-    /// Returns how long one renewal attempt may take, so that there is time for another.
+    /// Returns the timeout of one attempt to renew the Lease. It leaves time for a second attempt.
     ///
     /// Source: client-go `tools/leaderelection/resourcelock/interface.go`, `NewFromKubeconfig`.
     pub(crate) fn request_limit(&self) -> Duration {
@@ -127,7 +127,7 @@ impl ElectionRecord {
     }
 }
 
-/// A record, and the time at which it was first seen in this state.
+/// A record, and the time at which it was first observed with this content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observed {
     pub(crate) record: ElectionRecord,
@@ -135,7 +135,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the observation of `record` after `before`. The observation of an unchanged record keeps its time.
+    /// Returns the observation of `record`. If the record is the same as in `before`, the time of `before` remains.
     pub(crate) fn next(before: Option<Self>, record: ElectionRecord, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,
@@ -155,7 +155,7 @@ impl Observed {
 pub(crate) enum Decision {
     /// Another instance holds the Lease.
     Wait,
-    /// Write this record, on condition that the Lease has not changed.
+    /// Write this record, unless the Lease has changed.
     Write(ElectionRecord),
 }
 
@@ -240,13 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn decide_missing_lease_creates_it() {
+    fn decide_creates_missing_lease() {
         let decision = decide_after(None, Duration::ZERO);
         assert_eq!(written(decision), ("a".to_owned(), 200, 200, 0));
     }
 
     #[test]
-    fn decide_own_lease_renews() {
+    fn decide_renews_own_lease() {
         for age in [0, 14, 16, 1000] {
             let decision = decide_after(Some(record("a")), Duration::from_secs(age));
             assert_eq!(written(decision), ("a".to_owned(), 100, 200, 3));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_expired_lease_takes_over() {
+    fn decide_takes_over_expired_lease() {
         let just_before = Duration::from_secs(15) - Duration::from_nanos(1);
         assert_eq!(decide_after(Some(record("b")), just_before), Decision::Wait);
         let decision = decide_after(Some(record("b")), Duration::from_secs(15));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_released_lease_takes_over_immediately() {
+    fn decide_takes_over_released_lease_immediately() {
         let released = record("b").released(wall(150));
         assert_eq!(
             (released.holder.as_str(), released.duration_seconds),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn observed_ages_until_record_changes() {
+    fn observed_since_changes_only_with_record() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let first = Observed::next(None, record("b"), start);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_invalid_durations_take_over() {
+    fn decide_takes_over_lease_with_invalid_duration() {
         let empty = ElectionRecord::from(&LeaseSpec::default());
         assert_eq!(empty, ElectionRecord::default());
         assert_eq!(written(decide_after(Some(empty), Duration::ZERO)).3, 1);

@@ -27,7 +27,7 @@ enum Role {
     Standby,
     /// This instance holds the Lease. No write starts after `last_start`.
     Leader { last_start: Instant },
-    /// This instance has finished its last write.
+    /// This instance must not start another write.
     Over,
 }
 
@@ -76,7 +76,7 @@ impl Drop for WritePermit {
 }
 
 impl WritePermit {
-    /// Runs the write within its deadline.
+    /// Runs `write` within the deadline of the permit.
     ///
     /// # Errors
     /// Returns the error of the write, or [`Error::Timeout`].
@@ -95,7 +95,8 @@ impl WritePermit {
 }
 
 impl Leadership {
-    /// Returns a permit for one write now, or `None` if another instance may be writing. Call it just before the write.
+    /// Returns a permit for one write. `None` if another instance may be writing. Must be called immediately before the
+    /// write.
     pub(crate) fn may_write(&self) -> Option<WritePermit> {
         let state = self.lock();
         let now = Instant::now();
@@ -124,7 +125,7 @@ impl Leadership {
     pub(crate) async fn close(&self) {
         self.end();
         let mut n_writes = self.n_writes.subscribe();
-        // Each write has a deadline. The sender lives as long as `self`.
+        // The wait ends, since each write has a deadline, and it cannot fail, since `self` owns the sender.
         drop(n_writes.wait_for(|n| *n == 0).await);
     }
 

@@ -131,7 +131,7 @@ impl AccessReviews {
             let mut state = self.lock();
             match answer {
                 Ok(answer) => drop(state.answers.insert(asked, answer)),
-                // Further reviews would fail as well, each after its timeout.
+                // No further reviews are sent, since they would also fail, possibly after a timeout.
                 Err(why) => {
                     state.broken = Some(why);
                     break;
@@ -144,7 +144,7 @@ impl AccessReviews {
             state.broken.get_or_insert_with(limited);
         }
         drop(state);
-        // Some cases may be complete with the responses so far.
+        // The received responses may be sufficient for some cases.
         Next::Again
     }
 

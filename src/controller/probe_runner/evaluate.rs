@@ -87,10 +87,10 @@ impl Task {
     }
 }
 
-/// Results of the cases.
+/// The outcome of an evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
-    /// The results of each probe.
+    /// The results of the cases of each probe.
     pub(super) cases: Vec<Vec<CaseStatus>>,
     /// True if an input is temporarily unavailable, so that a retry may succeed.
     pub(super) is_transient: bool,
@@ -208,7 +208,7 @@ impl Job {
         place: &EvaluationSlot,
         left: &mut Duration,
     ) -> Option<Cases> {
-        // The semaphore is never closed.
+        // The wait cannot fail, since the semaphore is never closed.
         let permit = Arc::clone(&place.permit).acquire_owned().await.ok()?;
         let (started, begun) = oneshot::channel();
         let job = Arc::clone(self);

@@ -64,8 +64,8 @@ fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, P
     }
 }
 
-/// Returns the results of the probes of the policy `entry`, waiting briefly for them. If they are missing or the status
-/// of a probe is outdated, schedules their evaluation and queues the policy again.
+/// Returns the results of the probes of the policy `entry`, and waits briefly for them. If they are not current, or the
+/// status of a probe is outdated, queues the probes. The policy is queued again when there are new results.
 ///
 /// # Errors
 /// Returns the reason why the probes are unknown.
@@ -155,12 +155,12 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
 /// be repeated after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
-    // The policy's status has the reason, and the policy is queued when the probes become known.
+    // The policy's status reports why the probes are unknown. The policy is queued again when they become known.
     let Ok(probes) = probes_of(context, id) else {
         return false;
     };
     let state = context.opt_in.of(id.kind);
-    // Definitions are checked even if the CRD for their conditions is missing.
+    // Probes of CRDs are evaluated even if the kind of their status objects is not served.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {
@@ -224,7 +224,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         }
     };
     let is_transient = outcome.probed.is_transient;
-    // If the policy has changed, its results are outdated and not reported.
+    // If the policy has changed since the evaluation, the results are outdated and not written.
     let is_of_it = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
     let Some(live) = context.store.get(id).filter(is_of_it) else {
         return is_transient;
@@ -298,7 +298,8 @@ async fn run(
     }
 }
 
-/// Writes the reason why the probes are not evaluated to their statuses. Returns true if a write must be retried.
+/// Writes to the statuses of the probes that they are not evaluated, because of `why`. Returns true if a write must be
+/// retried.
 async fn not_evaluated(
     context: &Context,
     id: &SubjectId,

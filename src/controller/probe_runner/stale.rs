@@ -21,7 +21,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// After how long probes that exceeded the time limit are evaluated again, since the machine may have been busy.
 const LATE_AGAIN: Duration = Duration::from_secs(600);
 
-/// A periodic task.
+/// A task of the periodic resync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaintenanceTask {
     /// Read a namespace, and evaluate dependent probes again if it has changed.

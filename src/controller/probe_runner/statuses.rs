@@ -140,7 +140,7 @@ async fn write_one(
     let params = apply_params();
     let patch = Patch::Apply(&applied);
     let Some(permit) = context.leadership.may_write() else {
-        // The leader writes it. All subjects are queued when this instance becomes the leader.
+        // The leader writes the status. All subjects are queued when this instance becomes the leader.
         return Ok(WriteOutcome::Done);
     };
     let name = name_of(probe);

@@ -243,7 +243,7 @@ pub(super) async fn definitions(
     Ok(definitions)
 }
 
-/// Reads the CustomResourceDefinition `entry` in its current generation. `None` if `entry` is of another kind.
+/// Reads the CustomResourceDefinition of `entry`, in the same generation. `None` if `entry` is of another kind.
 ///
 /// The result has no rejection, since the API server has accepted the stored definition.
 ///

@@ -68,7 +68,7 @@ impl Inputs {
         self.params.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns the bindings in the cluster, if known.
+    /// Returns the bindings in the cluster. Empty if they are unknown.
     pub(crate) fn bindings(&self) -> &[Arc<ValidatingAdmissionPolicyBinding>] {
         self.bindings.as_deref().unwrap_or_default()
     }

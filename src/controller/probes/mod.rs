@@ -43,7 +43,7 @@ pub(crate) struct ProbeRunner {
     pub(crate) slots: EvaluationSlots,
     pub(crate) namespaces: Namespaces,
     pub(crate) access_limiter: AccessLimiter,
-    /// The bytes of all results.
+    /// The memory of all results, in bytes.
     pub(crate) results: Meter,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Finished {
     pub(crate) namespaces: BTreeMap<String, Version>,
     /// True if the results depend on permission checks.
     pub(crate) has_asked: bool,
-    /// True if cases were skipped for lack of time.
+    /// True if cases were not evaluated because of the limits of time or memory.
     pub(crate) is_late: bool,
     /// The duration of reading inputs and of the evaluation, without waiting for a thread.
     pub(crate) took: Duration,

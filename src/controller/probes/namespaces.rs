@@ -38,7 +38,7 @@ const MAX_KEPT: usize = 1_000;
 /// The maximum number of concurrent reads for one policy.
 const MAX_AT_ONCE: usize = 8;
 
-/// The label that the API server sets on each namespace to its name.
+/// The label of each namespace that contains its name. The API server sets it.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/v1/defaults.go`, `SetDefaults_Namespace`.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -102,7 +102,7 @@ impl Namespaces {
     /// Returns the namespace `name`, not older than `max_age`. `None` if it does not exist.
     ///
     /// # Errors
-    /// Returns the reason why it cannot be read.
+    /// Returns the reason if the namespace cannot be read.
     pub(crate) async fn get(
         &self,
         client: &Client,
@@ -170,7 +170,7 @@ impl Namespaces {
     }
 }
 
-/// Reads a namespace.
+/// Reads a namespace from the API server. `None` if it does not exist.
 ///
 /// Only the fields that selectors and expressions use are parsed, so other fields may be invalid.
 async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable> {

@@ -25,7 +25,8 @@ impl Lane {
         }
     }
 
-    /// Returns the number of concurrently processed policies, most of which wait for the API server.
+    /// Returns how many policies are processed concurrently. Only one of them is evaluated; the others wait for the API
+    /// server.
     pub(crate) const fn concurrency(self) -> usize {
         match self {
             Self::Quick => 16,
@@ -72,7 +73,7 @@ impl EvaluationSlot {
         let n_bytes = n.saturating_mul(memory::LIKELY_OBJECT_TEXT);
         let kib = n_bytes.min(memory::MAX_PARAMS_OF_POLICY) / 1024;
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
+        // The wait cannot fail, since the semaphore is never closed.
         Arc::clone(&self.texts).acquire_many_owned(kib).await.ok()
     }
 }

@@ -9,7 +9,7 @@ use super::readiness::Readiness;
 /// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// Time without a failure after which the backoff starts over.
+/// The time without failures after which the backoff starts over.
 const RESET_AFTER: Duration = Duration::from_secs(10);
 
 /// The minimum time between two attempts, even if another source has recovered.
@@ -33,7 +33,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Waits after a failure, longer each time. The wait ends early if another source recovers.
+    /// Waits after a failure. The time grows with each failure. The wait ends early if another source recovers.
     pub(crate) async fn rest(&mut self, readiness: &Readiness) {
         let is_first = self
             .rested
@@ -46,7 +46,7 @@ impl Backoff {
         let mut recoveries = readiness.recoveries();
         let end = Instant::now() + self.pause;
         tokio::time::sleep(self.pause.min(LEAST)).await;
-        // The sender lives as long as `readiness`.
+        // The wait cannot fail, since `readiness` owns the sender.
         drop(tokio::time::timeout_at(end, recoveries.changed()).await);
         self.rested = Some(Instant::now());
     }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rest_grows_and_resets_after_quiet_time() {
+    async fn backoff_doubles_and_resets_after_quiet_time() {
         let (mut backoff, readiness) = (Backoff::default(), Readiness::default());
         for expect in [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000] {
             let pause = rest(&mut backoff, &readiness).await;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rest_ends_early_if_another_source_recovers() {
+    async fn backoff_ends_early_if_another_source_recovers() {
         let (mut backoff, readiness) = (Backoff::default(), Readiness::default());
         for _ in 0..6 {
             rest(&mut backoff, &readiness).await;

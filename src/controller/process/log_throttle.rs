@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The shortest time between two messages with the same key.
+/// The minimum time between two messages with the same key.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The time of the last message by key.
+/// The time of the last message for each key.
 #[derive(Debug, Default)]
 pub(crate) struct LogThrottle {
     last_logged: Mutex<HashMap<String, Instant>>,
@@ -48,7 +48,7 @@ impl LogThrottle {
         }
     }
 
-    /// Logs that `source` cannot be watched without a permission, unless it was logged recently.
+    /// Logs that the permission to watch `source` is missing, unless it was logged recently.
     pub(crate) fn watch_forbidden(&self, source: Source, text: &str) {
         if self.is_due(&rejection(source)) {
             tracing::error!("{text}; retrying until it is granted");

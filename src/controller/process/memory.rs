@@ -4,7 +4,7 @@
 //! (`{"b":0}`) need about 900 bytes after parsing. [`unpacked_bytes`] estimates the memory of parsed JSON without
 //! parsing it.
 //!
-//! The sum of the limits is in `docs/limits.md`. Change both together.
+//! `docs/limits.md` contains the sum of these limits. It must be updated when a limit changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::policy::admission::Object;
 
-    /// Asserts that the estimate of `json` is at least the real need, and at most `factor` times that.
+    /// Asserts that the estimate for `json` is at least the actual memory, and at most `factor` times as much.
     #[track_caller]
     fn check(json: &str, factor: usize) {
         let mut kept = None;
@@ -238,7 +238,7 @@ mod tests {
         });
         let real = usize::try_from(measured.bytes_current).unwrap();
         let estimate = unpacked_bytes(json);
-        // A constant allowance for the fields of a single object.
+        // The tolerance of 1 KiB is for the fields of a single object.
         assert!(estimate + 1024 >= real, "{estimate} < {real}");
         assert!(estimate <= factor * real + 1024, "{estimate} >> {real}");
     }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn charge_drop_releases_bytes() {
+    fn dropped_charge_releases_bytes() {
         let meter = Meter::default();
         let charge = meter.charge(5);
         let other = meter.charge(7);

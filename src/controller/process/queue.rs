@@ -119,7 +119,7 @@ impl Queue {
         }
     }
 
-    /// Marks a subject as done.
+    /// Marks a running subject as done. If it was queued again in the meantime, it waits again.
     pub(crate) fn done(&self, id: &SubjectId) {
         self.lock().finish(id, 0);
         self.has_work.notify_one();
@@ -169,10 +169,10 @@ impl Queue {
         state.items.values().filter(unfinished).count()
     }
 
-    /// Returns the number of waiting subjects and the age of the oldest in seconds.
+    /// Returns the number of waiting subjects, and how long the first one has been waiting, in seconds.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Each of the two queues is in the order of arrival.
+        // Both lists are in the order of arrival, so their first subjects have waited longest.
         let oldest = [state.waiting.front(), state.first_broad()];
         let oldest = oldest.into_iter().flatten();
         let since = oldest.filter_map(|id| state.items.get(id)?.waiting_since);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn add_waiting_subject_is_ignored() {
+    async fn add_ignores_waiting_subject() {
         let queue = Queue::default();
         for name in ["a", "b", "a", "a"] {
             queue.add(&id(name));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn add_running_subject_runs_again() {
+    async fn add_runs_running_subject_again() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));

@@ -81,7 +81,7 @@ impl State {
         self.is_synced && self.rejection.is_none() && self.failure.is_none()
     }
 
-    /// Returns the missing permission, if reads have been rejected for long enough.
+    /// Returns the missing permission, if reads have been rejected for the time of [`certain_after`].
     fn lacking(&self) -> Option<&Rejection> {
         let rejection = self.rejection.as_ref()?;
         let is_certain = rejection.since.elapsed() >= certain_after(self.is_synced);
@@ -152,21 +152,22 @@ impl Readiness {
         self.lock().get(&source).is_some_and(State::is_in_sync)
     }
 
-    /// Returns true if all sources that a status depends on are in sync with the cluster now.
+    /// Returns true if all sources that statuses depend on are currently in sync with the cluster.
     #[must_use]
     pub fn is_all_in_sync(&self) -> bool {
         let states = self.lock();
         watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_sync))
     }
 
-    /// Returns the message about the missing permission of `source`, if reads have been rejected for long enough.
+    /// Returns the message about the missing permission of `source`, if reads have been rejected for the time of
+    /// [`certain_after`].
     pub(crate) fn rejection(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())
     }
 
-    /// Records that a read of `source` was rejected for lack of a permission. Returns true if reads have now been
-    /// rejected for long enough, and the caller should log it.
+    /// Records that a read of `source` was rejected for lack of a permission. Returns true if the caller should log
+    /// this: reads have now been rejected for the time of [`certain_after`], and it was not logged before.
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -255,7 +256,7 @@ mod tests {
         assert!(!readiness.is_in_sync(Source::Crds));
         tokio::time::advance(REVOKED_AFTER / 2).await;
         assert_eq!(problem(&readiness), None);
-        // The API server becomes unreachable and returns: the time starts over.
+        // The API server becomes unreachable and recovers, so the time starts over.
         readiness.failed(Source::Crds, "connection refused".into());
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         tokio::time::advance(REVOKED_AFTER / 2).await;
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn optional_source_counts_while_watched() {
+    async fn optional_source_is_checked_only_while_watched() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);

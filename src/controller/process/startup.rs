@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn check_api_served_succeeds() {
+    async fn check_api_succeeds_if_policies_are_served() {
         let names = [
             "validatingadmissionpolicies",
             "validatingadmissionpolicies/status",

@@ -79,7 +79,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Creates a supervisor without tasks, which counts panics in `metrics`.
+    /// Creates a supervisor that counts panics in `metrics`.
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
@@ -101,7 +101,7 @@ impl Supervisor {
         Heartbeat(pulse)
     }
 
-    /// Returns the tasks with a heartbeat, each with its problem if it has one.
+    /// Returns the names of all registered tasks. A task without a recent heartbeat has a problem.
     #[must_use]
     pub fn checks(&self) -> Vec<(String, Option<String>)> {
         let pulses: Vec<_> = self.pulses().iter().filter_map(Weak::upgrade).collect();
@@ -144,14 +144,14 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the first exit of a task.
+    /// Waits until a supervised task exits. Returns the first exit.
     pub(crate) async fn lost(&self) -> TaskExit {
         let mut lost = self.lost.subscribe();
         loop {
             if let Some(lost) = lost.borrow_and_update().as_ref() {
                 return lost.clone();
             }
-            // The sender lives as long as `self`.
+            // The wait cannot fail, since `self` owns the sender.
             drop(lost.changed().await);
         }
     }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn checks_hanging_task_has_problem() {
+    async fn hanging_task_has_problem() {
         let (supervisor, _) = supervisor();
         let hung = supervisor.heartbeat("watch of crds", LIMIT);
         let alive = supervisor.heartbeat("watch of policies", LIMIT);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn checks_dropped_heartbeat_is_not_listed() {
+    async fn task_with_dropped_heartbeat_is_not_listed() {
         let (supervisor, _) = supervisor();
         let heartbeat = supervisor.heartbeat("watch of params", LIMIT);
         let same = heartbeat.clone();

@@ -47,12 +47,12 @@ struct Metadata<'a> {
     resource_version: Option<&'a str>,
 }
 
-/// Outcome of a write.
+/// The outcome of a status write.
 #[derive(Debug)]
 pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
     /// The write was accepted. The value is the new object.
     Applied(Box<K>),
-    /// The object differs from the one that the status was computed from.
+    /// The object has changed since the status was computed.
     Conflict,
     /// The object does not exist.
     Gone,

@@ -138,7 +138,7 @@ async fn apply_status(
     Ok(ReconcileResult::Applied)
 }
 
-/// Stores an object as the API server returned it.
+/// Stores the object that the API server returned for a write.
 fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     match written {
         WrittenObject::Policy(written) => {
@@ -173,7 +173,7 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     compute(&observed, now)
 }
 
-/// Removes everything that is stored about a policy, except the policy itself.
+/// Removes cached data about a subject, but not the subject itself.
 fn forget(context: &Context, id: &SubjectId) {
     context.admissions.forget(id);
     context.stale_conditions.forget(id);
@@ -227,7 +227,7 @@ async fn load_status(
 
 /// The object that a status was written to.
 enum WrittenObject {
-    /// The policy itself.
+    /// A ValidatingAdmissionPolicy, which has a status.
     Policy(ValidatingAdmissionPolicy),
     /// The object that holds the conditions of a subject whose kind has no status.
     Status(StatusObject),
@@ -269,7 +269,7 @@ async fn delete_status_object(
     Ok(status_objects::delete(context, &permit, (id, state), &object).await?)
 }
 
-/// Returns `True`, or the status of `Ready` with its reason.
+/// Describes the condition `Ready` for the log: its status, and its reason if it is not True.
 fn ready(desired: &DesiredStatus) -> String {
     match desired.conditions.first() {
         Some(ready) if ready.status == "True" => ready.status.clone(),

@@ -142,7 +142,7 @@ impl AdmissionCache {
         })
     }
 
-    /// Removes a policy that is deleted or has no probes.
+    /// Removes a policy, because it was deleted or has no more probes.
     pub(crate) fn forget(&self, id: &SubjectId) {
         self.lock().remove(id);
         lock(&self.mutating).remove(id);
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn compiled_bytes_is_at_least_actual_size() {
-        // Policies share environments, which are created once.
+        // The first compilation creates environments that all policies share.
         drop(compile(&named("a", 1)));
         for n in [1, 10, 100] {
             let policy = named("a", n);

@@ -85,14 +85,14 @@ pub(crate) enum CheckOutcome {
     },
 }
 
-/// A step of a check that did not finish in time.
+/// A step of a check that exceeded its time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LateStep {
     step: CheckStep,
     pub(crate) late: Late,
 }
 
-/// Work that did not finish in time.
+/// Work that exceeded its time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
     /// The field of the policy that was being processed.

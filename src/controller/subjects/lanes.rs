@@ -34,7 +34,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits of the controller.
+    /// The limits outside of tests.
     pub(crate) const STANDARD: Self = Self {
         turn: Duration::from_millis(200),
         quick: Duration::from_secs(2),

@@ -14,8 +14,8 @@ pub const FIELD_MANAGER: &str = "vap-status-controller";
 
 /// Returns the parameters of the controller's server-side applies.
 ///
-/// Without `fieldValidation` the API server parses each patch a second time for warnings about duplicate fields, which
-/// would not be visible anywhere.
+/// `fieldValidation` is `Ignore`: otherwise the API server parses each patch a second time to find duplicate fields,
+/// and returns warnings that are not used.
 ///
 /// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
 pub(crate) fn apply_params() -> PatchParams {

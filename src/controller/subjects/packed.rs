@@ -46,7 +46,7 @@ impl Identity {
         self.generation
     }
 
-    /// Returns metadata with this identity and a name.
+    /// Returns metadata that contains this identity and `name`.
     pub(crate) fn metadata(&self, name: &str) -> ObjectMeta {
         let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
         ObjectMeta {

@@ -26,7 +26,7 @@ pub(crate) struct Events {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<PendingEvent>,
-    /// True while an event is being sent.
+    /// True while an Event is being sent.
     is_sending: bool,
 }
 
@@ -48,11 +48,11 @@ pub(crate) struct Key {
     pub(crate) type_: String,
     pub(crate) status: String,
     pub(crate) reason: String,
-    /// The hash of the note.
+    /// A hash of the condition's message.
     pub(crate) note: u64,
 }
 
-/// An event to send.
+/// A Kubernetes Event that waits to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingEvent {
     pub(crate) key: Key,
@@ -104,7 +104,7 @@ impl Events {
         let mut is_ending = self.is_ending.subscribe();
         tokio::select! {
             () = tokio::time::sleep_until(until) => {}
-            // The sender lives as long as `self`.
+            // The wait cannot fail, since `self` owns the sender.
             _ = is_ending.wait_for(|is_ending| *is_ending) => {}
         }
     }

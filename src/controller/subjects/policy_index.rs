@@ -33,7 +33,7 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// Returns the object from its stored form.
     fn kept(kept: &Self::Kept) -> Arc<Self>;
 
-    /// Returns the state of the stored object.
+    /// Returns the uid and resource version of the stored object.
     fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
     /// Returns the policy that the object refers to. Bindings contain only the policy's name; its kind is `bound`.
@@ -161,7 +161,7 @@ struct Limits {
     in_all: usize,
 }
 
-/// All objects of a kind, by the policy that they refer to.
+/// All objects of a kind, indexed by the policy that they refer to.
 pub(crate) struct PolicyIndex<K: RefersToPolicy> {
     /// The kind of policies that bindings refer to.
     bound: SubjectKind,

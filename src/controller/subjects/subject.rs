@@ -80,7 +80,7 @@ impl Subject {
         }
     }
 
-    /// Removes the content.
+    /// Removes the content, but not the kind.
     pub(crate) fn clear(&mut self) {
         *self = match self {
             Self::ValidatingPolicy(_) => Self::ValidatingPolicy(RequestPolicy::default()),

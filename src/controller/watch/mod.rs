@@ -107,7 +107,7 @@ pub(crate) async fn probes(context: Arc<Context>) {
             }
             None => {}
         }
-        // The sender lives as long as the context.
+        // The wait cannot fail, since the context owns the sender.
         drop(changes.changed().await);
     }
 }
@@ -360,7 +360,7 @@ fn in_sync(context: &Context, source: Source) {
         context.touch_all();
     }
     if is_back && source == Source::Policies {
-        // Failed writes may succeed now, so their backoff ends.
+        // The API server is available again, so failed writes are retried immediately.
         context.queue.flush_backoff();
     }
     context.log_throttle.watch_recovered(source);
@@ -374,7 +374,7 @@ fn resource_name<K: Resource<DynamicType = ()>>() -> String {
 fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     let reason = error.reason();
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
-        // A cluster without aggregation has no aggregated APIs to watch.
+        // The cluster has no API aggregation, so there are no APIServices to watch.
         if context.readiness.not_served(source) {
             tracing::info!("{resource} is not served: aggregated APIs are not watched");
         }

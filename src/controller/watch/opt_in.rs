@@ -89,7 +89,7 @@ pub(crate) async fn run(context: Arc<Context>, kind: SubjectKind) {
             context.touch_opt_in();
             until_other(&context, state, now).await;
         } else {
-            // The sender lives as long as the context.
+            // The wait cannot fail, since the context owns the sender.
             drop(changes.changed().await);
         }
     }

@@ -30,9 +30,9 @@ pub(crate) enum Event<K> {
     Delete(K),
 }
 
-/// Handler of the events of a watch.
+/// Handles the events of a watch.
 pub(crate) trait EventHandler<K> {
-    /// Handles an event of the objects.
+    /// Handles an event about an object or a list.
     fn on_event(&mut self, event: Event<K>);
 
     /// Called when the watch works, that is, after a change, a bookmark or the end of a list.

@@ -125,7 +125,7 @@ async fn relist_removes_deleted_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_missing_permission_is_logged_and_retried() {
+async fn missing_permission_is_reported_until_granted() {
     let (context, log) = watching(|_, n| {
         Some(match n {
             0..5 => Reply::failure(

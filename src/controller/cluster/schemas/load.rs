@@ -37,10 +37,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How long a failing document is not logged as a warning: the index lists a removed document for a moment longer.
+/// How long reads of a document must fail until a warning is logged. Shorter failures are normal, since the index lists
+/// a removed document for a moment longer.
 const ORDINARY: Duration = Duration::from_secs(1);
 
-/// How long an unpublished document is not logged as a warning: its CRD may be deleted and recreated.
+/// How long a document must be unpublished until a warning is logged. Shorter times are normal if its CRD is deleted
+/// and recreated.
 const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
 /// The maximum bytes of documents in memory during first attempts, and during retries.
@@ -52,7 +54,7 @@ pub(super) struct Loader {
     interner: Arc<Mutex<Interner>>,
     turns: Arc<Semaphore>,
     budget: Budget,
-    /// The budget of retries.
+    /// The memory budget of retries.
     budget_apart: Budget,
     /// The number of attempts that will panic.
     #[cfg(test)]
@@ -145,7 +147,7 @@ impl Loader {
         if is_apart {
             return None;
         }
-        // The semaphore is never closed.
+        // The wait cannot fail, since the semaphore is never closed.
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 }
@@ -260,8 +262,8 @@ impl Failing {
     }
 }
 
-/// Waits before the next attempt. Returns the number of waits since the last notification that the document may be
-/// available, which resets the backoff.
+/// Waits before the next attempt. A notification by `sign` that the document may be available ends the wait and resets
+/// the backoff. Returns the new number of waits since the last reset.
 async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
     match tokio::time::timeout(pause(n_pauses), sign.notified()).await {
         Ok(()) => 0,

@@ -28,14 +28,14 @@ use crate::schema::GroupVersion;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::Lookup;
 
-/// How long a caller waits for a document, from its first request.
+/// How long callers wait for a document after it was first requested.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// How long a policy waits for loading documents in total, even if other documents are loading at each attempt: an
 /// operator may be installing CRDs for minutes.
 const MAX_PARKED: Duration = Duration::from_secs(5);
 
-/// Types by group version.
+/// The cache of OpenAPI documents. Clones share it.
 #[derive(Clone)]
 pub(crate) struct SchemaCache {
     shared: Arc<Shared>,
@@ -87,7 +87,7 @@ impl SchemaCache {
                 Look::Pending(None) => return SchemaRequest::Pending,
                 Look::Pending(Some(until)) => until,
             };
-            // The sender lives as long as `self`.
+            // The wait cannot fail, since `self` owns the sender.
             drop(tokio::time::timeout_at(until, changes.changed()).await);
         }
     }
@@ -123,7 +123,7 @@ impl SchemaCache {
         Some(schemas)
     }
 
-    /// Returns the types of those of `group_versions` that are loaded in the version of `index`, without any request.
+    /// Returns the types of those `group_versions` that are cached in the version of `index`. Sends no requests.
     ///
     /// Documents of other versions, or that are no longer served, stay in the cache until the next cleanup, but must
     /// not be used.

@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) queue: Arc<Queue>,
     pub(super) state: Mutex<State>,
-    /// Notified when a document is loaded or no longer awaited.
+    /// Notified when the state of a document changes.
     pub(super) changes: watch::Sender<()>,
 }
 

@@ -61,7 +61,7 @@ fn echo(request: &Seen) -> Option<Reply> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_probes_do_not_block_and_complete() {
+async fn slow_probes_time_out_without_delaying_others() {
     let (mut context, log) = context(AT_MOST_FIVE, echo);
     let limit = Duration::from_millis(600);
     Arc::get_mut(&mut context).unwrap().probe_runner.slots = EvaluationSlots {

@@ -94,7 +94,7 @@ async fn large_probe_affects_only_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_within_limit_is_stored_as_text() {
+async fn probe_within_limit_is_stored_as_json() {
     let (context, _) = context(AT_MOST_FIVE, server(|| None));
     let mut object =
         r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"a":["#.to_owned();

@@ -190,7 +190,7 @@ fn server(
 }
 
 #[tokio::test(start_paused = true)]
-async fn generation_is_compiled_once() {
+async fn policy_is_compiled_for_probes_once_per_generation() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     context
@@ -350,7 +350,7 @@ async fn failed_probe_status_write_does_not_affect_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_has_resource_version_of_probe() {
+async fn probe_status_write_has_resource_version() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);
     let mut old = probe(4, 6, "Implied").clone();

@@ -6,7 +6,7 @@ use crate::controller::tests::id;
 use crate::telemetry::metrics::Skipped;
 
 #[tokio::test(start_paused = true)]
-async fn standby_evaluates_and_does_not_write() {
+async fn standby_evaluates_probes_without_writing_statuses() {
     let (mut context, log) = context(AT_MOST_FIVE, server(|| None));
     let leadership = Leadership::default();
     leadership.close().await;
@@ -29,7 +29,7 @@ async fn standby_evaluates_and_does_not_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn target_probe_is_pending_with_reason() {
+async fn probe_of_unwatched_kind_is_pending_with_hint() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);
     let probe = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();

@@ -110,7 +110,7 @@ enum TypeChecked {
 }
 
 impl TypeChecked {
-    /// Checks the types of all parts. A panic or an interruption affects only this check.
+    /// Checks the types of all parts. Catches a panic or an interruption, so that the other steps keep their results.
     fn run(parts: &[Part], schemas: &Schemas, profile: Profile) -> Self {
         match catch_unwind(AssertUnwindSafe(|| typed(parts, schemas, profile))) {
             Ok(typed) => Self::Done(typed),

@@ -58,8 +58,8 @@ const BURST: u32 = 50;
 /// The average interval between Events after a burst.
 const PACE: Duration = Duration::from_millis(100);
 
-/// The time limit for sending the pending Events when the process ends. The Lease is released afterwards, within two
-/// seconds overall.
+/// How long pending Events may be sent when the process ends. The Lease is released afterwards; together this must take
+/// at most two seconds.
 const MAX_ENDING: Duration = Duration::from_secs(1);
 
 /// How long a repeated Event increments a series instead of creating a new Event.
@@ -126,7 +126,8 @@ fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     }
 }
 
-/// Logs once per minute that Events are lost, with a hint. An unreachable API server is logged elsewhere.
+/// Logs at most once per minute that an Event was not published, with a hint. If the API server is unreachable, the
+/// watches log that.
 fn log_failure(context: &Context, error: &Error) {
     match error.reason() {
         ErrorReason::Forbidden => {
@@ -157,7 +158,7 @@ pub(crate) async fn send(context: Arc<Context>) {
         let event = context.events.next().await;
         let may_be_sent_at = bucket.take(Instant::now());
         context.events.pause(may_be_sent_at).await;
-        // Transitions on a standby are reported by the leader.
+        // A standby drops its Events, since the leader sends them.
         if let Some(permit) = context.leadership.may_write()
             && let Err(error) = permit.within(correlator.send(&context, &event)).await
         {
@@ -198,7 +199,7 @@ impl EventCorrelator {
     /// Sends an Event, or increments the series of an equal one.
     ///
     /// # Errors
-    /// Returns an error if the API server does not accept it.
+    /// Returns an error if the API server rejects the Event or does not respond in time.
     async fn send(&mut self, context: &Context, event: &PendingEvent) -> Result<(), Error> {
         let now = Instant::now();
         self.0

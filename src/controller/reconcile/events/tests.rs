@@ -151,7 +151,7 @@ async fn send_creates_event_per_transition() {
             json!("Compiled is False: B"),
         ]
     );
-    // Each task has its own correlator.
+    // The repeated Event is created again, since each call of `send` has its own correlator.
     assert_eq!(requests.len(), 4);
     let (_, first) = &requests[0];
     assert_eq!(first["type"], "Warning");
@@ -220,7 +220,7 @@ async fn send_rejected_event_is_counted_and_skipped() {
 }
 
 #[test]
-fn object_name_is_valid() {
+fn event_name_is_valid_for_long_policy_name() {
     let event = |name: &str| PendingEvent {
         key: Key {
             regarding: String::new(),

@@ -63,7 +63,7 @@ pub(crate) struct ListWatch<K> {
     client: Client,
     config: ListWatchConfig,
     watch: Mutex<Watch>,
-    /// Events that are returned before the watcher is read again.
+    /// Events to return before reading from the watcher again.
     pending: VecDeque<ListWatchEvent<K>>,
     kind: PhantomData<fn() -> K>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct ListWatch<K> {
 struct Watch {
     events: BoxStream<'static, watcher::Result<Event<RawObject>>>,
     reports: UnboundedReceiver<Report>,
-    /// The cause of the next failure.
+    /// The cause of the watcher's next failure, as reported by the transport.
     failure: Option<Failure>,
 }
 

@@ -142,7 +142,7 @@ async fn list_is_paged_if_streaming_is_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_concurrent_delete_is_reported() {
+async fn deletion_during_list_is_reported() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::watch(&[
@@ -195,7 +195,7 @@ async fn list_object_that_is_too_long_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_null_items_is_empty() {
+async fn list_with_null_items_is_empty() {
     let (mut watch, _) = listing(Listing::Paged(5), |n, _| {
         Some(match n {
             0 => Reply::json(&json!({"metadata": {"resourceVersion": "7"}, "items": null})),
@@ -243,7 +243,7 @@ async fn list_unreadable_object_affects_only_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_expired_version_relists() {
+async fn watch_relists_after_expired_version() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::watch(&[bookmark("3", true), error(410)]),
@@ -298,7 +298,7 @@ async fn failure_is_reported_and_watch_resumes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_invalid_line_relists() {
+async fn watch_relists_after_invalid_line() {
     for line in ["nonsense\n".to_owned(), event("RENAMED", &map("a", "9"))] {
         let (mut watch, log) = streamed(move |n, _| {
             Some(match n {

@@ -46,7 +46,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// A change after which discovery and the OpenAPI index may change.
 #[derive(Debug)]
 pub(crate) enum RefreshTrigger {
-    /// All CRDs after a new list.
+    /// The CRDs were listed again.
     CrdsListed {
         /// The CRDs that can be parsed.
         crds: Crds,

@@ -93,7 +93,7 @@ async fn document_is_fetched_once_for_all_callers() {
 }
 
 #[tokio::test]
-async fn new_url_is_new_document() {
+async fn document_with_new_url_is_fetched_again() {
     let (cache, log) = cache(|path| {
         Some(Reply::json(&match path {
             "/a?hash=1" => apps(),
@@ -195,7 +195,7 @@ async fn hanging_document_does_not_block_callers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn policy_is_checked_despite_constant_loading() {
+async fn policy_waits_limited_time_for_changing_documents() {
     let (cache, _) = cache(|_| None);
     let needed = BTreeSet::from([gv("apps/v1")]);
     let start = Instant::now();
@@ -218,7 +218,7 @@ async fn policy_is_checked_despite_constant_loading() {
 }
 
 #[tokio::test]
-async fn changed_document_is_read_in_new_version() {
+async fn redirected_document_is_read_without_hash() {
     let (cache, log) = cache(|path| {
         Some(if path.contains("hash") {
             Reply::failure(301, "")
@@ -277,7 +277,7 @@ async fn reverted_document_is_read_again() {
 }
 
 #[tokio::test]
-async fn unreadable_document_fails() {
+async fn invalid_document_is_reported_as_missing() {
     let (cache, _) = cache(|_| {
         Some(Reply {
             status: 200,
@@ -295,7 +295,7 @@ async fn unreadable_document_fails() {
 
 /// The API server returns an empty document for a CRD that was deleted after the index was read.
 #[tokio::test(start_paused = true)]
-async fn empty_document_is_not_published() {
+async fn empty_document_counts_as_unpublished() {
     let is_published = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (cache, log) = cache({
         let is_published = Arc::clone(&is_published);

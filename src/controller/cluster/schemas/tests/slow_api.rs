@@ -152,7 +152,7 @@ impl Cluster {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unresponsive_aggregated_api_delays_no_others() {
+async fn unresponsive_aggregated_api_delays_no_other_policies() {
     let cluster = cluster();
     let names: Vec<String> = sound().collect();
     cluster.context.set_snapshot(served(0));
