@@ -94,7 +94,7 @@ pub(super) fn context(
     context_with(settings(), expression, answer)
 }
 
-/// Like [`context`], but with `settings`.
+/// Creates the same context as [`context`], but with `settings`.
 pub(super) fn context_with(
     settings: Settings,
     expression: &str,

@@ -44,7 +44,7 @@ pub(crate) struct DiscoveryLag {
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
     /// Documents that may change, with their previous URL and the deadline.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
-    /// Since when each pinned CRD has been pinned.
+    /// The pinned CRDs by name, and since when each has been pinned.
     held: BTreeMap<String, Instant>,
 }
 

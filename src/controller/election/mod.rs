@@ -17,7 +17,7 @@ use crate::controller::process::supervisor::Heartbeat;
 use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// If there is no attempt for the lease duration plus this time, the election counts as hung.
+/// The time without an attempt, in addition to the lease duration, after which the election counts as hung.
 ///
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);

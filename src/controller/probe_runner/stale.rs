@@ -18,7 +18,7 @@ const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
 /// The timeout of reading a probe.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After how long probes that exceeded the time limit are evaluated again, since the machine may have been busy.
+/// The time after which probes that exceeded the time limit are evaluated again, since the machine may have been busy.
 const LATE_AGAIN: Duration = Duration::from_secs(600);
 
 /// A task of the periodic resync.

@@ -241,7 +241,7 @@ impl Source for Page {
 struct Watch {
     reports: UnboundedSender<Report>,
     lines: Lines,
-    /// When the response headers arrived.
+    /// The time at which the response headers arrived.
     since: Instant,
     end: Instant,
     /// True until the list is complete.
