@@ -125,13 +125,13 @@ impl Leader {
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(
-            "stop it first, as by `kubectl -n {} scale deployment -l app.kubernetes.io/name=vap-status-controller --replicas=0`",
+            "stop it first, for example with `kubectl -n {} scale deployment -l app.kubernetes.io/name=vap-status-controller --replicas=0`",
             self.namespace
         );
         match obstacle {
             Obstacle::Leads { holder } => format!(
                 "nothing was cleared: the controller {holder} is running, renews the Lease {name} and would write \
-                 everything again; {stop}, or set --force"
+                 the statuses again; {stop}, or set --force"
             ),
             Obstacle::Held { holder } => format!(
                 "nothing was cleared: {holder} holds the Lease {name} longer than this command waits; {stop}, \

@@ -71,9 +71,9 @@ pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
-        let config = config::infer()
-            .await
-            .map_err(|error| format!("cannot reach the API server: {error}; set KUBECONFIG"))?;
+        let config = config::infer().await.map_err(|error| {
+            format!("cannot reach the API server: {error}; set KUBECONFIG to a kubeconfig")
+        })?;
         let client = command_client(config).map_err(|error| {
             let error = redacted(&error.to_string());
             format!("cannot use the kubeconfig: {error}")

@@ -181,8 +181,8 @@ async fn clear_fails_while_controller_runs() {
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
         complaints.ends_with(
-            "nothing was cleared: the controller pod-a is running, renews the Lease vap/lease and would write \
-             everything again; stop it first, as by `kubectl -n vap scale deployment \
+            "nothing was cleared: the controller pod-a is running, renews the Lease vap/lease and would write the \
+             statuses again; stop it first, for example with `kubectl -n vap scale deployment \
              -l app.kubernetes.io/name=vap-status-controller --replicas=0`, or set --force\n"
         ),
         "{complaints}"

@@ -319,7 +319,7 @@ impl Elector {
             Err(error) => tracing::warn!(
                 lease = self.lease_name(),
                 %error,
-                "cannot release the Lease; another instance takes it over when it has expired"
+                "cannot release the Lease; another instance acquires it when it expires"
             ),
         }
     }

@@ -247,7 +247,7 @@ impl Job {
                     self.context.metrics.check_panicked();
                     tracing::error!(
                         policy = self.id().to_string(),
-                        "the probes of this policy panicked; please report it"
+                        "the evaluation of this policy's probes panicked, which is a bug; please report it"
                     );
                 }
                 None
@@ -263,7 +263,7 @@ impl Job {
         if self.context.log_throttle.is_due("probes do not end") {
             tracing::error!(
                 policy = self.id().to_string(),
-                "the evaluation of this policy's probes was cancelled but does not end; please report it"
+                "the evaluation of this policy's probes was canceled but does not end, which is a bug; please report it"
             );
         }
     }

@@ -139,7 +139,7 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
         context.metrics.check_panicked();
         tracing::error!(
             policy = id.to_string(),
-            "running the probes of this policy panicked; please report it"
+            "running the probes of this policy panicked, which is a bug; please report it"
         );
         true
     });

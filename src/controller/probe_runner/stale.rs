@@ -106,6 +106,8 @@ async fn readmit(context: &Context, name: &str) {
                 context.touch(context.probes.readmit(probe));
             }
         }
-        Err(error) => tracing::debug!(probe = name, %error, "cannot read a probe again"),
+        Err(error) => {
+            tracing::debug!(probe = name, %error, "cannot read a probe again that exceeded the memory limit")
+        }
     }
 }

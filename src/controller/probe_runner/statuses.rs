@@ -189,12 +189,12 @@ fn log_failure(context: &Context, probe: &Probe, error: &Error) {
         ErrorReason::TooLarge => tracing::error!(
             probe = name,
             %error,
-            "the status of this probe is too large in addition to its spec: split the probe; retrying until then"
+            "the status of this probe does not fit into the object together with its spec: split the probe; retrying until then"
         ),
         _ => tracing::warn!(
             probe = name,
             %error,
-            "cannot write the status of a probe, retrying; similar failures are not logged"
+            "cannot write the status of a probe, retrying; similar failures are not logged for a minute"
         ),
     }
 }

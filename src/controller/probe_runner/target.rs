@@ -114,7 +114,7 @@ impl PreparedPolicy {
 pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
     let target = probe.spec.target.as_ref();
     let Some(name) = target.and_then(|target| target.webhook.as_deref()) else {
-        return Err("its target names no webhook: add `webhook`".to_owned());
+        return Err("its target has no field `webhook`: add the name of a webhook".to_owned());
     };
     let mut webhooks = entry.subject.webhooks().iter();
     let named = webhooks.find(|webhook| webhook.name.as_deref() == Some(name));

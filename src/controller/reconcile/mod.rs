@@ -416,7 +416,7 @@ fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retr
             policy = id.to_string(),
             error = %failure,
             retry_in,
-            "cannot read this CustomResourceDefinition, retrying; similar failures are not logged"
+            "cannot read this CustomResourceDefinition, retrying; similar failures are not logged for a minute"
         );
     } else if reason == ErrorReason::Forbidden
         && let Some(object) = &id.kind.row().status_object
@@ -454,7 +454,7 @@ fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retr
             policy = id.to_string(),
             error = %failure,
             retry_in,
-            "cannot write the status, retrying; similar failures are not logged"
+            "cannot write the status, retrying; similar failures are not logged for a minute"
         );
     }
 }

@@ -109,7 +109,7 @@ fn log_served(state: &OptInState, served: Served) {
         ..
     } = state.kind.row();
     let remedy = if state.kind == SubjectKind::MutatingAdmissionPolicy {
-        " (Kubernetes 1.36, or the beta)"
+        " (Kubernetes 1.36, or an older version with the beta API enabled)"
     } else {
         ""
     };

@@ -180,7 +180,7 @@ pub(super) async fn supervised(
         shared.metrics.check_panicked();
         tracing::error!(
             group_version = %gv,
-            "loading these schemas panicked, retrying; please report it"
+            "loading the schemas of this group version panicked, which is a bug, retrying; please report it"
         );
         let reason = "reading it failed with an internal error of vap-status-controller";
         shared.note(&gv, &address, Load::Missing(reason.to_owned()));
@@ -254,10 +254,10 @@ impl Failing {
         };
         if !self.is_told && self.since.elapsed() >= ordinary {
             self.is_told = true;
-            tracing::warn!(group_version = %gv, %error, "cannot get schemas, retrying");
+            tracing::warn!(group_version = %gv, %error, "cannot get schemas of this group version, retrying");
         } else {
             let retry_in = pause.as_secs();
-            tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas");
+            tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas of this group version");
         }
     }
 }

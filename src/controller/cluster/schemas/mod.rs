@@ -193,7 +193,7 @@ impl SchemaCache {
         let loader = Arc::clone(&self.loader);
         let purge = move || loader.purge();
         if blocking::run(blocking::Kind::Schemas, purge).await.is_err() {
-            tracing::error!("the purge of unused types panicked; please report it");
+            tracing::error!("the purge of unused types panicked, which is a bug; please report it");
         }
     }
 }

@@ -134,8 +134,8 @@ fn log_failure(context: &Context, error: &Error) {
             if context.log_throttle.is_due("events") {
                 tracing::warn!(
                     %error,
-                    "cannot publish an event: grant `create` and `patch` on events (events.k8s.io) in the \
-                     namespace {NAMESPACE} by the Role vap-status-controller-events"
+                    "cannot publish an event: grant `create` and `patch` on events (events.k8s.io) in the Role \
+                     vap-status-controller-events of the namespace {NAMESPACE}"
                 );
             }
         }
