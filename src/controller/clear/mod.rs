@@ -1,9 +1,9 @@
 //! The command `clear`, which removes the status fields that the controller wrote, before it is uninstalled.
 //!
-//! It applies an empty status with our field manager. The API server then removes the fields that only this field
-//! manager owns: our conditions, and `observedGeneration` and `typeChecking` unless kube-controller-manager owns them
-//! too. Fields of other owners remain, and a second run changes nothing. If a controller leads, the command does
-//! nothing, since the leader would write the status again.
+//! The command applies an empty status with the controller's field manager. The API server then removes the fields that
+//! only this field manager owns: our conditions, and `observedGeneration` and `typeChecking` unless
+//! kube-controller-manager owns them too. Fields of other owners remain, and a second run changes nothing. If a
+//! controller leads, the command does nothing, since the leader would write the status again.
 
 mod leader;
 mod output;

@@ -42,7 +42,7 @@ pub struct Election {
     pub timing: Timing,
 }
 
-/// One instance in the election.
+/// The election task of this instance.
 pub(crate) struct Elector {
     context: Arc<Context>,
     election: Election,

@@ -31,7 +31,7 @@ const MAX_DEFINITIONS: usize = 16;
 
 /// Why the target of a probe is missing.
 pub(super) enum Missing {
-    /// It is not known yet whether the target exists. The probes are queued again when it is known.
+    /// The controller does not know yet whether the target exists. The probes are queued again when it does.
     Unknown,
     /// The target does not exist.
     Absent(String),

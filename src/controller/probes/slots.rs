@@ -35,7 +35,7 @@ impl Lane {
     }
 }
 
-/// One slot for each lane.
+/// The limits of both lanes.
 #[derive(Debug)]
 pub(crate) struct EvaluationSlots {
     pub(crate) quick: EvaluationSlot,

@@ -147,7 +147,7 @@ mod tests {
             (&apps, resources("v1"), false),
             (&apps, resources("rules.example.com/v2"), true),
             (&apps, schemas("autoscaling/v1"), true),
-            // This schema was not used in the check.
+            // The schema `apps/v1` was not used in the check.
             (&apps, schemas("apps/v1"), false),
             (&apps, crds("rules.example.com", "Limit"), true),
             (&apps, crds("rules.example.com", "Other"), false),

@@ -244,7 +244,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         let replaced = before.as_ref().and_then(|before| state.take(before, &name));
         let name: Arc<str> = name.into();
         state.insert(Arc::clone(&name), &policy, object.keep());
-        // Other policies, of whose probes one was rejected because of the limits.
+        // Policies that had another probe rejected because of the limits.
         let mut touched = state.make_room(&policy, &name);
         let is_news = match (before, replaced, state.get(&name)) {
             (Some(before), Some(old), Some(new)) if before == policy => {

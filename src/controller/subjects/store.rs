@@ -163,8 +163,8 @@ impl Store {
         (mut subject, mut status): (Subject, Option<ValidatingAdmissionPolicyStatus>),
         from: EventSource,
     ) -> bool {
-        // Each write of the controller causes a watch event with an object that is already stored from the response. It
-        // is skipped before it is packed.
+        // Each write of the controller causes a watch event with an object that is already stored from the response.
+        // Such an event is skipped before the object is packed.
         if !supersedes(&self.lock(), &id, metadata, from) {
             return false;
         }

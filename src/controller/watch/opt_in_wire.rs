@@ -123,7 +123,8 @@ const MUTATING: &Row = SubjectKind::MutatingAdmissionPolicy.row();
 
 const VALIDATING_WEBHOOKS: &Row = SubjectKind::ValidatingWebhookConfiguration.row();
 
-// All of these kinds are in the same group. `version` is not used, since the URL path of the watch determines it.
+// The kinds of this macro are in the same API group. `version` is not used, since the URL path of the watch determines
+// it.
 macro_rules! resource {
     ($type:ty, $kind:expr, $plural:expr, $($metadata:tt).+) => {
         impl Resource for $type {

@@ -1,7 +1,7 @@
 //! The loop that handles the events of a list and watch.
 //!
-//! It runs forever: it backs off after failures, counts objects that cannot be parsed, and sends heartbeats to the
-//! supervisor. An [`EventHandler`] stores the objects and reports failures.
+//! The loop runs forever: it backs off after failures, counts objects that cannot be parsed, and sends heartbeats to
+//! the supervisor. An [`EventHandler`] stores the objects and reports failures.
 
 use kube::Resource;
 use serde::de::DeserializeOwned;

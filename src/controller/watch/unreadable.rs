@@ -1,7 +1,7 @@
 //! Tracks existing objects of a kind that cannot be parsed.
 //!
-//! Such an object affects only itself: its last parsed state remains, and the watch continues. The number of these
-//! objects is a metric.
+//! An object that cannot be parsed affects only itself: its last parsed state remains, and the watch continues. The
+//! number of these objects is a metric.
 
 use std::collections::BTreeSet;
 

@@ -75,7 +75,7 @@ fn answer(request: &Seen) -> Option<Reply> {
 /// Responds like an API server that has the policy with `expression` and accepts statuses of policies and probes.
 fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
-        // This response is outdated: the watch has already reported this state or a later one.
+        // The response is outdated: the watch has already reported this or a later state of the probe.
         let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));

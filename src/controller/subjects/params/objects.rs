@@ -1,7 +1,7 @@
 //! The listed objects of one paramKind, and an index of the policies that refer to them.
 //!
-//! Both are updated in place under a lock: there may be ten thousand objects, and a change of one object must only cost
-//! a lookup by name.
+//! The objects and the index are updated in place under a lock: there may be ten thousand objects, and a change of one
+//! object must only cost a lookup by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,6 +1,6 @@
 //! Received objects as arbitrary JSON. They are parsed as their kind after `kube_runtime::watcher` has returned them.
 //!
-//! So an object that cannot be parsed affects only itself.
+//! Therefore an object that cannot be parsed affects only itself.
 
 use std::borrow::Cow;
 

@@ -4,7 +4,8 @@
 //! transport reads the headers and each line of a response. It reports progress and failures, limits duration,
 //! inactivity and size, and requests consistent lists.
 //!
-//! It passes on each line only when the watcher reads it, so that reports and events arrive in the order of the lines.
+//! The transport passes on each line only when the watcher reads it, so that reports and events arrive in the order of
+//! the lines.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -252,7 +253,7 @@ struct Watch {
     version: String,
 }
 
-/// One line of a watch.
+/// A watch event, which is one line of the response.
 #[derive(Deserialize)]
 struct WireEvent<'a> {
     #[serde(rename = "type", borrow)]

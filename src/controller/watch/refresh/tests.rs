@@ -266,7 +266,7 @@ async fn expected_change_keeps_polling_busy_api_server() {
     cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), changed));
     tokio::time::sleep(2 * SOON).await;
     cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
-    // This is enough for the running poll, a wait of its duration, and one more poll.
+    // One second is enough for the running poll, a wait of its duration, and one more poll.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let snapshot = cluster.context.snapshot();
     let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
