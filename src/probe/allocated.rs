@@ -1,8 +1,7 @@
-//! Fields that an API server sets from state of the cluster: the addresses and ports of a Service, and the status of a
-//! Scale.
+//! Fields that an API server sets from cluster state: the addresses and ports of a Service, and the status of a Scale.
 //!
-//! Returns the paths in an object with defaults whose values are unknown. Cases are not decided for policies that read
-//! one of them ([`super::unknown_defaults`]).
+//! The paths of these fields in a sample object are unknown values: a case whose policy reads such a field is not
+//! decided ([`super::unknown_defaults`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
 //! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which run before policies are
@@ -25,7 +24,7 @@ pub(super) fn why(gvk: &Gvk) -> &'static str {
     }
 }
 
-/// Returns the paths in `object` that an API server sets from state of the cluster.
+/// Returns the paths of the fields of `object` that an API server sets from cluster state.
 pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
     match (&*gvk.group, &*gvk.kind) {
         ("", "Service") => service_paths(object),
@@ -39,7 +38,7 @@ fn to_steps(names: &[&str]) -> Vec<Step> {
     steps.collect()
 }
 
-/// Returns the path of the selector, if it is absent. An absent number of replicas is 0.
+/// Returns the path `status.selector` if the Scale has no selector. An absent `status.replicas` is known to be 0.
 fn scale_paths(object: &Value) -> Vec<Vec<Step>> {
     let has_selector = object.pointer("/status/selector").is_some();
     let open = (!has_selector).then(|| to_steps(&["status", "selector"]));
@@ -62,7 +61,7 @@ fn service_paths(object: &Value) -> Vec<Vec<Step>> {
     let is_single = text("ipFamilyPolicy") == "SingleStack";
     let mut names = Vec::new();
     for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-        // A second IP family has its own address.
+        // With two IP families, the API server adds a second address and family to these lists.
         let may_grow = name.ends_with('s') && !is_single && is_given("ipFamilyPolicy");
         if !is_given(name) || may_grow {
             names.push(name);
@@ -89,7 +88,7 @@ fn service_paths(object: &Value) -> Vec<Vec<Step>> {
     open
 }
 
-/// Returns true if the value at `path` affects the result of `read`.
+/// Returns true if the unknown value at `path` affects the result of `read`.
 pub(super) fn is_touched(read: &FieldRead, path: &[Step]) -> bool {
     let may_equal = |(a, b): (&Step, &Step)| a == b || *a == Step::Each || *b == Step::Each;
     if !read.path.iter().zip(path).all(may_equal) {

@@ -18,9 +18,9 @@ use super::crd;
 /// The maximum number of cases of a probe.
 pub const MAX_CASES: usize = 256;
 
-/// Sample requests with the decisions that are expected of a ValidatingAdmissionPolicy. The controller evaluates
-/// them as an API server would, whenever the policy, its bindings, its params, a schema or the probe changes. The
-/// results are in the status, and in the condition `ProbesPassed` of the policy.
+/// Sample requests with the expected decisions of a ValidatingAdmissionPolicy. The controller evaluates the requests as
+/// an API server would, whenever the policy, its bindings, its params, a schema or the probe changes. The results are
+/// in the status of the probe, and in the condition `ProbesPassed` of the policy.
 #[derive(Clone, CustomResource, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[kube(
     group = "vap-status.dev",
@@ -32,7 +32,7 @@ pub const MAX_CASES: usize = 256;
     status = "PolicyProbeStatus",
     derive = "PartialEq",
     selectable = ".spec.policyName",
-    doc = "Sample requests with the decisions that are expected of a ValidatingAdmissionPolicy.",
+    doc = "Sample requests with the expected decisions of a ValidatingAdmissionPolicy.",
     printcolumn = r#"{"name":"Policy","type":"string","jsonPath":".spec.policyName"}"#,
     printcolumn = r#"{"name":"Passed","type":"string","jsonPath":".status.summary","description":"The number of cases that passed."}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
@@ -52,41 +52,41 @@ pub struct PolicyProbeSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
 
-    /// The source of params. `FromCluster` (the default): the objects in the cluster, or the objects of the paramKind
-    /// in the files. `Inline`: the objects in `inlineParams`. The controller uses params of the cluster only with
-    /// `bindings: FromCluster`, through bindings with the annotation `vap-status.dev/probe-inputs: FromCluster`.
+    /// The source of params. `FromCluster` (the default): the param objects in the cluster (for `kubectl vap test`, in
+    /// the files). `Inline`: the objects in `inlineParams`. The controller uses params of the cluster only with
+    /// `bindings: FromCluster`, and only for bindings with the annotation `vap-status.dev/probe-inputs: FromCluster`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(schema_with = "crd::source_schema")]
     pub params: Source,
 
-    /// All params, if `params` is `Inline`.
+    /// The param objects for `params: Inline`. Params of the cluster are then not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crd::inline_params_schema")]
     pub inline_params: Vec<Value>,
 
-    /// The source of bindings. `FromCluster` (the default): the bindings in the cluster, or in the files. `Inline`: the
-    /// bindings in `inlineBindings`. `Implied`: one binding for a policy that is not bound yet. It has the action Deny,
-    /// matches all resources, and, if the policy has a paramKind, uses all params and denies the request if there are
-    /// none. `Inline` and `Implied` bindings do not use params of the cluster.
+    /// The source of bindings. `FromCluster` (the default): the bindings in the cluster (for `kubectl vap test`, in the
+    /// files). `Inline`: the bindings in `inlineBindings`. `Implied`: one generated binding, for a policy that is not
+    /// bound yet. It has the action Deny and matches all resources. If the policy has a paramKind, it uses all params,
+    /// and denies the request if there are none. `Inline` and `Implied` bindings do not use params of the cluster.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(schema_with = "crd::binding_source_schema")]
     pub bindings: BindingSource,
 
-    /// The specs of all bindings, if `bindings` is `Inline`. `policyName` is optional.
+    /// The specs of the bindings for `bindings: Inline`. `policyName` is optional in each spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crd::inline_bindings_schema")]
     pub inline_bindings: Vec<ValidatingAdmissionPolicyBindingSpec>,
 
-    /// The source of decisions for checks of `authorizer`. `Inline` (the default): the list `authorizer` of each case;
-    /// checks that no entry matches are not allowed. `FromCluster`: the API server, by a `SubjectAccessReview` for the
-    /// user of the case.
+    /// The source of the authorizer's decisions, for policies that use the CEL variable `authorizer`. `Inline` (the
+    /// default): the list `authorizer` of each case. A check that no entry of the list matches is not allowed.
+    /// `FromCluster`: the API server, by a `SubjectAccessReview` for the user of the case.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(schema_with = "crd::authorizer_source_schema")]
     pub authorizer: AuthorizerSource,
 
-    /// The completeness of the objects in cases. `Whole` (the default): as a client sends them, with every field that
-    /// the schema requires. `Partial`: only the fields that the policy reads. In both, unknown fields and values of the
-    /// wrong type fail a case.
+    /// The completeness of the objects in cases. `Whole` (the default): each object has every field that the schema
+    /// requires, as a client would send it. `Partial`: an object may have only the fields that the policy reads. With
+    /// both values, a case with an unknown field or a value of the wrong type fails.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(schema_with = "crd::samples_schema")]
     pub samples: Samples,
@@ -145,7 +145,7 @@ pub enum Source {
     /// From the cluster, or from the files.
     #[default]
     FromCluster,
-    /// From the probe.
+    /// From `inlineParams` of the probe.
     Inline,
 }
 
@@ -155,9 +155,9 @@ pub enum BindingSource {
     /// From the cluster, or from the files.
     #[default]
     FromCluster,
-    /// From the probe.
+    /// From `inlineBindings` of the probe.
     Inline,
-    /// One binding that denies and uses all params.
+    /// One generated binding that has the action Deny, matches all resources and uses all params.
     Implied,
 }
 
@@ -174,10 +174,10 @@ pub enum Samples {
 /// The source of decisions for checks of `authorizer`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub enum AuthorizerSource {
-    /// The case.
+    /// The list `authorizer` of the case.
     #[default]
     Inline,
-    /// The API server.
+    /// The API server, by a SubjectAccessReview.
     FromCluster,
 }
 
@@ -188,7 +188,7 @@ pub struct Case {
     /// A short description of the case.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The request.
+    /// The admission request to evaluate.
     pub request: Request,
     /// The expected decision.
     pub expect: Expect,
@@ -209,13 +209,13 @@ pub struct Request {
     /// The subresource, such as `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_resource: Option<String>,
-    /// The name of the object. By default, the name in its metadata.
+    /// The name in the request. By default, the name in the object's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The namespace of the request. By default, the namespace in the object's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The object. Absent on DELETE.
+    /// The new object. Absent on DELETE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::any_object_schema")]
     pub object: Option<Value>,
@@ -230,35 +230,35 @@ pub struct Request {
     /// True for a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// The namespace object, for selectors and `namespaceObject`. By default, the namespace in the cluster or the
-    /// files. If there is none, a namespace with only its name and the label `kubernetes.io/metadata.name`. The
-    /// controller uses the namespace in the cluster only if all bindings of the policy have the annotation
-    /// `vap-status.dev/probe-inputs: FromCluster`.
+    /// The namespace object, for namespace selectors and for the CEL variable `namespaceObject`. By default, the
+    /// namespace in the cluster (for `kubectl vap test`, in the files). If it does not exist there, a namespace with
+    /// only its name and the label `kubernetes.io/metadata.name` is used. The controller uses the namespace in the
+    /// cluster only if all bindings of the policy have the annotation `vap-status.dev/probe-inputs: FromCluster`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::any_object_schema")]
     pub namespace_object: Option<Value>,
     /// The user who sends the request. By default, `system:anonymous` in the group `system:unauthenticated`. As in the
-    /// API server, a user with a name is also in the group `system:authenticated`, and a service account is in the
-    /// groups of service accounts.
+    /// API server, a user with a name is also in the group `system:authenticated`, and a service account is also in its
+    /// `system:serviceaccounts` groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_info: Option<UserInfo>,
-    /// The decisions for checks of `authorizer`. The first entry that matches applies. Checks that no entry matches
-    /// are not allowed.
+    /// The results of authorization checks, for policies that use the CEL variable `authorizer`. The first entry that
+    /// matches a check applies. A check that no entry matches is not allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub authorizer: Vec<AuthorizerRule>,
 }
 
-/// A resource with its group and version.
+/// A resource, identified by its group, version and plural name.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// The group. Empty for the core group.
+    /// The API group. Empty for the core group.
     #[serde(default)]
     pub group: String,
-    /// The version.
+    /// The API version, such as `v1`.
     pub version: String,
-    /// The plural name, without subresource.
+    /// The plural name without the subresource, such as `pods`.
     pub resource: String,
 }
 
@@ -266,49 +266,49 @@ pub struct Resource {
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserInfo {
-    /// The name.
+    /// The name of the user, such as `system:serviceaccount:shop:web`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub username: String,
-    /// The uid.
+    /// The unique ID of the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// The groups.
+    /// The groups of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Additional values of the authenticator.
+    /// Additional attributes that the authenticator provides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// A decision of `authorizer` for the checks that it matches. A field that is absent matches every value.
+/// The result of the authorization checks that match all fields of the entry. An absent field matches every value.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorizerRule {
-    /// The verb.
+    /// The verb of the check, such as `get`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<String>,
-    /// The API group.
+    /// The API group of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The resource.
+    /// The plural name of the resource, such as `pods`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// The subresource.
+    /// The subresource, such as `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_resource: Option<String>,
-    /// The namespace.
+    /// The namespace of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name of the object.
+    /// The name of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The path of a non-resource request.
+    /// The path of a non-resource request, such as `/healthz`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The decision.
+    /// The decision about matching checks.
     #[schemars(schema_with = "crd::authorizer_decision_schema")]
     pub decision: AuthorizerDecision,
-    /// The reason of the decision.
+    /// The reason that the authorizer returns with the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The error that the authorizer returns with the decision.
@@ -323,7 +323,7 @@ pub enum AuthorizerDecision {
     Allow,
     /// The action is forbidden.
     Deny,
-    /// The authorizer has no opinion, so that the action is not allowed.
+    /// The authorizer has no opinion. The action is then not allowed.
     #[default]
     NoOpinion,
 }
@@ -334,65 +334,67 @@ pub enum AuthorizerDecision {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = crd::expect_rules()))]
 pub struct Expect {
-    /// `Allow` or `Deny`. `Deny` requires a validation that evaluates to false. A denial by an error is expected with
-    /// `error`.
+    /// The expected decision: `Allow` or `Deny`. `Deny` requires that a validation evaluates to false. Use `error` for
+    /// a request that is denied because of an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::decision_schema")]
     pub decision: Option<Decision>,
-    /// The expected error of an expression, the params or a selector, for both values of failurePolicy.
+    /// The expected error of an expression, of the params or of a selector. The error is expected with failurePolicy
+    /// Fail and with Ignore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExpectedError>,
-    /// The complete message of a failed validation that denies the request. One of several messages must be equal.
+    /// The expected message of a failed validation that denies the request. If several validations deny the request,
+    /// the message of one of them must be equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// A substring of the message of a failed validation that denies the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_contains: Option<String>,
-    /// A regular expression (RE2, as in `matches`) for a part of the message of a failed validation that denies the
-    /// request.
+    /// A regular expression (RE2, as in the CEL function `matches`) that must match a substring of the message of a
+    /// failed validation that denies the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub message_pattern: Option<String>,
-    /// Substrings that no message of a failed validation that denies the request is allowed to contain.
+    /// Substrings that must not occur in the message of any failed validation that denies the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub forbidden_messages: Vec<String>,
-    /// The number of validations that evaluate to false, regardless of the actions of bindings. A validation that is
-    /// false for several params counts once.
+    /// The expected number of validations that evaluate to false, regardless of the actions of bindings. A validation
+    /// that is false for several params counts once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::count_schema")]
     pub failing_validations: Option<u32>,
-    /// The reason of the denial, such as `Forbidden`. For a custom resource, the reason of an error, such as
+    /// The expected reason of the denial, such as `Forbidden`. For a custom resource, the reason of an error, such as
     /// `FieldValueInvalid`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The field of an error about a custom resource, such as `spec.ports[0].name`. One error must have this field, and
-    /// the expected message and reason, if any.
+    /// The field of an expected validation error of a custom resource, such as `spec.ports[0].name`. One error must
+    /// have this field, and also the expected message and reason, if these are set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub field: Option<String>,
-    /// The number of errors about a custom resource.
+    /// The expected number of validation errors of a custom resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::count_schema")]
     pub errors: Option<u32>,
-    /// True if the policy must apply, which means that its match constraints, a binding and its match conditions match
-    /// the request. A policy that does not apply allows every request.
+    /// True if the policy must apply to the request, false if it must not. A policy applies if its match constraints, a
+    /// binding and its match conditions match the request. A policy that does not apply allows the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applies: Option<bool>,
-    /// All warnings to the client, in any order.
+    /// The expected warnings to the client: exactly these, in any order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub warnings: Option<Vec<String>>,
-    /// Required audit annotations, by their keys without the name of the policy.
+    /// Audit annotations that must be present. The keys are without the name of the policy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
-    /// Fields that the object must have after the mutations of a MutatingAdmissionPolicy. Maps may have more fields,
-    /// lists must have exactly these items, and a field with the value null must be absent.
+    /// Fields that the object must have after the mutations of a MutatingAdmissionPolicy. The object may have
+    /// additional fields. Lists must have exactly these items. A field with the value null must be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::any_object_schema")]
     pub object: Option<Value>,
-    /// The JSON patch (RFC 6902) from the object before the mutations of a MutatingAdmissionPolicy to the object after
-    /// them. Except for defaults, no other field is allowed to change.
+    /// The expected JSON patch (RFC 6902), from the object before the mutations of a MutatingAdmissionPolicy to the
+    /// object after the mutations. Except for defaults, no other field may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::patch_schema")]
     pub patch: Option<Vec<Value>>,
@@ -401,17 +403,18 @@ pub struct Expect {
     pub unchanged: Option<bool>,
 }
 
-/// The expected error. It must match every field that is present.
+/// The expected error. The text of the actual error must match every field that is set.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[schemars(extend("x-kubernetes-validations" = crd::error_rules()))]
 pub struct ExpectedError {
-    /// The complete text.
+    /// The complete text of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// A substring of the text.
+    /// A substring of the text of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// A regular expression (RE2, as in `matches`) for a part of the text.
+    /// A regular expression (RE2, as in the CEL function `matches`) that must match a substring of the text of the
+    /// error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub pattern: Option<String>,
@@ -428,7 +431,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Returns the name in the API.
+    /// Returns the value of the field `decision` in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -438,20 +441,20 @@ impl Decision {
     }
 }
 
-/// The results of the cases.
+/// The results of a probe.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyProbeStatus {
     /// The generation of the probe that was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The generation of the policy for which the probe was evaluated.
+    /// The generation of the policy that was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_generation: Option<i64>,
-    /// The number of cases that passed, such as `3/4`.
+    /// The number of cases that passed and the number of all cases, such as `3/4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The condition `Ready`, which is True if all cases passed.
+    /// The conditions. `Ready` is True if all cases passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crd::conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -474,12 +477,11 @@ pub struct CaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::decision_schema")]
     pub decision: Option<Decision>,
-    /// The message of the decision. Absent if the decision depends on params, namespaces or permissions of the
-    /// cluster.
+    /// The message of the decision. Absent if the decision depends on params, namespaces or permissions in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The cost of the evaluation, in CEL cost units. The API server's limit is 10,000,000. Absent if the decision
-    /// depends on params, namespaces or permissions of the cluster.
+    /// depends on params, namespaces or permissions in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_used: Option<i64>,
     /// The difference from the expected decision, or the reason why the case could not be evaluated.
@@ -490,9 +492,9 @@ pub struct CaseStatus {
 /// The outcome of a case.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum CaseOutcome {
-    /// The decision is the expected one.
+    /// The actual decision equals the expected one.
     Passed,
-    /// The decision is not the expected one.
+    /// The actual decision differs from the expected one.
     Failed,
     /// The case could not be evaluated.
     #[default]
@@ -503,7 +505,7 @@ impl CaseOutcome {
     /// All outcomes.
     pub const ALL: [Self; 3] = [Self::Passed, Self::Failed, Self::Pending];
 
-    /// Returns the name in the API.
+    /// Returns the value of the field `outcome` in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

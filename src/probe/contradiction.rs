@@ -1,4 +1,4 @@
-//! Requests of any kind that API servers reject because their fields contradict each other.
+//! Detects requests that API servers reject because their fields contradict each other, for objects of any kind.
 //!
 //! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`). A
 //! `resourceVersion` in the object of a CREATE is not a contradiction: policies are evaluated before the storage

@@ -1,4 +1,4 @@
-//! The CRD of `PolicyProbe`.
+//! Generates the CustomResourceDefinition of `PolicyProbe`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::api::PolicyProbe;
 
-/// The maximum number of objects in the lists of a probe other than its cases.
+/// The maximum number of objects in `inlineParams` and in `inlineBindings`.
 const MAX_OBJECTS: usize = 64;
 
-/// Returns the CRD.
+/// Returns the CustomResourceDefinition of `PolicyProbe`.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     PolicyProbe::crd()
 }
 
-/// Returns the CRD as a YAML document, with the note that it is generated.
+/// Returns the CRD as a YAML document, with a comment that the file is generated.
 ///
 /// # Errors
-/// Returns an error if the CRD cannot be serialized. This does not depend on any input.
+/// Returns an error if the CRD cannot be serialized. This does not depend on input.
 pub fn crd_yaml() -> Result<String, serde_norway::Error> {
     let crd = serde_norway::to_string(&crd())?;
     Ok(format!(
@@ -125,7 +125,7 @@ pub(super) fn error_rules() -> Value {
     )])
 }
 
-/// Returns the schema of a string that is one of `values`. The description comes from the field.
+/// Returns the schema of a string that must be one of `values`. The doc comment of the field becomes its description.
 fn enumeration(values: &[&str]) -> Schema {
     json_schema!({"type": "string", "enum": values})
 }
@@ -191,7 +191,7 @@ pub(crate) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Passed", "Failed", "Pending"])
 }
 
-/// Returns the schema of an object of any kind, of which the API server prunes no fields.
+/// Returns the schema of an object of any kind. The API server prunes no fields of it.
 pub(super) fn any_object_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions as targets: validates custom resources against their definition, and compares the errors
-//! of the API server with the expected ones.
+//! Runs the cases of probes about a CustomResourceDefinition: validates custom resources against the definition, and
+//! compares the errors with the expected ones.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/strategy.go`; `k8s.io/apimachinery`
 //! `pkg/api/errors/errors.go` (`NewInvalid`).
@@ -24,15 +24,15 @@ use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
 use regexp::{MemoryLimit, Program};
 
-/// The maximum number of recorded rules of a case.
+/// The maximum number of evaluated rules that are recorded for a case.
 const MAX_RULES: usize = 4;
 
 /// A CustomResourceDefinition that probes test.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// The definition as it is written.
+    /// The manifest, without defaults.
     pub value: Value,
-    /// The reason why the API server rejects the definition, if it does. No case can pass then.
+    /// The reason why the API server rejects the definition. All cases fail then. `None` if it accepts the definition.
     pub rejection: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> 
     cases.map(|case| runner.run(case)).collect()
 }
 
-/// A runner of the cases about a definition.
+/// A runner of cases about a definition.
 #[derive(Debug)]
 pub struct Runner<'a> {
     definition: &'a Definition,
@@ -73,15 +73,16 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Returns the fields of the objects of `request` that the definition does not have. The API server would prune them,
-/// which is not intended in a sample.
+/// Returns the fields of the objects of `request` that the definition does not have. The API server would silently
+/// prune them, so an unknown field in a sample is probably a mistake.
 fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
     let unknown = objects(request)
         .map(|(object, gvk, path)| sample::unknown_fields(object, &gvk, schemas, path));
     unknown.flatten().collect()
 }
 
-/// A version of the definition with its validator, which is created for the first case that uses it.
+/// The name of a version of the definition, and its validator. The validator is created for the first case that uses
+/// it.
 type Version = (String, Result<Validator, Error>);
 
 fn run_case(
@@ -175,10 +176,10 @@ fn is_served(definition: &Value, version: &str) -> bool {
     })
 }
 
-/// A recorder of the rules that are evaluated for an object.
+/// Records the validation rules that are evaluated for an object.
 #[derive(Default)]
 struct RuleRecorder {
-    /// The recorder of the subexpressions of the current rule.
+    /// Records the subexpressions of the current rule.
     recorder: Recorder,
     rules: RefCell<Rules>,
 }
@@ -236,14 +237,14 @@ impl RuleObserver for RuleRecorder {
     }
 }
 
-/// An error about an object, in the form in which expectations are compared.
+/// A validation error of an object, with the texts that expectations are compared with.
 struct ObjectError {
     field: String,
     reason: &'static str,
     detail: String,
     body: String,
     text: String,
-    /// True if it is an error in the object. The API server adds an entry about rules that were not checked.
+    /// False for the entry that the API server adds if it did not check the rules. It is not an error in the object.
     counts: bool,
 }
 
@@ -271,8 +272,8 @@ impl ObjectError {
         }
     }
 
-    /// Returns true if `message` is the message of the error: with the field, without the field, or without the field
-    /// and the type of the error.
+    /// Returns true if `message` is the complete message of the error, or the message without the field, or without the
+    /// field and the type of the error.
     fn has_message(&self, message: &str) -> bool {
         [&self.text, &self.body, &self.detail]
             .into_iter()
@@ -350,7 +351,7 @@ fn case_result(
     }
 }
 
-/// Returns the reasons of the errors, each once. The reason of the API server's status is always `Invalid`.
+/// Returns the distinct reasons of the errors. (The reason in the API server's response is always `Invalid`.)
 fn reasons(errors: &[ObjectError]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for error in errors.iter().filter(|error| error.counts) {
@@ -361,7 +362,7 @@ fn reasons(errors: &[ObjectError]) -> String {
     reasons.join(", ")
 }
 
-/// Returns the difference between the errors and the expectation. Returns `None` if there is none.
+/// Returns a description of how the errors differ from the expectation. Returns `None` if they do not.
 fn difference(expect: &Expect, errors: &[ObjectError]) -> Option<String> {
     let all = || list(errors);
     match (expect.decision, errors.is_empty()) {
@@ -447,7 +448,7 @@ fn difference(expect: &Expect, errors: &[ObjectError]) -> Option<String> {
     }
 }
 
-/// Formats the errors, one per line. A single error continues the line.
+/// Formats the errors as a list with one line per error. A single error is formatted without a line break.
 fn list(errors: &[ObjectError]) -> String {
     if let [error] = errors {
         return format!(" {}", error.text);

@@ -1,4 +1,4 @@
-//! Outcomes of cases, for all kinds of targets.
+//! The outcome of a case before it is compared with the expectation, for all kinds of targets.
 
 use serde_json::Value;
 
@@ -10,19 +10,19 @@ use crate::policy::admission::{
 /// The outcome of a case, before it is compared with the expectation.
 #[derive(Debug)]
 pub(super) struct CaseDecision {
-    /// The decision.
+    /// The admission decision, with its evaluations and errors.
     pub(super) outcome: ReviewOutcome,
-    /// The object before and after mutations.
+    /// The object before and after mutations. `None` unless the target is a mutating policy.
     pub(super) mutated: Option<Box<ObjectMutation>>,
-    /// The difference from the expectation in other fields than the decision.
+    /// The difference from the expected object, if the target is a mutating policy.
     pub(super) difference: Option<String>,
-    /// The cost of mutations, in addition to that of evaluations.
+    /// The cost of the mutations, which is not part of the cost in `outcome`.
     pub(super) cost: u64,
 }
 
 impl CaseDecision {
-    /// Records which part of the constraints of `policy` does not match the request. If no binding matches, records it
-    /// for each of its `bindings`.
+    /// Records in the outcome which of the match constraints of `policy` does not match the request. If no binding
+    /// matches, also records this for each of `bindings`.
     pub(super) fn note_unmatched(
         &mut self,
         (policy, bindings): (&Admission, &[Binding]),
@@ -63,9 +63,9 @@ pub struct ObjectMutation {
     pub before: Value,
     /// The object after all mutations. `None` if the request is denied.
     pub after: Option<Value>,
-    /// The object that the case expects, if it differs from `after`.
+    /// The object that the case expects. `None` if it equals `after`, or if the case expects no object.
     pub expected: Option<Value>,
-    /// The mutations that were evaluated, in order.
+    /// The evaluated mutations, in evaluation order.
     pub steps: Vec<Step>,
 }
 

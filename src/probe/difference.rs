@@ -1,4 +1,4 @@
-//! Describes the difference between an outcome and its expectation.
+//! Describes how the outcome of a case differs from the expectation, for ValidatingAdmissionPolicies.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use crate::policy::admission::{
     Action, Binding, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome,
 };
 
-/// Returns the difference between `outcome`, under `bindings`, and `expect`. Returns `None` if there is none.
+/// Returns a description of how `outcome` differs from `expect`. `bindings` are those of the evaluations in `outcome`.
+/// Returns `None` if it does not differ.
 #[must_use]
 pub(super) fn difference(
     expect: &Expect,
@@ -34,7 +35,7 @@ pub(super) fn difference(
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// Returns the difference in the decision, or in its reason. Other differences are then not reported.
+/// Returns the difference in the decision or in its cause. If there is one, no other differences are reported.
 fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let actual = if outcome.is_allowed() {
         Decision::Allow
@@ -67,7 +68,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
     match (expect.decision, by) {
         (Some(Decision::Deny), Some(DeniedBy::Validation)) => None,
-        // A denial because of missing params is expected if the case expects a message.
+        // A case that expects a message also accepts a denial because of missing params.
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) if expects_message(expect) => None,
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) => Some(format!(
             "denied because there are no params, not by a validation: {}; expect the message or \
@@ -86,7 +87,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
 }
 
-/// Describes how a failed case differs from its expectation, without texts of expressions.
+/// Describes how the outcome of a failed case differs from its expectation, without quoting expressions or messages.
 #[must_use]
 pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
     let actual = if outcome.is_allowed() {
@@ -116,7 +117,7 @@ fn expects_message(expect: &Expect) -> bool {
     messages.into_iter().any(Option::is_some)
 }
 
-/// Returns true if `pattern` matches a part of one of the texts.
+/// Returns true if the regular expression `pattern` matches a substring of one of `texts`.
 fn matches_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
     let program = regexp::Program::cached(pattern).map_err(|error| error.to_string())?;
     for text in texts {
@@ -137,7 +138,7 @@ fn quoted(texts: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Returns the difference between the errors of `outcome` and the expected error. `explain` describes an outcome
+/// Returns a description of how the errors of `outcome` differ from the expected error. `explain` describes an outcome
 /// without errors.
 pub(super) fn error(
     expect: &Expect,
@@ -204,13 +205,13 @@ fn failing_validations(expect: &Expect, outcome: &ReviewOutcome) -> Option<Strin
         .then(|| format!("expected {expected} failing validations, got {actual}"))
 }
 
-/// Returns true if the policy applied: validations were evaluated, or a binding denied the request because of missing
-/// params.
+/// Returns true if the policy applied: its validations were evaluated, or a binding denied the request because it has
+/// no params.
 fn has_policy_applied(outcome: &ReviewOutcome) -> bool {
     outcome.denial.is_some() || outcome.evaluations.iter().any(has_applied)
 }
 
-/// Returns the reason of the decision, as a sentence.
+/// Returns the reason of the decision, as a clause without a period.
 #[must_use]
 pub fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_asked {
@@ -273,7 +274,8 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns a sentence about constraints that do not match, with the part that does not match.
+/// Returns `sentence`, which states that match constraints do not match, followed by the constraint that does not
+/// match.
 pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
         Some(unmatched) => format!("{sentence}: {}", unmatched.words()),
@@ -281,7 +283,7 @@ pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns a sentence about bindings of which none matches, with the part of each that does not match.
+/// Returns a clause that no binding matches the request, with the constraint of each binding that does not match.
 #[must_use]
 pub fn unbound(outcome: &ReviewOutcome) -> String {
     /// The maximum number of described bindings.
@@ -307,7 +309,7 @@ pub fn unbound(outcome: &ReviewOutcome) -> String {
     format!("{sentence} ({})", reasons.join("; "))
 }
 
-/// Returns true if the match conditions were met, so that validations were evaluated.
+/// Returns true if all match conditions were true, so that the validations were evaluated.
 pub(super) fn has_applied(evaluation: &Evaluation) -> bool {
     evaluation
         .match_conditions
@@ -328,7 +330,7 @@ fn applies(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
 }
 
-/// Returns true if the binding of an evaluation has the action Deny.
+/// Returns true if the binding of `evaluation` has the action Deny.
 fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     let actions = bindings
         .iter()
@@ -337,8 +339,8 @@ fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     actions.into_iter().any(|action| action == "Deny")
 }
 
-/// Returns the messages of all decisions that deny the request. Messages of errors are included if `with_errors` is
-/// true.
+/// Returns the messages of all failed validations that deny the request. Messages of errors are included if
+/// `with_errors` is true.
 fn messages<'a>(
     bindings: &[Binding],
     outcome: &'a ReviewOutcome,
@@ -418,7 +420,7 @@ fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (actual != expected).then(|| format!("expected the reason {expected:?}, got {actual:?}"))
 }
 
-/// Returns the difference in warnings. An expected warning is a complete warning, or the message at its end.
+/// Returns the difference in warnings. An expected warning equals a complete warning or the message at its end.
 fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.warnings.as_ref()?;
     let is_match = |actual: &str, expected: &str| {
@@ -448,7 +450,7 @@ fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Returns the audit annotations that differ from the expected ones: key, expected value, and actual value.
+/// Returns the audit annotations that differ from the expected ones, each as key, expected value and actual value.
 fn differing_annotations<'a>(
     expect: &'a Expect,
     policy: &str,
@@ -465,7 +467,8 @@ fn differing_annotations<'a>(
         })
 }
 
-/// Returns the keys of the audit annotations that differ from the expected ones, if the decision is the expected one.
+/// Returns the keys of the audit annotations that differ from the expected ones. Returns none if the decision differs
+/// from the expected one.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,

@@ -1,7 +1,7 @@
-//! Prepares the objects of a case as the API server does before it evaluates policies: with defaults and fields that
-//! the server sets, and converted if the policy matches another version of their kind.
+//! Prepares the objects of a case as the API server does before it evaluates policies: sets defaults and the fields
+//! that the server sets, and converts the objects if the policy matches another version of their kind.
 //!
-//! If the result is unknown, the case is `Pending` with the reason.
+//! A case whose prepared objects cannot be determined is `Pending` with the reason.
 
 use std::borrow::Cow;
 
@@ -17,14 +17,15 @@ use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
 use kubernetes::object_meta::coerce_metadata;
 
-/// A request with prepared objects.
+/// The request of a case with prepared objects.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest<'a> {
-    /// The request.
+    /// The request, as written or with prepared objects.
     pub(crate) request: Cow<'a, Request>,
-    /// Determines the policies that can be evaluated although the defaults of the kind are unknown.
+    /// The fields with unknown defaults. A policy that reads one of them is not evaluated. `None` if all defaults are
+    /// known.
     pub(crate) unknown_defaults: Option<UnknownDefaults>,
-    /// The name that the API server generates for the object and the request, if policies see it.
+    /// The name that the API server generates for the object. `None` if policies do not see a generated name.
     generated: Option<String>,
 }
 
@@ -40,7 +41,7 @@ impl<'a> PreparedRequest<'a> {
     /// Returns the admission request for which policies are evaluated.
     ///
     /// # Errors
-    /// Returns the reason why there is no such request.
+    /// Returns the reason why the request cannot be converted to an admission request.
     pub(crate) fn admission_request(
         &self,
         mapper: &RestMapper,
@@ -52,8 +53,8 @@ impl<'a> PreparedRequest<'a> {
         Ok(admission_request)
     }
 
-    /// Returns the same request with other names that the API server could generate. Returns an empty list if it
-    /// generates no name.
+    /// Returns copies of the request with other names that the API server could generate. Returns an empty list if the
+    /// API server generates no name for the request.
     pub(crate) fn renamed(&self) -> Vec<Self> {
         let Some(name) = &self.generated else {
             return Vec::new();
@@ -75,7 +76,7 @@ impl<'a> PreparedRequest<'a> {
     }
 }
 
-/// Other suffixes of generated names, of the characters that these can have: only letters, and only digits.
+/// Suffixes of generated names: one with only letters, one with only digits.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/util/rand/rand.go` (`alphanums`).
 const OTHER_SUFFIXES: [&str; 2] = ["bcdfg", "24569"];
@@ -92,8 +93,8 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
     }
 }
 
-/// Prepares the objects of a request. A generated name is only present for policies that are evaluated after all
-/// mutations, and is not the name of the request for a Namespace.
+/// Prepares the objects of a request. A generated name is set only for policies that are evaluated after all mutations.
+/// For a Namespace, the generated name is not also the name in the request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
 /// name is populated"), `pkg/endpoints/handlers/create.go`.
@@ -129,7 +130,7 @@ pub(crate) fn objects<'a>(
     let custom = schemas.custom(&raw.gvk);
     let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
-        // Only the types of the kind are known, as in a cluster.
+        // Of other kinds, only the types are known, as in a cluster.
         return Ok(PreparedRequest::as_written(request));
     }
     let lacks_defaults = is_unknown && stage == Stage::Validation && !is_status;
@@ -137,7 +138,7 @@ pub(crate) fn objects<'a>(
         schema: version.schema.as_deref(),
         has_status: version.has_status,
     });
-    // The API server sets the metadata of objects of all kinds, including unknown ones.
+    // The API server sets metadata also in objects of kinds that are unknown here.
     let custom = custom.or(lacks_defaults.then_some(defaulting::Custom {
         schema: None,
         has_status: true,
@@ -193,7 +194,7 @@ pub(crate) fn objects<'a>(
     })
 }
 
-/// Prepares the objects of a request for a subresource. Objects of unknown kinds are unchanged.
+/// Prepares the objects of a request for a subresource. Objects of unknown kinds are not changed.
 fn prepare_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, Request> {
     let prepared = defaulting::subresource(&defaulting::SubresourceRequest {
         gvk: &raw.gvk,
@@ -212,9 +213,9 @@ fn prepare_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<
     Cow::Owned(result)
 }
 
-/// Adds the metadata that a stored object has and removes empty metadata, since params are read from the cluster.
+/// Adds the metadata of a stored object and removes empty metadata, because params are read from the cluster.
 pub(crate) fn store(object: &mut Value) {
-    // Invalid metadata are reported by the validation of the object.
+    // Errors are ignored here: validation reports invalid metadata.
     let _ = coerce_metadata(object, None);
     let Some(fields) = object.as_object_mut() else {
         return;
@@ -235,7 +236,8 @@ pub(crate) fn store(object: &mut Value) {
     }
 }
 
-/// Removes a null field. A field that a partial sample omits has some value in the cluster, but is never null.
+/// Removes a field whose value is null. In the cluster, a field that a partial sample omits has a value other than
+/// null.
 fn remove_null(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
     let mut parent = object;
@@ -258,12 +260,12 @@ fn remove_null(object: &mut Value, field: &str) {
     }
 }
 
-/// Returns true if the kind is built into Kubernetes, by its group.
+/// Returns true if the group of the kind is a group of Kubernetes itself.
 fn is_kubernetes(gvk: &Gvk) -> bool {
     !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
-/// Converts the objects of the request to the kind `to`, as which the policy matches it.
+/// Converts the objects of the request to the kind `to`, for a policy that matches the request as this kind.
 ///
 /// # Errors
 /// Returns an error if the conversion is not supported.
@@ -287,7 +289,7 @@ pub(crate) fn convert(
                 to.api_version()
             ));
         }
-        // Conversion strategy None: only the apiVersion changes.
+        // With the conversion strategy None, the API server changes only the apiVersion.
         let with_version = |object: Option<&Value>| {
             let mut object = object?.clone();
             if let Some(fields) = object.as_object_mut() {
@@ -331,7 +333,7 @@ mod tests {
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;
 
-    /// Prepares the object of a request for a stage.
+    /// Returns the object of a request, prepared for a stage.
     fn prepared_at(stage: Stage, request: &Value) -> Value {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
         let builtin = Builtin::load().unwrap();

@@ -1,7 +1,7 @@
-//! Validates sample objects against their schemas: errors for which the API server rejects an object before it
-//! evaluates policies.
+//! Validates sample objects against their schemas, and reports the errors for which the API server rejects an object
+//! before it evaluates policies: unknown fields, missing fields and values of the wrong type.
 //!
-//! Reports fields that are unknown, have the wrong type, or are missing. Rules about several fields are not checked.
+//! Validation rules about several fields are not checked.
 //!
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json` (strict decoding), `k8s.io/apiextensions-apiserver`
 //! `pkg/apiserver/validation`.
@@ -30,7 +30,7 @@ pub const UNKNOWN: &str = "unknown field";
 /// The maximum depth to which objects are validated.
 const MAX_DEPTH: usize = 128;
 
-/// The API groups of Kubernetes itself whose names have a dot, without `.k8s.io`.
+/// API groups of Kubernetes itself that end with `.k8s.io`, without this suffix.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go`, and the groups of `k8s.io/api`, of
 /// apiextensions-apiserver and of kube-aggregator.
@@ -56,8 +56,8 @@ const OWN_GROUPS: [&str; 19] = [
     "imagepolicy",
 ];
 
-/// Fields that the schemas of built-in kinds require, but without which an object is valid. Absent booleans are valid
-/// too, and are false.
+/// Fields that the schemas of built-in kinds require, although the API server accepts objects without them. It also
+/// accepts objects without required booleans, which are then false.
 const NOT_REQUIRED: [&str; 10] = [
     "rules",
     "podSelector",
@@ -71,10 +71,11 @@ const NOT_REQUIRED: [&str; 10] = [
     "revision",
 ];
 
-/// A metadata field of former versions of Kubernetes.
+/// A metadata field that existed in earlier versions of Kubernetes.
 const CLUSTER_NAME: Field = ("clusterName", Type::Text("string"));
 
-/// Returns the violations of `object`, of the kind `gvk`, at the field `path`. Returns none if the kind has no schema.
+/// Returns the violations of `object`, which is of the kind `gvk`. `path` is the path of `object`, for the reported
+/// fields. Returns no violations if the kind has no schema.
 #[must_use]
 pub fn violations(
     object: &Json,
@@ -100,8 +101,8 @@ pub fn violations(
     walk.found
 }
 
-/// Returns the fields of `object`, of the kind `gvk`, that its schema does not have. The API server prunes them, or
-/// rejects the request if the client requires strict decoding, as kubectl does.
+/// Returns the fields of `object`, which is of the kind `gvk`, that its schema does not have. The API server prunes
+/// such fields, or rejects the request if the client requires strict decoding, as kubectl does.
 #[must_use]
 pub(super) fn unknown_fields(
     object: &Json,
@@ -114,7 +115,7 @@ pub(super) fn unknown_fields(
     found
 }
 
-/// Returns the paths of required fields that `object` lacks, at most 1,000.
+/// Returns the paths of the required fields that `object` lacks. Returns at most 1,000 paths.
 #[must_use]
 pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<String> {
     let (Resolution::Found(type_), Json::Object(fields)) = (schemas.resolve(gvk), object) else {
@@ -132,7 +133,8 @@ pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<St
     missing.map(|violation| violation.field_ref).collect()
 }
 
-/// Returns true if Kubernetes itself defines the group, so that its schemas change only with the version of Kubernetes.
+/// Returns true if Kubernetes itself defines the group. The schemas of the group then change only with the version of
+/// Kubernetes.
 #[must_use]
 pub fn is_own_group(group: &str) -> bool {
     let own = |name: &str| OWN_GROUPS.contains(&name);
@@ -161,7 +163,7 @@ impl Walk {
         self.add(path, format!("must be of type {expected}, but is {actual}"));
     }
 
-    /// Validates an object with its own kind and metadata.
+    /// Validates an object that has `apiVersion`, `kind` and `metadata`.
     fn resource(&mut self, fields: &Map<String, Json>, type_: &DeclType, path: &str, depth: usize) {
         for name in ["apiVersion", "kind"] {
             if let Some(value) = fields.get(name)
@@ -222,7 +224,7 @@ impl Walk {
         }
     }
 
-    /// Validates the fields of an object. `apiVersion`, `kind` and `metadata` are skipped if it has its own kind.
+    /// Validates the fields of an object. If `is_resource` is true, `apiVersion`, `kind` and `metadata` are skipped.
     fn fields(
         &mut self,
         fields: &Map<String, Json>,
@@ -241,7 +243,7 @@ impl Walk {
             let escaped = escape(name);
             match escaped.as_ref().and_then(|name| type_.declared_field(name)) {
                 Some(field) => {
-                    // Clients do not send the status of an object, so that it may be incomplete.
+                    // Clients do not send the status of a resource, so a sample may contain an incomplete status.
                     let is_whole = self.is_whole;
                     self.is_whole &= !(is_resource && name == "status");
                     self.value(value, &field.type_, &path, depth + 1);
@@ -271,7 +273,7 @@ impl Walk {
                 is_resource && ["apiVersion", "kind", "metadata", "status"].contains(&&*name);
             let is_zero = self.is_own
                 && (matches!(field.type_.kind, DeclKind::Bool) || NOT_REQUIRED.contains(&&*name));
-            // The defaults in the schemas of built-in kinds are Go's zero values, and are not applied.
+            // The defaults in schemas of built-in kinds are Go's zero values. The API server does not apply them.
             let has_default = !self.is_own && (field.has_default || field.type_.has_default);
             let is_optional = has_default || field.type_.nullable;
             if field.required && !is_present && !is_optional && !is_resource_field && !is_zero {

@@ -1,7 +1,8 @@
-//! The self-test of the evaluator: a policy, requests, and the decisions of an API server.
+//! Self-test of the evaluator: evaluates a policy for sample requests, and compares the decisions with recorded
+//! decisions of an API server.
 //!
-//! The controller runs it once when it starts, and `/readyz` reports a failure: a build with a broken engine never
-//! becomes ready.
+//! The controller runs the self-test once when it starts. `/readyz` reports a failure, so a build with a broken
+//! evaluator never becomes ready.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,7 +19,7 @@ use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
-/// The cost of each case, as upstream's evaluator counts it.
+/// The cost of each case, as cel-go counts it.
 const COSTS: [i64; 6] = [151, 6, 350_156, 350_156, 202, 151];
 
 /// Runs the self-test.
@@ -30,7 +31,7 @@ pub fn run() -> Result<(), String> {
         .unwrap_or_else(|_| Err("the evaluator panicked on its self-test".to_owned()))
 }
 
-/// Checks that the cases of `probe` pass, with these costs.
+/// Checks that the cases of `probe` pass and have the costs `costs`.
 fn check(probe: &Value, costs: &[i64]) -> Result<(), String> {
     let results = results(probe)?;
     for result in &results {
@@ -74,7 +75,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         namespaces: &namespaces,
         authorizer: Err("the self-test has no authorizer".to_owned()),
         mapper: &mapper,
-        // The objects contain only fields that the policy reads, so that they are not validated.
+        // The sample objects are incomplete, so they are not validated against schemas.
         schemas: &SchemaSet::default(),
         rejection: None,
         kind: SubjectKind::ValidatingAdmissionPolicy,
@@ -103,7 +104,7 @@ fn namespace() -> Value {
     })
 }
 
-/// Returns a policy that uses most features: match constraints and conditions, params, variables, the namespace, the
+/// Returns a policy that uses most features: match constraints, match conditions, params, variables, the namespace, the
 /// authorizer, macros, regular expressions, quantities, messages and audit annotations.
 fn sample_policy() -> Value {
     json!({
@@ -177,7 +178,7 @@ fn deployment(replicas: i64, image: &str, limits: &Value) -> Value {
     })
 }
 
-/// Returns requests that are allowed, that each validation denies, that an error denies, and that do not match.
+/// Returns requests that are allowed, requests that validations or errors deny, and requests that do not match.
 fn probe() -> Value {
     const IMAGE: &str = "example.com/web:1.0";
     let user = json!({"username": "ann"});

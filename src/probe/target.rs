@@ -1,7 +1,7 @@
-//! Targets of probes other than ValidatingAdmissionPolicies: their kinds, and the fields and expectations that are
-//! allowed for each kind.
+//! Targets of probes other than ValidatingAdmissionPolicies: the allowed kinds, and the fields and expectations that
+//! are allowed for each kind.
 //!
-//! A target has one of the kinds of [`SubjectKind::opt_in`].
+//! The kind of a target must be one of [`SubjectKind::opt_in`].
 
 use serde_json::{Map, Value as Json};
 
@@ -10,7 +10,7 @@ use super::validation::Violation;
 use crate::policy::nearest::nearest;
 use crate::policy::subject::SubjectKind;
 
-/// Fields that are allowed for policies only.
+/// Fields of a probe that are allowed only for policies.
 const POLICY_FIELDS: [&str; 6] = [
     "policyName",
     "policyNames",
@@ -27,13 +27,13 @@ pub(super) fn kinds() -> Vec<&'static str> {
     kinds
 }
 
-/// Returns the kind of a target, or `None` if the kind is not allowed.
+/// Returns the kind of a target. Returns `None` if targets cannot have this kind.
 #[must_use]
 pub fn kind_of(target: &Target) -> Option<SubjectKind> {
     SubjectKind::opt_in().find(|kind| kind.as_str() == target.kind)
 }
 
-/// Returns the errors of a probe with this target. `has` returns true for the fields of its spec.
+/// Returns the violations of a probe with this target. `has` must return true for the fields that the probe's spec has.
 #[must_use]
 pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
     let violation = |field: &str, message: String| Violation {
@@ -77,7 +77,8 @@ pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation>
         .collect()
 }
 
-/// Returns the source of bindings for kinds without bindings, or `None` if the probe determines it.
+/// Returns the source of bindings for kinds that have no bindings. Returns `None` for other kinds: the probe determines
+/// it.
 #[must_use]
 pub fn implied_bindings(kind: SubjectKind) -> Option<BindingSource> {
     kind.is_webhooks().then_some(BindingSource::Implied)

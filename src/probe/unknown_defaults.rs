@@ -1,10 +1,10 @@
-//! Objects of kinds whose defaults are unknown: a policy is only evaluated for such an object if it does not read a
+//! Decides whether a policy can be evaluated for an object whose defaults are unknown. It can if the policy reads no
 //! field that the API server may set.
 //!
-//! `kubectl vap test`, `eval`, `audit`, `diff` and the controller share this rule. As for kinds with known defaults,
-//! the API server may set a field that is absent or has an empty value (`""`, `0`, `false`, an empty list or map),
-//! remove such a value, reformat numbers, times and bytes, and set `status` and `metadata.generation`. Other values are
-//! unchanged.
+//! `kubectl vap test`, `eval`, `audit`, `diff` and the controller use this rule. It assumes that the API server treats
+//! the kind like kinds with known defaults: it may set a field that is absent or has an empty value (`""`, `0`,
+//! `false`, an empty list or map), remove such a value, reformat numbers, times and bytes, and set `status` and
+//! `metadata.generation`. Other values do not change.
 
 use serde_json::Value;
 
@@ -14,20 +14,21 @@ use crate::policy::admission::Admission;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// The fields of a request's objects that may differ from those in the API server, because defaults are unknown.
+/// The fields of a request's objects whose values in the API server are unknown, because defaults are unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct UnknownDefaults {
     why: String,
-    /// True if the object was read from a cluster, so that it has its defaults.
+    /// True if the object was read from a cluster, where the API server has already set its defaults.
     is_stored: bool,
-    /// True if the old object was read from a cluster. The API server sets no field of it.
+    /// True if the old object was read from a cluster. The API server does not set any of its fields again.
     is_old_stored: bool,
     /// The paths of the unknown fields of the object and of the old object. `None` if any field may be unknown.
     open: Option<[Vec<Vec<Step>>; 2]>,
 }
 
 impl UnknownDefaults {
-    /// Creates the rule for a request as it is written. `why` is the reason why the defaults are unknown.
+    /// Creates the unknown fields of a request whose kind has unknown defaults. `request` is the request as written,
+    /// `why` the reason why the defaults are unknown.
     pub(super) fn new(request: &Request, why: String) -> Self {
         let is_stored = |object: &Option<Value>| {
             let object = object.as_ref();
@@ -42,8 +43,8 @@ impl UnknownDefaults {
         }
     }
 
-    /// Creates the rule for a request whose defaults are known, but not the fields that the API server sets from state
-    /// of the cluster. `prepared` is the request with defaults. Returns `None` if it has no such fields.
+    /// Creates the unknown fields of a request whose defaults are known: the fields that the API server sets from
+    /// cluster state. `prepared` is the request with defaults. Returns `None` if there are no such fields.
     pub(super) fn allocated(written: &Request, prepared: &Request, gvk: &Gvk) -> Option<Self> {
         let whole = Self::new(written, allocated::why(gvk).to_owned());
         let open = |object: &Option<Value>, is_stored: bool| {
@@ -64,7 +65,7 @@ impl UnknownDefaults {
     /// Checks that `policy`, which matches the request, reads no field that the API server may set.
     ///
     /// # Errors
-    /// Returns an error with the first such field.
+    /// Returns an error that names the first such field.
     pub(crate) fn decides(&self, policy: &Admission, request: &Request) -> Result<(), String> {
         let is_open = |read: &&FieldRead| {
             if let Some([new, old]) = &self.open {
@@ -109,7 +110,7 @@ fn is_always_set(read: &FieldRead) -> bool {
     }
 }
 
-/// Returns true if the result of `read` is the same for `object` and for the API server's object.
+/// Returns true if `read` has the same result for `object` as for the object in the API server.
 fn is_settled(object: &Value, read: &FieldRead) -> bool {
     let fields = read.path.iter().map(|step| match step {
         Step::Field(name) => Some(name.as_str()),
@@ -117,7 +118,7 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     });
     let fields: Vec<Option<&str>> = fields.collect();
     match fields.as_slice() {
-        // The operation determines whether there is an object.
+        // The operation alone determines whether the request has this object.
         [] | [Some("metadata")] => read.access == AccessKind::Presence,
         [Some("apiVersion" | "kind")] => true,
         [Some("metadata"), Some("generation"), ..] | [Some("status"), ..] => false,
@@ -129,7 +130,7 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     }
 }
 
-/// Returns true if all values at the path are present and the API server does not change them, as far as they are read.
+/// Returns true if all values at `path` are present, and the API server changes no part of them that `access` reads.
 fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     match path.split_first() {
         Some((Step::Field(name), rest)) => {
@@ -150,7 +151,7 @@ fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     }
 }
 
-/// Returns true if the API server may treat the value as absent.
+/// Returns true if the value is empty, so that the API server may treat it as absent.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -162,7 +163,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns true if the API server changes neither the value nor a value in it.
+/// Returns true if the API server changes neither the value nor any nested value.
 fn is_unchanged(value: &Value) -> bool {
     match value {
         Value::Null | Value::Object(_) => false,
@@ -176,8 +177,8 @@ fn is_unchanged(value: &Value) -> bool {
     }
 }
 
-/// Returns true if a text may be a quantity, a duration, a time or bytes, which the API server writes in canonical
-/// form.
+/// Returns true if a string may be a quantity, a duration, a time or base64. The API server rewrites such a string in
+/// canonical form.
 fn may_be_reformatted(text: &str) -> bool {
     let first = text.bytes().next().unwrap_or_default();
     let may_be_number = first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.');

@@ -1,6 +1,7 @@
-//! Validates probes in files against their CRD, so that `kubectl vap test` rejects what the API server rejects.
+//! Validates probes in files against the CRD of `PolicyProbe`, so that `kubectl vap test` rejects the probes that the
+//! API server rejects.
 //!
-//! The schema and its validation rules are those of the CRD itself.
+//! The schema and its validation rules are taken from the CRD.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/validation`, `pkg/apiserver/schema/objectmeta/
 //! validation.go` (`validateEmbeddedResource`), `pkg/apiserver/schema/defaulting/prune.go`.
@@ -34,7 +35,7 @@ const MAX_VIOLATIONS: usize = 20;
 /// Top-level fields of a probe. `metadata` and `status` are set by the API server and the controller.
 const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Additional fields that are allowed in files.
+/// Fields that are allowed only in files, because `kubectl vap test` replaces them.
 const FILE_FIELDS: [&str; 8] = [
     "policyNames",
     "objectFrom",
@@ -49,13 +50,13 @@ const FILE_FIELDS: [&str; 8] = [
 /// An error for which the API server rejects a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The field, `spec.cases[0].request`.
+    /// The path of the field, such as `spec.cases[0].request`.
     pub field_ref: String,
     /// The description of the violation.
     pub message: String,
 }
 
-/// The schema and the compiled rules of the CRD.
+/// The schema and the compiled validation rules of the CRD.
 pub struct Validator {
     schema: Json,
     rules: BTreeMap<String, Program>,
@@ -70,10 +71,10 @@ impl fmt::Debug for Validator {
 }
 
 impl Validator {
-    /// Compiles the rules of the CRD.
+    /// Compiles the validation rules of the CRD.
     ///
     /// # Errors
-    /// Returns an error if an expression of the CRD does not compile. Tests ensure that it does.
+    /// Returns an error if an expression of the CRD does not compile. Tests check that all of them compile.
     pub fn new() -> Result<Self, String> {
         let version = crd().spec.versions.into_iter().next();
         let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
@@ -116,7 +117,7 @@ impl Validator {
         if !violations.0.is_empty() {
             return Err(violations.0);
         }
-        // Parsing finds errors that the schema allows, for example in the specs of inline bindings.
+        // Parsing detects errors that the schema does not, for example in the specs of inline bindings.
         serde_json::from_value(spec).map_err(|error| {
             vec![Violation {
                 field_ref: "spec".to_owned(),
@@ -125,7 +126,7 @@ impl Validator {
         })
     }
 
-    /// Validates `value` against its schema. The nesting is limited, since the schema is that of the CRD.
+    /// Validates `value` against its schema. The recursion is bounded, because the schema of the CRD is finite.
     fn walk(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let n_before = found.0.len();
         if value.is_null() && flag(schema, "nullable") {
@@ -192,7 +193,7 @@ impl Validator {
         }
     }
 
-    /// Evaluates the rules of a schema for a value that matches the rest of the schema.
+    /// Evaluates the validation rules of a schema for a value that is otherwise valid.
     fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let self_ = SelfVariable {
             json: value,
@@ -216,7 +217,7 @@ impl Validator {
     }
 }
 
-/// Returns the message about an unknown field. `names` are the names of the allowed fields.
+/// Returns the message about the unknown field `name`. `names` are the allowed fields, for a suggestion.
 #[must_use]
 pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, names) {
@@ -225,8 +226,8 @@ pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The variable `self`. Only the parts that a rule reads are converted to values, since cases contain large objects and
-/// most rules only test whether a field is present.
+/// The variable `self`. Only the fields that a rule reads are converted to CEL values, since cases contain large
+/// objects and most rules only test whether a field is present.
 struct SelfVariable<'a> {
     json: &'a Json,
     whole: OnceLock<Value>,
@@ -251,14 +252,14 @@ impl Activation for SelfVariable<'_> {
         }
         match json {
             _ if is_test => Some(Part::Value(keys.len(), Cow::Owned(Value::Bool(true)))),
-            // Resolved from the whole value, which is converted once.
+            // Lists and maps are resolved from `whole`, which is converted only once.
             Json::Array(_) | Json::Object(_) => None,
             scalar => Some(Part::Value(keys.len(), Cow::Owned(Value::from(scalar)))),
         }
     }
 }
 
-/// Violations, up to the limit.
+/// A list of at most `MAX_VIOLATIONS` violations.
 #[derive(Default)]
 struct Violations(Vec<Violation>);
 
@@ -273,7 +274,7 @@ impl Violations {
     }
 }
 
-/// Compiles the rules of a schema and of all nested schemas.
+/// Compiles the validation rules of a schema and of all nested schemas.
 fn plan_rules(schema: &Json, rules: &mut BTreeMap<String, Program>) -> Result<(), String> {
     for rule in rules_of(schema) {
         let text = rule.get("rule").and_then(Json::as_str).unwrap_or_default();
@@ -351,7 +352,7 @@ fn prune_nulls(value: &mut Json, schema: &Json) {
     }
 }
 
-/// Returns the OpenAPI name of the type of a value.
+/// Returns the name of a value's type in OpenAPI.
 pub(super) fn type_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
@@ -434,7 +435,7 @@ fn list(items: &[Json], schema: &Json, path: &str, found: &mut Violations) {
     }
 }
 
-/// Validates the fields that the API server requires in an embedded object.
+/// Checks the fields that the API server requires in an embedded object: `apiVersion`, `kind` and `metadata`.
 fn embedded(fields: &Map<String, Json>, path: &str, found: &mut Violations) {
     for name in ["apiVersion", "kind"] {
         let path = joined(path, name);
@@ -598,10 +599,10 @@ mod tests {
         );
     }
 
-    /// Files would not be validated against a keyword of the CRD that the validator ignores.
+    /// A keyword of the CRD that the validator ignored would not be checked in files.
     #[test]
     fn validator_supports_every_keyword_of_crd() {
-        // Absent keywords have the same defaults in the validator.
+        // The validator assumes the default values of absent keywords.
         const SUPPORTED: [&str; 19] = [
             "default",
             "additionalProperties",

@@ -1,7 +1,7 @@
-//! Webhooks as targets: compares whether a webhook is called with the expectation.
+//! Compares whether a webhook is called for a request with the expectation of a case.
 //!
-//! The response of a webhook is unknown. An expectation is therefore a call, no call, or an error of a match condition
-//! or selector.
+//! Webhooks are not called, so their response is unknown. A case can expect a call, no call, or an error of a match
+//! condition or selector.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/generic/webhook.go`, `ShouldCallHook`.
 
@@ -9,8 +9,8 @@ use super::api::Expect;
 use super::difference::{self, has_applied, unmatched};
 use crate::policy::admission::ReviewOutcome;
 
-/// Returns the difference between `outcome`, of a webhook that was evaluated as a policy, and `expect`. Returns `None`
-/// if there is none.
+/// Returns a description of how `outcome`, of a webhook that was evaluated as a policy, differs from `expect`. Returns
+/// `None` if it does not differ.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);
@@ -32,7 +32,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
 }
 
-/// Returns a sentence about whether the webhook is called, and why.
+/// Returns a clause that states whether the webhook is called, and why.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_asked {
         return why.clone();

@@ -1,4 +1,4 @@
-//! `Bound`: whether bindings enforce the policy.
+//! Computes the condition `Bound`: True if bindings enforce the policy.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`,
 //! `validateValidatingAdmissionPolicyBindingSpec`; `k8s.io/apiserver`
@@ -12,32 +12,32 @@ use super::verdict::{Effect, Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
 
-/// The state of a policy's bindings.
+/// The bindings of a policy, as far as the controller could read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindingsState {
     /// The bindings have not been read yet.
     Unread,
     /// The controller is not allowed to read bindings.
     NotPermitted,
-    /// All bindings of the policy.
+    /// All bindings of the policy were read.
     Known(Vec<BindingFacts>),
 }
 
-/// Facts about one binding.
+/// The facts about one binding that the condition `Bound` depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingFacts {
     /// The name of the binding.
     pub name: String,
     /// The `validationActions`: `Deny`, `Warn`, `Audit`.
     pub actions: Vec<String>,
-    /// The reason why the API server cannot use the binding.
+    /// The reason why the API server cannot use the binding. `None` if it can.
     pub problem: Option<String>,
     /// True if the policy has a paramKind and the binding has no paramRef, so that `params` is null.
     pub gives_no_params: bool,
 }
 
 impl BindingsState {
-    /// Creates the state from all bindings of a policy. `params` is the resource of its paramKind.
+    /// Creates the state from all bindings of a policy. `params` is the resource of the policy's paramKind.
     #[must_use]
     pub fn from_bindings<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
@@ -58,7 +58,7 @@ impl BindingsState {
     }
 }
 
-/// Returns the reason why the API server cannot use a reference to params.
+/// Returns the reason why the API server cannot use a paramRef. Returns `None` if it can.
 fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String> {
     let has_name = reference.name.as_ref().is_some_and(|name| !name.is_empty());
     let has_namespace = reference
@@ -163,7 +163,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         .iter()
         .map(|binding| {
             if effect.is_mutating() {
-                // Bindings of mutating policies have no validationActions.
+                // Bindings of mutating policies have no validationActions to show.
                 return binding.name.clone();
             }
             format!("{} ({})", binding.name, binding.actions.join(", "))

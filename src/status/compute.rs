@@ -1,11 +1,11 @@
 //! Computes the status of a policy from observations.
 //!
-//! [`compute`] is pure. Three rules hold throughout:
+//! [`compute`] is a pure function. It follows three rules:
 //!
-//! - A verdict needs evidence: a condition whose inputs could not be read is Unknown, never True or False.
-//! - Inputs that are *currently* unavailable do not overwrite a verdict for the same generation: a restart or an outage
-//!   of the API server must not make a condition flap.
-//! - A message states the effect on requests.
+//! - A condition whose inputs could not be read is Unknown, never True or False.
+//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained, so that a
+//!   restart of the controller or an outage of the API server does not change a condition back and forth.
+//! - The message of a condition states the effect on requests.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,17 +38,17 @@ use crate::policy::{RequestPolicy, fails_closed};
 use crate::probe::sample;
 use crate::schema::Gvk;
 
-/// The observations about a policy.
+/// The observations about a policy that determine its status.
 #[derive(Clone, Debug)]
 pub struct Observations<'a> {
-    /// The policy with its current status. For other kinds, the fields that they share with a
-    /// ValidatingAdmissionPolicy.
+    /// The policy. For a subject of another kind, the fields that it shares with a ValidatingAdmissionPolicy.
     pub policy: Option<&'a RequestPolicy>,
-    /// The generation of the object.
+    /// The generation of the policy.
     pub generation: i64,
-    /// The current status.
+    /// The current status in the cluster.
     pub status: Option<&'a ValidatingAdmissionPolicyStatus>,
-    /// The kind of the policy. `ProbesPassed` is omitted for subjects of other kinds without probes.
+    /// The kind of the policy. The condition `ProbesPassed` is omitted for kinds other than ValidatingAdmissionPolicy
+    /// if the subject has no probes.
     pub subject: SubjectKind,
     /// The outcome of compiling the expressions, without schemas.
     pub compiled: StepOutcome<'a, CompileSummary<'a>>,
@@ -62,14 +62,14 @@ pub struct Observations<'a> {
     pub bindings: BindingsState,
     /// The state of the probes.
     pub probes: ProbesState,
-    /// The conditions that `Ready` requires.
+    /// The conditions that must not be False for `Ready` to be True.
     pub ready_requires: &'a BTreeSet<ConditionType>,
-    /// Indications that conditions may be out of date.
+    /// Signs that conditions may be out of date.
     pub staleness: Staleness<'a>,
 }
 
 impl Observations<'_> {
-    /// Returns the effect of the policy on requests.
+    /// Returns the properties of the policy that determine its effect on requests.
     pub(super) fn effect(&self) -> Effect {
         Effect {
             fails_closed: self.policy.is_none_or(fails_closed),
@@ -83,7 +83,7 @@ impl Observations<'_> {
 pub enum StepOutcome<'a, T> {
     /// The check completed.
     Done(T),
-    /// The check panicked, which is an error in vap-status-controller.
+    /// The check panicked, because of a bug in vap-status-controller.
     Panicked,
     /// The check was aborted because it exceeded its time limit.
     DeadlineExceeded(Deadline<'a>),
@@ -96,14 +96,15 @@ pub struct Deadline<'a> {
     pub limit: Duration,
     /// The step of the check that was aborted.
     pub step: CheckStep,
-    /// The field that was being checked, `spec.validations[0].expression`. `None` if the step was not about one field.
+    /// The field that was being checked, such as `spec.validations[0].expression`. `None` if the step does not check
+    /// fields.
     pub field: Option<&'a str>,
 }
 
-/// A step of a check.
+/// A step of the check of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckStep {
-    /// Matching the rules with the resources that the cluster serves.
+    /// Determining which resources that the cluster serves the rules match.
     Matching,
     /// Compiling the expressions.
     Compiling,
@@ -112,7 +113,7 @@ pub enum CheckStep {
 }
 
 impl<T> StepOutcome<'_, T> {
-    /// Returns the result of a completed check, or an Unknown verdict.
+    /// Returns the result of a completed check. Returns an Unknown verdict if the check did not complete.
     pub(super) fn done(&self) -> Result<&T, Verdict> {
         match self {
             Self::Done(value) => Ok(value),
@@ -122,7 +123,7 @@ impl<T> StepOutcome<'_, T> {
     }
 }
 
-/// The outcome of compiling.
+/// A summary of compiling the expressions of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileSummary<'a> {
     /// The findings about expressions.
@@ -131,7 +132,7 @@ pub struct CompileSummary<'a> {
     pub n_expressions: usize,
 }
 
-/// The outcome of type checking.
+/// A summary of type-checking a policy, and the schemas that it could not use yet.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeObservations<'a> {
     /// The warnings and the number of checked kinds.
@@ -140,24 +141,25 @@ pub struct TypeObservations<'a> {
     pub waiting: &'a [(String, String)],
 }
 
-/// A summary of the resources that rules match. It does not name all of them, because a wildcard matches hundreds of
-/// resources and there may be hundreds of policies.
+/// A summary of the resources that rules match. It does not list all of them, because a wildcard matches hundreds of
+/// resources and a cluster may have hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchSummary {
     /// The number of served resources for which the policy is evaluated.
     pub n_resources: usize,
-    /// The number of these that only a wildcard matches.
+    /// The number of those resources that only a wildcard matches.
     pub n_by_wildcard: usize,
     /// The served resources that are exempt from admission policies.
     pub exempt: Vec<String>,
-    /// The resources that rules name and that are not served.
+    /// The resources that rules list by name, but that are not served.
     pub unserved: Vec<UnservedResource>,
-    /// Group versions that a rule matches and that could not be discovered, with the reason.
+    /// Group versions that a rule matches, but that could not be discovered, with the reason.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions that a rule matches and whose discovery has failed for some time, including those whose resources
-    /// are known from an earlier discovery.
+    /// Group versions that a rule matches and whose discovery has failed for more than a minute, including those whose
+    /// resources are known from an earlier discovery.
     pub undiscovered: Vec<String>,
-    /// The summary of each webhook of a configuration, by name. The fields above then cover all webhooks together.
+    /// For a webhook configuration: the name and summary of each webhook. The fields above are then totals of all
+    /// webhooks.
     pub webhooks: Box<[(String, Self)]>,
 }
 
@@ -203,38 +205,38 @@ impl From<&Matches> for MatchSummary {
     }
 }
 
-/// A summary of type checking. It does not name the checked kinds.
+/// A summary of type checking. It does not list the checked kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSummary {
     /// The warnings.
     pub warnings: Box<[Warning]>,
     /// The number of checked kinds that rules match by name.
     pub n_checked: usize,
-    /// The unchecked kinds that rules match by name.
+    /// The unchecked kinds that rules match by name, each with the reason.
     pub unchecked: Vec<UncheckedKind>,
-    /// The kinds that rules match by wildcards only.
+    /// The kinds that only wildcards match.
     pub by_wildcard: Box<WildcardTypeSummary>,
     /// The paramKind, and true if its schema was found.
     pub params: Option<(Gvk, bool)>,
-    /// True if one of these kinds is not built into Kubernetes.
+    /// True if a checked or unchecked kind is not built into Kubernetes.
     pub has_foreign_kinds: bool,
 }
 
-/// A summary for the kinds that rules match by wildcards only.
+/// A summary of type checking for the kinds that rules match only by wildcards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WildcardTypeSummary {
     /// The number of checked kinds.
     pub n_checked: usize,
-    /// The unchecked kinds, except those beyond the limit of kinds per policy.
+    /// The unchecked kinds, without those beyond the limit of kinds per policy.
     pub unchecked: Vec<UncheckedKind>,
-    /// True if there are more kinds than are checked for one policy. Their number is not recorded, since each new CRD
-    /// would change it.
+    /// True if the rules match more kinds than are checked for one policy. The number of these kinds is not recorded,
+    /// because each new CRD would change it.
     pub has_more: bool,
 }
 
 impl TypeSummary {
-    /// Combines the outcomes for the webhooks of a configuration, in their order. A kind that several webhooks match
-    /// counts once.
+    /// Combines the outcomes for the webhooks of a configuration, in their order. A kind that several webhooks match is
+    /// counted once.
     #[must_use]
     pub fn from_webhooks(webhooks: Vec<TypeCheck>) -> Self {
         let kinds = webhooks.iter().flat_map(|webhook| &webhook.checked);
@@ -310,7 +312,7 @@ pub struct DesiredStatus {
     pub observed_generation: i64,
     /// The warnings, within the size limits.
     pub expression_warnings: Vec<ExpressionWarning>,
-    /// The number of warnings about types; warnings about expressions that do not compile are not counted.
+    /// The number of warnings about types. Warnings about expressions that do not compile are not counted.
     pub n_type_warnings: usize,
     /// The conditions that this controller writes.
     pub conditions: Vec<Condition>,
@@ -319,7 +321,7 @@ pub struct DesiredStatus {
 }
 
 impl DesiredStatus {
-    /// Returns true if `live` already equals this status. Conditions of other managers are ignored.
+    /// Returns true if `live` already equals this status. Conditions of other controllers are ignored.
     #[must_use]
     pub fn is_satisfied_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
         let Some(live) = live else { return false };
@@ -340,8 +342,8 @@ impl DesiredStatus {
             && self.without_stale(live_conditions).is_none()
     }
 
-    /// Returns the conditions of `live` without an outdated `Stalled` that this controller has written. Returns `None`
-    /// if there is none.
+    /// Returns the conditions of `live` without a `Stalled` condition that this controller wrote and that no longer
+    /// holds. Returns `None` if there is no such condition.
     #[must_use]
     pub fn without_stale(&self, live: &[Condition]) -> Option<Vec<Condition>> {
         let has_stalled = condition::find(&self.conditions, ConditionType::Stalled).is_some();
@@ -351,15 +353,15 @@ impl DesiredStatus {
     }
 }
 
-/// Returns true if `live` has a `Stalled` with a reason of this controller. A `Stalled` with another reason belongs to
-/// another manager and is not removed.
+/// Returns true if `live` has a `Stalled` condition with a reason of this controller. A `Stalled` condition with
+/// another reason belongs to another controller and is not removed.
 fn is_stalled_by_us(live: &[Condition]) -> bool {
     let stalled = condition::find(live, ConditionType::Stalled);
     let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
-/// Computes the verdict of one condition. Returns `None` for conditions that summarize the others.
+/// Computes the verdict of one condition. Returns `None` for `Ready` and `Stalled`, which summarize other conditions.
 fn verdict_of(
     type_: ConditionType,
     observed: &Observations<'_>,
@@ -398,7 +400,7 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
         let is_retained = retained.is_some();
         let mut verdict = retained.unwrap_or(verdict);
         let note = staleness::note(observed, type_, &verdict, is_retained);
-        // The note of a retained condition is retained with it.
+        // A retained condition also retains its note.
         verdict.note = note.or(verdict.note);
         (type_, verdict, is_retained)
     });
@@ -410,7 +412,7 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
     let stalled = if retains_warnings {
-        // The inputs of the warnings are unavailable, so that `Stalled` cannot be recomputed.
+        // The inputs of the warnings are unavailable, so `Stalled` cannot be recomputed.
         retained_stalled(live_conditions, generation, &parts).or_else(|| stalled(&parts, observed))
     } else {
         stalled(&parts, observed)
@@ -448,7 +450,8 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
         has_retained,
         n_type_warnings: expression_warnings.iter().filter(is_of_types).count(),
         expression_warnings,
-        // Server-side apply removes conditions that are no longer in the applied status.
+        // Only the listed conditions remain: server-side apply removes conditions that it applied before and that are
+        // missing here.
         conditions: ConditionType::WRITTEN
             .into_iter()
             .filter(|type_| types.iter().any(|written| written == type_.as_str()))
@@ -458,8 +461,8 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     }
 }
 
-/// Returns the stored verdict for the same generation if it must be retained: `verdict` has insufficient evidence, or
-/// has the same status with less detail.
+/// Returns the stored verdict for the same generation if it must be retained: because the inputs of `verdict` are
+/// temporarily unavailable, or because `verdict` has the same status but less detail.
 fn retained_verdict(
     verdict: &Verdict,
     type_: ConditionType,
@@ -487,7 +490,7 @@ fn retained_verdict(
     Some(Verdict::new(status, reason, message).with_note(note.map(str::to_owned)))
 }
 
-/// Returns the effect of a failing expression on a request.
+/// Returns the effect on a request of an expression that fails.
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
@@ -513,12 +516,12 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
     }
 }
 
-/// Returns the finding with the worst consequence; of several, the first.
+/// Returns the finding with the worst consequence. If several have it, returns the first of them.
 pub(super) fn worst<'a, T>(
     findings: impl Iterator<Item = &'a T>,
     consequence: impl Fn(&T) -> Consequence,
 ) -> Option<&'a T> {
-    // `max_by_key` returns the last of several equal elements.
+    // `max_by_key` returns the last of several maximal elements, so the findings are reversed.
     let findings: Vec<&T> = findings.collect();
     findings
         .into_iter()
@@ -579,7 +582,7 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
     Verdict::new(ConditionStatus::True, Reason::AllExpressionsCompile, text)
 }
 
-/// Returns the warnings of type checking, within the size limits.
+/// Returns the warnings of the current type check, within the size limits.
 fn found_warnings(observed: &Observations<'_>) -> Vec<ExpressionWarning> {
     match observed.types {
         StepOutcome::Done(TypeObservations { outcome, .. }) => warnings::expression_warnings(
@@ -590,7 +593,7 @@ fn found_warnings(observed: &Observations<'_>) -> Vec<ExpressionWarning> {
     }
 }
 
-/// Returns the warnings of the current status.
+/// Returns the warnings in the current status of the policy.
 fn live_warnings(live: Option<&ValidatingAdmissionPolicyStatus>) -> Vec<ExpressionWarning> {
     live.and_then(|status| status.type_checking.as_ref())
         .and_then(|type_checking| type_checking.expression_warnings.clone())

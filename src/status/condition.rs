@@ -1,6 +1,8 @@
-//! Conditions: the types, statuses and reasons that this controller writes, one constructor and one merge.
+//! Defines the condition types, statuses and reasons that this controller writes, and how conditions are created and
+//! merged.
 //!
-//! Condition types and reasons are an API (alerts and scripts match on them): new ones may be added, none is renamed.
+//! Condition types and reasons are an API, because alerts and scripts match on them. New ones may be added, but none
+//! may be renamed.
 
 use std::fmt;
 
@@ -10,10 +12,10 @@ use k8s_openapi::jiff::Timestamp;
 use super::message;
 use crate::policy::subject::SubjectKind;
 
-/// The condition types that this controller writes.
+/// A condition type that this controller writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionType {
-    /// None of the conditions that `--ready-requires` names is False.
+    /// True unless a condition that `--ready-requires` lists is False or not known yet.
     Ready,
     /// Every expression compiles.
     Compiled,
@@ -21,19 +23,20 @@ pub enum ConditionType {
     ResourcesMatched,
     /// The paramKind is served.
     ParamsResolved,
-    /// The expressions fit the schemas of the matched kinds.
+    /// The expressions have no type errors for the schemas of the matched kinds.
     TypeChecked,
     /// All probes of the policy pass.
     ProbesPassed,
     /// Bindings enforce the policy.
     Bound,
-    /// `Ready` is False, and only an edit of the policy can change that. Written only while it is True. It is the only
-    /// condition whose healthy status is not True, as kstatus requires (ADR 13).
+    /// `Ready` is False, and only an edit of the policy can change that. The condition is absent otherwise. It is the
+    /// only condition whose healthy status is not True, because kstatus requires it (ADR 13).
     Stalled,
 }
 
 impl ConditionType {
-    /// The types that each policy has: `Ready`, then the others in the order in which `Ready` reports failures.
+    /// The types that each policy has: `Ready`, then the other types in the order in which `Ready` reports their
+    /// failures.
     pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Compiled,
@@ -44,7 +47,7 @@ impl ConditionType {
         Self::Bound,
     ];
 
-    /// All types, in the order of the written status.
+    /// All types, in the order in which they are written to the status.
     pub const WRITTEN: [Self; 8] = [
         Self::Ready,
         Self::Compiled,
@@ -56,7 +59,8 @@ impl ConditionType {
         Self::Stalled,
     ];
 
-    /// The types that `Ready` requires by default. `Bound` is not required: policies are staged unbound.
+    /// The types that `Ready` requires by default. `Bound` is not among them, because policies are often created before
+    /// they are bound.
     pub const COUNTING: [Self; 5] = [
         Self::Compiled,
         Self::ResourcesMatched,
@@ -65,7 +69,7 @@ impl ConditionType {
         Self::ProbesPassed,
     ];
 
-    /// Returns the name in the API.
+    /// Returns the value of the field `type` in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -80,7 +84,7 @@ impl ConditionType {
         }
     }
 
-    /// Returns true if a subject of this kind has a condition of the type.
+    /// Returns true if subjects of the kind `kind` have conditions of this type.
     #[must_use]
     pub const fn exists_for(self, kind: SubjectKind) -> bool {
         match self {
@@ -90,12 +94,12 @@ impl ConditionType {
             | Self::ProbesPassed
             | Self::Stalled => true,
             Self::ParamsResolved | Self::Bound => kind.row().bindings.is_some(),
-            // Rules of definitions are about objects and match no requests.
+            // The rules of a CustomResourceDefinition validate its objects. They match no other resources.
             Self::ResourcesMatched => !matches!(kind, SubjectKind::CustomResourceDefinition),
         }
     }
 
-    /// Parses the name of a type. Returns `None` for conditions of other controllers.
+    /// Parses the name of a type. Returns `None` if only other controllers write conditions of this type.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::WRITTEN
@@ -110,7 +114,7 @@ impl fmt::Display for ConditionType {
     }
 }
 
-/// The status of a condition. `True` is healthy, except for `Stalled`.
+/// The status of a condition. `True` is healthy for all types except `Stalled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionStatus {
     /// The condition holds.
@@ -125,7 +129,7 @@ impl ConditionStatus {
     /// All statuses.
     pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
 
-    /// Returns the name in the API.
+    /// Returns the value of the field `status` in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -152,7 +156,7 @@ impl fmt::Display for ConditionStatus {
     }
 }
 
-/// Declares [`Reason`] with the variant names as the names in the API.
+/// Defines the enum [`Reason`]. The names of its variants are the values of the field `reason` in the API.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The reason of a condition.
@@ -165,7 +169,7 @@ macro_rules! reasons {
             /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Returns the name in the API.
+            /// Returns the value of the field `reason` in the API.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -173,7 +177,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Parses the name of a reason. Returns `None` for reasons of other controllers.
+            /// Parses the name of a reason. Returns `None` if only other controllers write this reason.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
@@ -208,9 +212,10 @@ reasons! {
     SchemaUnavailable,
     /// `ResourcesMatched` True.
     ResourcesServed,
-    /// `ResourcesMatched` False: the policy never runs.
+    /// `ResourcesMatched` False: no rule matches a served resource, so the policy is never evaluated.
     NoServedResources,
-    /// `ResourcesMatched` False: the rules match only resources that are exempt from admission policies.
+    /// `ResourcesMatched` False: the rules match only resources for which API servers never evaluate admission
+    /// policies.
     ExemptResources,
     /// `ResourcesMatched`, `ParamsResolved` Unknown: an API group could not be discovered.
     DiscoveryIncomplete,
@@ -218,19 +223,19 @@ reasons! {
     ParamsNotRequired,
     /// `ParamsResolved` True: the paramKind is served, and no binding refers to existing params.
     ParamKindServed,
-    /// `ParamsResolved` False: nothing defines the paramKind.
+    /// `ParamsResolved` False: the paramKind is not served, and no CRD defines it.
     ParamKindNotFound,
-    /// `ParamsResolved` False: the paramKind is defined, but not served, or not in this version.
+    /// `ParamsResolved` False: a CRD defines the paramKind, but it is not served, or not in this version.
     ParamKindNotServed,
     /// `ParamsResolved` True: the params that bindings refer to exist.
     ParamsFound,
     /// `ParamsResolved` False: params that a binding refers to do not exist.
     ParamsNotFound,
-    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not allowed to read the objects.
+    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not permitted to read the required objects.
     NotPermitted,
     /// `Bound` True.
     BindingsFound,
-    /// `Bound` False: nothing enforces the policy.
+    /// `Bound` False: no binding refers to the policy.
     NoBindings,
     /// `Bound` False: the API server cannot use a binding.
     BindingsInvalid,
@@ -256,9 +261,9 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Creates a condition.
+/// Creates a condition with the transition time `now`, which is truncated to seconds, the precision of the API.
 ///
-/// The message is truncated to `message::MAX_BYTES`, and `now` to seconds, the precision of the API.
+/// The message is truncated to `message::MAX_BYTES`.
 #[must_use]
 pub fn condition(
     type_: ConditionType,
@@ -280,8 +285,9 @@ pub fn condition(
 
 /// Merges the conditions `new` into `old`.
 ///
-/// Conditions of `old` whose type is not in `new` stay unchanged in their position. A condition that is in both is
-/// replaced by that of `new`, but keeps its `lastTransitionTime` if `status` does not change.
+/// Conditions of `old` whose type is not in `new` stay unchanged in their position. Other conditions of `old` are
+/// replaced by the condition of the same type in `new`, which keeps the old `lastTransitionTime` if `status` does not
+/// change.
 ///
 /// Source: apimachinery `pkg/api/meta/conditions.go`, `SetStatusCondition`; gateway-api
 /// `apis/v1/shared_types.go` on conditions of others.
@@ -305,7 +311,7 @@ pub fn merge(old: &[Condition], new: Vec<Condition>) -> Vec<Condition> {
     merged
 }
 
-/// Returns the condition of type `type_`.
+/// Returns the condition of the type `type_`. Returns `None` if there is none.
 #[must_use]
 pub fn find(conditions: &[Condition], type_: ConditionType) -> Option<&Condition> {
     conditions

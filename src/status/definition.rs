@@ -1,9 +1,11 @@
-//! Conditions of CustomResourceDefinitions: errors of the validation rules in their schemas.
+//! Computes the facts for the conditions of CustomResourceDefinitions: the errors of the validation rules in their
+//! schemas.
 //!
-//! A schema declares the types of all values that a rule reads, and the API server checks them: a rule with a type
-//! error does not compile (`Compiled`). `TypeChecked` covers the other errors for which the API server rejects a rule
-//! in a new definition: costs above the limits, `oldSelf` where it is not allowed, paths without a field. A stored
-//! definition can have both kinds of errors if an older API server accepted it, or if an update left them unchanged.
+//! A schema declares the types of all values that a rule reads, and the API server checks them, so a rule with a type
+//! error does not compile (`Compiled`). `TypeChecked` reports the other errors for which the API server rejects a rule
+//! in a new definition: costs above the limits, `oldSelf` where it is not allowed, and paths without a field. A stored
+//! definition can have errors of both types if an older API server accepted it, or if an update did not change the
+//! rules.
 
 use std::collections::BTreeSet;
 
@@ -18,25 +20,26 @@ use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::validation_rules::{DefinitionError, DefinitionVerdict, ExpressionErrorKind};
 
-/// The maximum number of errors of a definition that are stored.
+/// The maximum number of errors that are stored for one definition.
 const MAX_ERRORS: usize = 200;
 
-/// The maximum length of the stored text of an error, in bytes.
+/// The maximum length of a stored error message, in bytes.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// Errors of the rules of a definition, in the form of findings about a policy's expressions.
+/// The errors of a definition's rules, represented like findings about a policy's expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFindings {
     /// The expressions that do not compile, or that cannot be checked.
     pub compiled: Vec<CompileFinding>,
     /// The number of expressions.
     pub n_expressions: usize,
-    /// All errors, as warnings by field.
+    /// All errors as warnings, grouped by field.
     pub typed: TypeSummary,
 }
 
 impl RuleFindings {
-    /// Creates findings from the errors of the rules. `schema_errors` are the other errors of the schemas.
+    /// Creates findings from the errors of the rules. `schema_errors` are the errors of the schemas that are not about
+    /// rules.
     #[must_use]
     pub fn new(verdict: &DefinitionVerdict, schema_errors: &[DefinitionError]) -> Self {
         let mut findings = Self {
@@ -45,14 +48,14 @@ impl RuleFindings {
         };
         let mut warnings = Vec::new();
         for error in verdict.errors.iter().take(MAX_ERRORS) {
-            // A message that does not compile has no cost.
+            // The cost estimate does not count a message expression that does not compile.
             findings.n_expressions +=
                 usize::from(error.expression().is_some() && is_message(error));
             findings.compiled.extend(uncompiled(error));
             warnings.push(warning(error));
         }
         if verdict.is_partial {
-            // Errors of schemas are reported if they prevent rules from being compiled.
+            // Other errors of the schemas are reported only if they prevent rules from being compiled.
             let rest = MAX_ERRORS.saturating_sub(warnings.len());
             warnings.extend(schema_errors.iter().take(rest).map(warning));
             findings.compiled.push(not_compiled(&warnings));
@@ -77,7 +80,7 @@ fn is_message(error: &DefinitionError) -> bool {
     error.error.field.ends_with(".messageExpression")
 }
 
-/// Returns the consequence for an object that is validated by the expression with an error.
+/// Returns the effect of an erroneous expression on the objects that it validates.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`validateExpressions`: a rule that does
 /// not compile is an error of each object; a messageExpression that does not compile is ignored).
@@ -122,7 +125,7 @@ fn warning(error: &DefinitionError) -> Warning {
     }
 }
 
-/// Returns the finding about rules that are not compiled because of other errors.
+/// Returns the finding that rules were not compiled because their schema has other errors.
 fn not_compiled(errors: &[Warning]) -> CompileFinding {
     let field = errors.first().map(|error| error.field_ref.clone());
     unsupported(
@@ -192,5 +195,5 @@ pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&s
     Verdict::new(ConditionStatus::True, Reason::NoWarnings, text)
 }
 
-/// The message about a definition without rules, which has conditions only if it has probes.
+/// The message of conditions of a definition without rules. Such a definition has conditions only if it has probes.
 pub(super) const NO_RULES: &str = "the definition has no rules";

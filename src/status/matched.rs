@@ -1,5 +1,5 @@
-//! `ResourcesMatched`: the rules of a policy, or of each webhook of a configuration, match served resources that are
-//! not exempt.
+//! Computes the condition `ResourcesMatched`: True if the rules of a policy, or of each webhook of a configuration,
+//! match served resources that are not exempt from admission.
 
 use super::compute::{MatchSummary, Observations};
 use super::condition::{ConditionStatus, Reason};
@@ -50,7 +50,7 @@ pub(super) fn verdict(observed: &Observations<'_>) -> Verdict {
     }
 }
 
-/// Computes the verdict on the resources that rules match.
+/// Computes the verdict for one set of rules: those of a policy or of one webhook.
 fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved
@@ -84,7 +84,8 @@ fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
                 .with_evidence(Evidence::Pending);
         }
-        // Unserved resources may be served later; exempt resources stay exempt.
+        // Unserved resources may be served later, but exempt resources stay exempt, so an unserved resource decides the
+        // reason.
         let not_served = || format!("not served: {}", message::list(&unserved));
         let (reason, cause) = match (unserved.is_empty(), matches.exempt.is_empty()) {
             (true, true) => (
@@ -101,8 +102,8 @@ fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
         let text = format!("{cause}; {}", subject.row().never_runs);
         return Verdict::new(ConditionStatus::False, reason, text);
     }
-    // Resources that match by wildcard are not counted: each CRD that is added or removed would change the message, and
-    // cause a write of every policy with a wildcard.
+    // Resources that only wildcards match are not counted. Otherwise the message would change, and every policy with a
+    // wildcard would be written, whenever a CRD is added or removed.
     let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
     let mut parts = vec![match (n_named, matches.n_by_wildcard) {
         (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),

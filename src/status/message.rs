@@ -1,14 +1,14 @@
-//! Formats parts of messages: lists, counts and length limits.
+//! Formats lists and counts in messages of conditions, and truncates messages.
 
 use crate::policy::analysis::UncheckedKind;
 use crate::schema::Gvk;
 
 /// The maximum length of a condition's message, in bytes.
 ///
-/// The API allows 32,768, but tables, chat messages and Flux events show much less.
+/// The API allows 32,768 bytes, but tables, chat messages and Flux events show far fewer.
 pub(crate) const MAX_BYTES: usize = 1024;
 
-/// The maximum number of names in a list.
+/// The maximum number of names that are shown of a list.
 const MAX_NAMES: usize = 4;
 
 /// Truncates `text` to `max_bytes`, including an ellipsis at the end.
@@ -26,7 +26,7 @@ pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     truncated
 }
 
-/// Formats a number with its noun: `1 kind`, `2 kinds`.
+/// Formats a number with its noun, such as `1 kind` or `2 kinds`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     if n == 1 {
         format!("1 {noun}")
@@ -35,7 +35,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     }
 }
 
-/// Formats a list of at most [`MAX_NAMES`] names: `a, b, c, d and 3 more`.
+/// Formats the first [`MAX_NAMES`] names, and the number of the others: `a, b, c, d and 3 more`.
 pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(shown.len()) {
@@ -44,8 +44,8 @@ pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// Groups names by their reason, in the order of the first occurrence of each reason:
-/// `a, b and 7 more (no schema)`, `c (too large)`.
+/// Formats names grouped by their reason, such as `a, b and 7 more (no schema)` and `c (too large)`. The groups are in
+/// the order in which their reasons first occur.
 fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, reason) in items {
@@ -60,12 +60,12 @@ fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
         .collect()
 }
 
-/// Formats a kind: `rules.example.com/v1 ReplicaLimit`.
+/// Formats a kind, such as `rules.example.com/v1 ReplicaLimit`.
 pub(crate) fn kind(gvk: &Gvk) -> String {
     format!("{} {}", gvk.api_version(), gvk.kind)
 }
 
-/// Returns the messages about kinds that were not type-checked, grouped [`by_reason`].
+/// Returns descriptions of kinds that were not type-checked, grouped by the reason as in [`by_reason`].
 pub(crate) fn unchecked<'a>(kinds: impl IntoIterator<Item = &'a UncheckedKind>) -> Vec<String> {
     let kinds = kinds.into_iter();
     by_reason(kinds.map(|unchecked| (kind(&unchecked.gvk), unchecked.reason.clone())))

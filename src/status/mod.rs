@@ -1,7 +1,7 @@
-//! Computes the status of a ValidatingAdmissionPolicy from findings: conditions and expression warnings.
+//! Computes the status of a policy from findings: conditions and expression warnings.
 //!
 //! All functions are pure: they take facts and the current time, and return the desired status. The meaning of each
-//! condition is defined only in this module. It does not read the cluster or a clock.
+//! condition is defined only in this module.
 
 pub mod bindings;
 pub mod compute;

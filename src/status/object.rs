@@ -1,10 +1,10 @@
-//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`: conditions of objects whose
-//! kind has no suitable status (ADR 31).
+//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`. They hold the conditions of
+//! objects whose own kind has no suitable status (ADR 31).
 //!
-//! A status object has the name of the policy that it describes, is owned by it, and consists of a status. This module
-//! converts between it and the status of a ValidatingAdmissionPolicy.
+//! A status object has the same name as the policy that it describes, is owned by that policy, and has only a status.
+//! This module converts between its status and the status of a ValidatingAdmissionPolicy.
 //!
-//! Each kind is a [`StatusObjectKind`] in the table of subjects, and has a CRD in `crds`.
+//! Each kind of status objects is a [`StatusObjectKind`] in the table of subjects, and has a CRD in `crds`.
 
 use std::borrow::Cow;
 
@@ -19,26 +19,26 @@ use serde::{Deserialize, Serialize};
 use super::DesiredStatus;
 use crate::policy::subject::StatusObjectKind;
 
-/// An object with the status of a policy.
+/// A status object, as read from the API server.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct StatusObject {
-    /// The metadata. The name is that of the policy.
+    /// The metadata. The name is the name of the policy.
     #[serde(default)]
     metadata: Option<ObjectMeta>,
-    /// The status, if it has been written.
+    /// The status. `None` if it has not been written yet.
     #[serde(default)]
     pub status: Option<ObjectStatus>,
-    /// The default for absent metadata, to which [`Resource::meta`] refers.
+    /// Empty metadata, which [`Resource::meta`] returns if `metadata` is absent.
     #[serde(skip)]
     none: ObjectMeta,
 }
 
-/// The status of a status object.
+/// The field `status` of a status object.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectStatus {
-    /// The generation of the status object itself, which wait tools compare with `metadata.generation`. It only changes
-    /// if the object is created again.
+    /// The generation of the status object itself, because tools that wait for a status compare it with
+    /// `metadata.generation`. It changes only if the status object is deleted and created again.
     #[serde(default)]
     pub observed_generation: Option<i64>,
     /// The generation of the policy that was checked.
@@ -47,22 +47,23 @@ pub struct ObjectStatus {
     /// The warnings, in the format of ValidatingAdmissionPolicies.
     #[serde(default)]
     pub type_checking: Option<ObjectTypeChecking>,
-    /// The conditions.
+    /// The conditions of the policy.
     #[serde(default)]
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The warnings. An empty list is written too.
+/// The field `typeChecking` of a status object. An empty list of warnings is also written.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectTypeChecking {
-    /// The warnings.
+    /// The warnings, one for each expression.
     #[serde(default)]
     pub expression_warnings: Option<Vec<ExpressionWarning>>,
 }
 
 impl StatusObject {
-    /// Converts to the status of a ValidatingAdmissionPolicy, in which all generations are those of the policy.
+    /// Returns the status of the policy in the format of a ValidatingAdmissionPolicy, in which all generations are
+    /// those of the policy. Returns `None` if no status has been written.
     #[must_use]
     pub fn policy_status(&self) -> Option<ValidatingAdmissionPolicyStatus> {
         let status = self.status.as_ref()?;
@@ -86,8 +87,8 @@ impl StatusObject {
         })
     }
 
-    /// Returns true if the object with this uid owns the status object. An object of the same name may have another
-    /// uid.
+    /// Returns true if the object with the UID `uid` owns the status object. A policy that was deleted and created
+    /// again has the same name but another UID.
     #[must_use]
     pub fn is_owned_by(&self, uid: Option<&str>) -> bool {
         let owners = self.meta().owner_references.iter().flatten();
@@ -96,7 +97,8 @@ impl StatusObject {
 }
 
 impl ObjectStatus {
-    /// Creates the status of a status object of the generation `own` from the desired status of its policy.
+    /// Creates the status of a status object from the desired status of its policy. `own` is the generation of the
+    /// status object.
     #[must_use]
     pub fn new(desired: &DesiredStatus, own: Option<i64>) -> Self {
         let conditions = desired.conditions.iter().map(|condition| Condition {
@@ -184,7 +186,7 @@ mod tests {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let json = serde_json::to_value(&written).unwrap();
-        // Wait tools compare these two with the generation of the status object.
+        // Tools that wait for a status compare these two fields with the generation of the status object.
         assert_eq!(json["observedGeneration"], 1);
         assert_eq!(json["conditions"][0]["observedGeneration"], 1);
         assert_eq!(json["policyGeneration"], 7);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn policy_status_other_generation_does_not_satisfy() {
+    fn is_satisfied_by_is_false_for_another_generation() {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let live = stored(2, &written).policy_status();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn null_fields_are_absent() {
+    fn status_object_null_fields_are_read_as_absent() {
         for value in [
             json!({}),
             json!({"metadata": null, "status": null}),
@@ -231,7 +233,8 @@ mod tests {
         }
     }
 
-    /// The CRDs are written by hand. Each must have the names of its kind and a schema for each written field.
+    /// The CRDs of status objects are written by hand. Each CRD must have the names of its kind, and a schema for each
+    /// field that is written.
     #[test]
     fn crds_have_every_field() {
         let kinds = SubjectKind::ALL.iter();

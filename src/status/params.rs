@@ -1,4 +1,4 @@
-//! `ParamsResolved`: the paramKind is served and the params of bindings exist, with the effect on requests.
+//! Computes the condition `ParamsResolved`: True if the paramKind is served and the params of bindings exist.
 //!
 //! The API server evaluates a policy once a binding refers to it. If it cannot find the paramKind, the policy fails for
 //! every request that the policy's own rules match, regardless of the rules of its bindings.
@@ -15,21 +15,21 @@ use crate::policy::admission::Selector;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 
-/// The state of a policy's paramKind.
+/// The result of looking up a policy's paramKind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamKindState {
     /// The policy has no paramKind.
     NotRequired,
-    /// The paramKind is served.
+    /// The paramKind is served. The state of the params that bindings refer to is included.
     Served(Gvk, ParamsState),
     /// The paramKind is neither served nor defined.
     NotFound {
         /// The paramKind.
         gvk: Gvk,
-        /// Served kinds with similar names, as `apiVersion Kind`.
+        /// Served kinds with similar names, formatted as `apiVersion Kind`.
         similar: Vec<String>,
     },
-    /// The paramKind is defined, but not served.
+    /// A CRD defines the paramKind, but it is not served.
     NotServed {
         /// The paramKind.
         gvk: Gvk,
@@ -40,7 +40,7 @@ pub enum ParamKindState {
     Undiscovered {
         /// The paramKind.
         gvk: Gvk,
-        /// The error of the discovery.
+        /// The error message of discovery.
         reason: String,
     },
 }
@@ -52,35 +52,36 @@ pub enum ParamsState {
     NotReferred,
     /// The params have not been read yet.
     Unread,
-    /// The params cannot currently be read, for this reason.
+    /// The params are temporarily unreadable, for this reason.
     Failed(String),
-    /// The controller is not allowed to read the params. The text names the missing permission.
+    /// The controller is not allowed to read the params. The string describes the missing permission.
     NotPermitted(String),
-    /// The controller is not allowed to read the bindings, so that the referenced params are unknown.
+    /// The controller is not allowed to read the bindings, so it does not know which params they refer to.
     BindingsNotPermitted,
-    /// The params were looked up.
+    /// The controller checked whether the params exist.
     Examined {
-        /// The number of references to existing params, in all bindings.
+        /// The number of references, in all bindings, to params that exist.
         n_found: usize,
-        /// The references for which no params exist.
+        /// The references, in all bindings, to params that do not exist.
         missing: Vec<MissingParams>,
     },
 }
 
-/// A lookup of the params that a binding refers to.
+/// A query for the params that a binding refers to.
 #[derive(Clone, Debug)]
 pub enum ParamLookup<'a> {
-    /// Params with this name, in this namespace or, if it is `None`, in any namespace.
+    /// Params with this name, in this namespace. Params in any namespace match if the namespace is `None`.
     ByName(&'a str, Option<&'a str>),
-    /// Params that match this selector, in this namespace or, if it is `None`, in any namespace.
+    /// Params that match this selector, in this namespace. Params in any namespace match if the namespace is `None`.
     BySelector(Selector, Option<&'a str>),
 }
 
 impl ParamsState {
-    /// Looks up the params of each binding by `exists`. `resource` is the resource of the paramKind.
+    /// Checks for each binding, by calling `exists`, whether its params exist. `resource` is the resource of the
+    /// paramKind.
     ///
-    /// A reference without a namespace to namespaced objects denotes those in the namespace of the request. It counts
-    /// as found if they exist in any namespace.
+    /// A paramRef without a namespace refers to the params in the namespace of each request. It counts as found if such
+    /// params exist in any namespace.
     pub fn examine<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         resource: &ApiResource,
@@ -128,35 +129,35 @@ impl ParamsState {
     }
 }
 
-/// A reference of a binding to params that do not exist.
+/// A paramRef of a binding for which no params exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingParams {
     /// The name of the binding.
     pub binding: String,
-    /// The referenced object: `limits in namespace default`.
+    /// A description of the missing object, such as `limits in namespace default`.
     pub what: String,
     /// True if the binding's parameterNotFoundAction is Deny.
     pub denies: bool,
 }
 
-/// The reason why a defined kind is not served.
+/// The reason why a kind that a CRD defines is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotServed {
-    /// Only these other versions are served.
+    /// Only other versions of the kind are served.
     OtherVersions(Vec<String>),
     /// The CRD serves no version.
     NoVersion {
         /// The name of the CRD.
         crd: String,
     },
-    /// The CRD is not established.
+    /// The API server has not established the CRD.
     NotEstablished {
         /// The name of the CRD.
         crd: String,
-        /// The message of the API server, if it has one.
+        /// The reason that the API server gives in the CRD's conditions.
         reason: Option<String>,
     },
-    /// The CRD is established, but discovery does not list the resource.
+    /// The CRD is established, but the API server does not list the resource in discovery.
     NotListed {
         /// The name of the CRD.
         crd: String,
@@ -165,7 +166,7 @@ pub enum NotServed {
 
 /// Returns the effect on requests while the API server cannot find the paramKind.
 ///
-/// The quoted text is the API server's own error, which the rejected requests show.
+/// The quoted text is the error of the API server, which rejected clients see.
 fn consequence(gvk: &Gvk, effect: Effect) -> String {
     let text = format!("failed to find resource referenced by paramKind: '{gvk}'");
     if effect.fails_closed {
@@ -181,8 +182,8 @@ fn consequence(gvk: &Gvk, effect: Effect) -> String {
     }
 }
 
-/// Returns the reason why the paramKind is not served and the effect on requests. Returns `None` if it is served, if
-/// there is no paramKind, or if discovery failed.
+/// Returns the reason why the paramKind is not served, and the effect on requests. Returns `None` if it is served, if
+/// the policy has no paramKind, or if discovery failed.
 pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String, String)> {
     let (gvk, cause) = match state {
         ParamKindState::NotFound { gvk, similar } => {
@@ -259,7 +260,7 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     Verdict::new(status, reason, text).with_evidence(evidence)
 }
 
-/// Computes the verdict about the params of a served kind.
+/// Computes the verdict for a paramKind that is served.
 fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
     let verdict = |status, reason, text: &str, evidence| {
@@ -317,7 +318,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     verdict(status, reason, &text, Evidence::Complete)
 }
 
-/// Computes the status, reason and message about params that were looked up.
+/// Returns the status, reason and message for params whose existence was checked.
 fn examined(
     n_found: usize,
     missing: &[MissingParams],

@@ -1,4 +1,4 @@
-//! `ProbesPassed`: the policy's decisions about sample requests are the expected ones.
+//! Computes the condition `ProbesPassed` of a policy and the status of a probe.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -8,17 +8,17 @@ use super::message;
 use super::verdict::{Evidence, Verdict};
 use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbeStatus, Target};
 
-/// The maximum length of a text in the status of a case, in bytes. There may be 256 cases.
+/// The maximum length of a message in the status of a case, in bytes. A probe may have 256 cases.
 const MAX_CASE_TEXT: usize = 512;
 
-/// The state of a policy's probes.
+/// The probes of a policy, as far as the controller could read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbesState {
     /// The probes have not been read yet.
     Unread,
-    /// The controller is not allowed to read probes. The text names the missing permission.
+    /// The controller is not allowed to read probes. The string describes the missing permission.
     NotPermitted(String),
-    /// All probes of the policy, by name.
+    /// The results of all probes of the policy, sorted by name.
     Known(Vec<ProbeFacts>),
 }
 
@@ -36,13 +36,13 @@ pub struct ProbeFacts {
     pub name: String,
     /// The number of cases.
     pub n_cases: usize,
-    /// The names of the failed cases, with the difference from the expected decision.
+    /// The name of each failed case, with the difference from the expected decision.
     pub failed: Vec<(String, String)>,
-    /// The names of the cases that could not be evaluated, with the reason.
+    /// The name of each case that could not be evaluated, with the reason.
     pub pending: Vec<(String, String)>,
-    /// The reason why the probe itself cannot be parsed. The results of its cases are then unknown.
+    /// The reason why the probe cannot be parsed. The results of its cases are then unknown.
     pub problem: Option<String>,
-    /// True if the cases are pending because an input is temporarily unavailable.
+    /// True if cases are pending because an input is temporarily unavailable.
     pub is_transient: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
     }
 }
 
-/// Computes the condition from the results of all probes.
+/// Computes the verdict from the results of all probes of a policy.
 fn results_verdict(probes: &[ProbeFacts]) -> Verdict {
     if probes.is_empty() {
         return Verdict::new(
@@ -168,7 +168,7 @@ impl ProbeFacts {
     }
 }
 
-/// The fields of a probe that determine its status.
+/// The fields of a probe that its status depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeSubject<'a> {
     /// The name of the probe.
@@ -177,7 +177,7 @@ pub struct ProbeSubject<'a> {
     pub generation: i64,
     /// The name of the policy.
     pub policy_name: &'a str,
-    /// The target, if it is not a ValidatingAdmissionPolicy.
+    /// The target of the probe. `None` for a ValidatingAdmissionPolicy.
     pub target: Option<&'a Target>,
     /// The number of cases.
     pub n_cases: usize,
@@ -185,8 +185,8 @@ pub struct ProbeSubject<'a> {
     pub conditions: &'a [Condition],
 }
 
-/// Computes the status of a probe at `now` from the results of its cases, or from the `problem` for which it cannot be
-/// parsed. `policy_generation` is `None` if the policy does not exist.
+/// Computes the status of a probe at `now` from the results of its cases. `problem` is the reason why the probe cannot
+/// be parsed, if it cannot. `policy_generation` is `None` if the policy does not exist.
 #[must_use]
 pub fn probe_status(
     probe: &ProbeSubject<'_>,

@@ -1,4 +1,4 @@
-//! Conditions that summarize the others: `Ready` and `Stalled`.
+//! Computes `Ready` and `Stalled`, which summarize the other conditions.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::staleness;
 use super::stalled::Remedy;
 use super::verdict::{Evidence, Verdict};
 
-/// Computes the condition `Ready` from the `requires` conditions.
+/// Computes the condition `Ready` from the conditions in `requires`.
 ///
-/// `Ready` is False if a required condition is False, with the reason of the first one. It is Unknown while a required
-/// condition is not known *yet*. If a condition cannot be determined at all (`NoTypesToCheck`,
-/// `UnsupportedExpression`), waiting does not help and no problem was found: `Ready` is True, and the message lists the
-/// unknown conditions.
+/// `Ready` is False if a required condition is False, and has the reason of the first such condition. It is Unknown
+/// while a required condition is not known *yet*. If a required condition is permanently Unknown (`NoTypesToCheck`,
+/// `UnsupportedExpression`), waiting does not help and no problem was found: `Ready` is True, and its message lists
+/// such conditions.
 pub(super) fn ready(
     parts: &[(ConditionType, Verdict)],
     requires: &BTreeSet<ConditionType>,
@@ -45,7 +45,7 @@ pub(super) fn ready(
     }
     let unknown: Vec<String> = counting()
         .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
-        // A policy without probes is checked completely.
+        // `ProbesPassed` of a policy without probes is Unknown, but this is not worth a note.
         .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
         .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
         .collect();
@@ -61,7 +61,8 @@ pub(super) fn ready(
 /// Computes the condition `Stalled` from the first required condition that is False and that only an edit of the policy
 /// can change. Returns `None` if there is no such condition.
 ///
-/// `Ready` may have the reason of another condition, which needs no edit. It stays False in any case.
+/// `Ready` may have the reason of another condition, which could change without an edit. `Ready` stays False
+/// nevertheless.
 pub(super) fn stalled(
     parts: &[(ConditionType, Verdict)],
     observed: &Observations<'_>,
@@ -91,7 +92,8 @@ pub(super) fn stalled(
     Some(verdict.with_note(lasting.note.clone()))
 }
 
-/// Returns the `Stalled` because of warnings that was written for the same generation, with the note of `TypeChecked`.
+/// Returns the stored `Stalled` condition for the same generation if its reason is warnings, with the note of
+/// `TypeChecked`.
 pub(super) fn retained_stalled(
     live: &[Condition],
     generation: i64,

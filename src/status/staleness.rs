@@ -1,26 +1,29 @@
-//! Notes on conditions that may be out of date because their inputs have been unreadable for more than a minute.
+//! Adds notes to conditions that may be out of date because their inputs have been unreadable for more than a minute.
 //!
-//! A condition that cannot currently be recomputed is retained (ADR 1). So is a condition that depends on the resources
-//! of an aggregated API that is unavailable. After a minute a note with the cause is appended to its message.
+//! A condition that temporarily cannot be recomputed is retained (ADR 1). A condition that depends on the resources of
+//! an unavailable aggregated API is also retained. After a minute, a note with the cause is appended to the message of
+//! such a condition.
 
 use super::compute::{Observations, StepOutcome};
 use super::condition::{ConditionStatus, ConditionType};
 use super::message;
 use super::verdict::Verdict;
 
-/// Indications that conditions may be out of date, in addition to the verdicts themselves.
+/// Signs that conditions may be out of date, in addition to the evidence of the verdicts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Staleness<'a> {
-    /// The group version of the policy's paramKind, if its discovery has failed for more than a minute.
+    /// The group version of the policy's paramKind, if its discovery has failed for more than a minute. Empty
+    /// otherwise.
     pub undiscovered_params: &'a [String],
     /// True if a condition has been retained for more than a minute because it cannot be recomputed.
     pub is_retained_long: bool,
 }
 
-/// The separator between a message and its note. Stored conditions contain it.
+/// The separator between a message and its note. It must not change, because stored conditions contain it.
 const MARK: &str = "; may be out of date: ";
 
-/// Returns the note on a condition. `is_retained` is true if `verdict` is retained from the stored condition.
+/// Returns the note for a condition. `is_retained` is true if `verdict` was taken from the stored condition. Returns
+/// `None` if the condition is not out of date.
 pub(super) fn note(
     observed: &Observations<'_>,
     type_: ConditionType,

@@ -1,9 +1,9 @@
-//! `Stalled`: only an edit of the policy can make it Ready.
+//! Defines which failures make a policy `Stalled`: those that only an edit of the policy can correct.
 //!
-//! Tools that apply manifests and wait (Flux, `helm --wait`, all tools on kstatus) fail at once if `Stalled` is True,
-//! and after their timeout if only `Ready` is False. The next manifest that they apply can be a CRD, params, a binding
-//! or a probe. Therefore a policy is `Stalled` only if no other object can correct the failure. An edit of the policy
-//! increments its generation, which makes the condition outdated.
+//! Tools that apply manifests and wait (Flux, `helm --wait`, all tools that use kstatus) fail immediately if `Stalled`
+//! is True, but only after their timeout if `Ready` is False. The next manifest that such a tool applies may be a CRD,
+//! params, a binding or a probe. Therefore a policy is `Stalled` only if no other object can correct the failure. An
+//! edit of the policy increments its generation, which makes the condition outdated.
 //!
 //! Source: `github.com/fluxcd/cli-utils` `pkg/kstatus/status/generic.go` (`checkGenericProperties`).
 
@@ -12,11 +12,11 @@ use super::condition::Reason;
 /// The change that can correct a condition that is False.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Only an edit of the policy.
+    /// Only an edit of the policy can correct the condition.
     Edit,
-    /// An edit of the policy, or a change of a schema that it was checked against.
+    /// An edit of the policy, or a change of a schema for which it was checked, can correct the condition.
     EditOrSchema,
-    /// A change of another object, so that waiting may help.
+    /// A change of another object can correct the condition, so waiting may help.
     Elsewhere,
 }
 
@@ -29,11 +29,11 @@ impl Reason {
     )]
     pub const fn remedy(self) -> Remedy {
         match self {
-            // The text of an expression is wrong, whatever the cluster holds.
+            // The expression has an error that does not depend on the cluster.
             Self::CompilationFailed => Remedy::Edit,
-            // The same: the API server cannot evaluate the expression for any request.
+            // The API server cannot evaluate the expression safely for any request.
             Self::UnsafeExpression => Remedy::Edit,
-            // The API server has a fixed list of exempt resources.
+            // The list of exempt resources is fixed in the API server.
             Self::ExemptResources => Remedy::Edit,
             // The schemas of built-in kinds do not change, but the CRD of a custom kind may be applied later.
             Self::ExpressionWarnings => Remedy::EditOrSchema,
@@ -41,13 +41,13 @@ impl Reason {
             Self::NoServedResources => Remedy::Elsewhere,
             // The CRD of the paramKind may be applied later, even if its name looks misspelled.
             Self::ParamKindNotFound => Remedy::Elsewhere,
-            // The CRD exists and may become established, or serve the version, soon.
+            // The CRD exists. It may soon become established, or serve the version.
             Self::ParamKindNotServed => Remedy::Elsewhere,
             // Params are separate objects, and are usually applied after the policy.
             Self::ParamsNotFound => Remedy::Elsewhere,
             // Bindings are separate objects; their edits do not change the policy's generation.
             Self::NoBindings => Remedy::Elsewhere,
-            // The same: the next manifest may correct the binding.
+            // A binding is a separate object, and a later manifest may correct it.
             Self::BindingsInvalid => Remedy::Elsewhere,
             // The error may be in the probe, a binding or params instead of the policy.
             Self::ProbesFailed => Remedy::Elsewhere,

@@ -1,4 +1,5 @@
-//! `TypeChecked`: the findings of the analysis, and the kinds and expressions that it did not check.
+//! Computes the condition `TypeChecked` from the findings of the analysis. Its message lists the kinds and expressions
+//! that were not checked.
 
 use std::collections::BTreeSet;
 
@@ -39,8 +40,8 @@ pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&s
     } else {
         format!("; not checked: {}", message::list(&gaps))
     };
-    // Expressions that do not compile have no types. The API server's errors about them are among the warnings, and
-    // `Compiled` reports them.
+    // Expressions that do not compile have no types, and `Compiled` reports them. The API server's warnings about them
+    // are in `types.warnings`, so they are skipped here.
     let of_types = || {
         let all = types.warnings.iter();
         all.filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
@@ -125,7 +126,7 @@ pub(super) fn uncompiled<'a>(observed: &Observations<'a>) -> BTreeSet<&'a str> {
     findings.map(|finding| finding.field_ref.as_str()).collect()
 }
 
-/// Returns true if there are expressions and none of them compiles.
+/// Returns true if the policy has expressions and none of them compiles.
 pub(super) fn is_all_uncompiled(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> bool {
     match observed.compiled {
         StepOutcome::Done(CompileSummary { n_expressions, .. }) => {
@@ -135,7 +136,7 @@ pub(super) fn is_all_uncompiled(observed: &Observations<'_>, uncompiled: &BTreeS
     }
 }
 
-/// Returns the expressions, kinds and groups that were not type-checked, each with the reason.
+/// Returns the expressions, kinds and groups that were not type-checked, each with the reason in parentheses.
 fn gaps(
     observed: &Observations<'_>,
     types: &TypeSummary,
@@ -164,10 +165,10 @@ fn gaps(
     expressions.into_iter().chain(rest).collect()
 }
 
-/// Returns the message about the checked kinds.
+/// Formats the number of checked kinds.
 ///
-/// Kinds that match by wildcard are counted only if one of them was not checked: otherwise each CRD that is added or
-/// removed would change the message, and cause a write of every policy with a wildcard.
+/// Kinds that only wildcards match are counted only if one of them was not checked. Otherwise the message would change,
+/// and every policy with a wildcard would be written, whenever a CRD is added or removed.
 fn coverage(types: &TypeSummary) -> String {
     let share = |n_checked: usize, n_unchecked: usize| match n_unchecked {
         0 => message::count(n_checked, "kind"),

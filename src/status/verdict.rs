@@ -1,24 +1,24 @@
-//! Verdicts: conditions without a time, and the evidence for them.
+//! Verdicts: the status, reason and message of a condition, with the evidence for them.
 
 use super::compute::{CheckStep, Deadline};
 use super::condition::{ConditionStatus, Reason};
 use crate::policy::subject::SubjectKind;
 
-/// A condition without type and transition time.
+/// A condition without its type and transition time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) evidence: Evidence,
-    /// The cause by which the condition may be out of date ([`super::staleness`]).
+    /// The reason why the condition may be out of date ([`super::staleness`]). `None` if it is up to date.
     pub(super) note: Option<String>,
 }
 
 /// The properties of a policy that determine its effect on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// True if requests for which the policy fails are denied: failurePolicy is not `Ignore`.
+    /// True if a request is denied when the policy fails, that is, if failurePolicy is not `Ignore`.
     pub(crate) fails_closed: bool,
     /// The kind of the policy.
     pub(crate) subject: SubjectKind,
@@ -30,7 +30,7 @@ impl Effect {
         matches!(self.subject, SubjectKind::MutatingAdmissionPolicy)
     }
 
-    /// Returns the participle for the effect on requests: `changed` or `checked`.
+    /// Returns the participle for a policy's effect on requests: `changed` or `checked`.
     pub(crate) const fn done(self) -> &'static str {
         if self.is_mutating() {
             "changed"
@@ -40,16 +40,16 @@ impl Effect {
     }
 }
 
-/// The completeness of the evidence for a verdict, which determines whether a stored verdict is retained.
+/// The completeness of the inputs of a verdict. It determines whether a stored verdict is retained instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
     /// All inputs are available.
     Complete,
-    /// Details are missing, but the status is correct. A stored verdict with this status is retained.
+    /// Details are missing, but the status is correct. A stored verdict with the same status is retained.
     Partial,
-    /// Inputs are temporarily unavailable, and the status may change. A stored verdict is retained.
+    /// Inputs are temporarily unavailable, so the status is unknown. A stored verdict is retained.
     Pending,
-    /// Inputs are unavailable, and waiting does not help. A stored verdict is discarded.
+    /// Inputs are permanently unavailable, so waiting does not help. A stored verdict is not retained.
     Unavailable,
 }
 
@@ -104,8 +104,11 @@ impl Verdict {
                 "shorten or split this expression, or let the rules match fewer kinds",
             ),
             (Some(field), _) => (format!(" at {field}"), "shorten or split this expression"),
-            (None, CheckStep::Matching) => (String::new(), "give it fewer rules"),
-            (None, _) => (String::new(), "give it fewer or shorter expressions"),
+            (None, CheckStep::Matching) => (String::new(), "reduce the number of rules"),
+            (None, _) => (
+                String::new(),
+                "reduce the number or the length of the expressions",
+            ),
         };
         Self::new(
             ConditionStatus::Unknown,

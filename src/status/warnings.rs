@@ -1,8 +1,9 @@
-//! `expressionWarnings`: the findings of type checking in upstream's format, within a size limit.
+//! Converts the findings of type checking to `expressionWarnings` in the API server's format, within a size limit.
 //!
-//! etcd limits an API object to 1.5 MiB, and every client that watches policies holds their statuses in memory. A
-//! warning is byte-equal to upstream's unless it or the list exceeds its limit. Then whole kinds, and after them whole
-//! expressions, are omitted, and a line gives their number.
+//! etcd limits an API object to 1.5 MiB, and every client that watches policies keeps their statuses in memory. A
+//! warning is byte-equal to that of the API server unless a limit is exceeded. If a warning is too long, whole kinds
+//! are omitted from it. If the list is too long, whole warnings are omitted. A line with the number of omitted kinds or
+//! warnings is added.
 
 use k8s_openapi::api::admissionregistration::v1::ExpressionWarning;
 
@@ -15,21 +16,22 @@ use crate::policy::finding::{ExpressionFindings, KindFindings, Note};
 /// The findings about an expression, in the format of the API server's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The field of the expression, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The text about each kind, in order. The last text ends with the notes about several kinds.
+    /// The texts about the kinds, in order. The notes about several kinds are at the end of the last text.
     pub parts: Box<[String]>,
-    /// The kind and the finding that a condition shows: `apps/v1 Deployment` and the first line of its message.
+    /// The kind and the problem that a condition shows, such as `apps/v1 Deployment` and the first line of the error
+    /// message.
     pub headline: Option<(String, String)>,
-    /// True if the expression fails for some kind. False if all findings are about expressions that may not work as
-    /// intended.
+    /// True if the expression fails for at least one kind. False if all findings are about expressions that are
+    /// evaluated without an error, but may not work as intended.
     pub fails: bool,
     /// The effect on a request for which the expression fails.
     pub consequence: Consequence,
 }
 
 impl Warning {
-    /// Returns the complete text.
+    /// Returns the complete text of the warning.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("\n")
@@ -41,7 +43,7 @@ impl From<&ExpressionFindings> for Warning {
         let mut parts = Vec::with_capacity(found.kinds.len());
         let mut kinds = found.kinds.iter().peekable();
         while let Some(kind) = kinds.next() {
-            // Notes follow a source excerpt, so that they are not read as part of a message.
+            // Notes follow source excerpts, so that users do not take the notes for a part of the message.
             let with_source = kinds.peek().is_none() && !found.notes.is_empty();
             parts.push(part(kind, &found.text, with_source));
         }
@@ -95,7 +97,7 @@ fn first_line(found: &Diagnostic) -> String {
     message.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// Formats a note.
+/// Formats a note about several kinds.
 #[must_use]
 pub fn note(note: Note) -> String {
     match note {
@@ -119,13 +121,13 @@ pub fn note(note: Note) -> String {
 /// The maximum length of one warning, in bytes.
 const MAX_WARNING_BYTES: usize = 64 * 1024;
 
-/// The maximum total length of the warnings of a policy, in bytes.
+/// The maximum total length of the warnings of one policy, in bytes.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
-/// The total length that is always available for warnings, in bytes.
+/// The total length that is available for warnings even if the policy is large, in bytes.
 const MIN_TOTAL_BYTES: usize = 4 * 1024;
 
-/// The maximum size of an object minus a margin for metadata and encoding, in bytes.
+/// The maximum size of an object in etcd minus a margin for metadata and encoding, in bytes.
 ///
 /// Source: etcd `server/embed/config.go`, `DefaultMaxRequestBytes` (1.5 MiB).
 const MAX_OBJECT_BYTES: usize = 1280 * 1024;
@@ -135,8 +137,8 @@ const OVERHEAD_BYTES: usize = 64;
 
 /// Returns the maximum total length of the warnings of `policy`, in bytes.
 ///
-/// A large policy leaves less room. Its expressions are counted twice, since `kubectl apply` stores a second copy of
-/// them in an annotation.
+/// The limit is lower for a large policy. The expressions of the policy are counted twice, because `kubectl apply`
+/// stores a copy of them in an annotation.
 #[must_use]
 pub fn budget_bytes(policy: Option<&RequestPolicy>) -> usize {
     let n_bytes = policy.map_or(0, expression_bytes);
@@ -145,7 +147,7 @@ pub fn budget_bytes(policy: Option<&RequestPolicy>) -> usize {
         .clamp(MIN_TOTAL_BYTES, MAX_TOTAL_BYTES)
 }
 
-/// Returns the total length of the expressions and messages of a spec, in bytes.
+/// Returns the total length of the expressions and messages of a policy, in bytes.
 fn expression_bytes(policy: &RequestPolicy) -> usize {
     let validations = policy.validations.iter().map(|validation| {
         validation.expression.len()
@@ -174,7 +176,7 @@ fn expression_bytes(policy: &RequestPolicy) -> usize {
         .sum()
 }
 
-/// Converts warnings to the API's type, with a total length of at most `budget_bytes`.
+/// Converts warnings to the type of the API. The total length is at most `budget_bytes`.
 #[must_use]
 pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<ExpressionWarning> {
     let mut included = Vec::with_capacity(warnings.len());
@@ -208,7 +210,7 @@ fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text;
     }
-    // The margin is for the line about the omitted kinds.
+    // The difference is left for the line about the omitted kinds.
     let room = max_bytes.saturating_sub(OVERHEAD_BYTES);
     let mut shown = String::new();
     let mut n_shown = 0;

@@ -9,17 +9,17 @@ use crate::json_patch::{self, Operation};
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::Expect;
 
-/// The maximum depth to which objects are compared by field. Deeper values are compared as a whole.
+/// The depth up to which two objects are compared field by field. Deeper values are compared as a whole.
 const MAX_DEPTH: usize = 256;
 
 /// The maximum number of described differences.
 const MAX_DESCRIBED: usize = 3;
 
-/// The maximum length of the text of a value, in characters.
+/// The maximum length of a formatted value, in characters.
 const MAX_TEXT: usize = 120;
 
-/// Returns the difference between the object after mutations and the expected object, and stores the expected object in
-/// `mutated`.
+/// Returns a description of how the object after the mutations differs from the expected object. Stores the expected
+/// object in `mutated` if it differs.
 ///
 /// `completed` applies defaults to an object, as the API server does after each mutation.
 pub(super) fn difference(
@@ -80,7 +80,7 @@ pub(super) fn difference(
     }
 }
 
-/// Parses the operations of a patch.
+/// Parses the operations of a JSON patch.
 ///
 /// # Errors
 /// Returns an error if an operation has no `op` or no `path`.
@@ -102,8 +102,8 @@ pub(in crate::probe) fn operations(patch: &[Value]) -> Result<Vec<Operation>, St
     patch.iter().enumerate().map(operation).collect()
 }
 
-/// Returns the actual object with the fields of `expected`. A field that is null in `expected` is removed, and a list
-/// has the expected items, each with the expected fields.
+/// Returns `actual` with the fields of `expected` applied: a field that is null in `expected` is removed, and a list
+/// has exactly the items of `expected`, each with the fields of the actual item at the same index.
 fn overlaid(actual: &Value, expected: &Value, depth: usize) -> Value {
     let deeper = depth.saturating_add(1);
     match (actual, expected) {
@@ -132,7 +132,7 @@ fn overlaid(actual: &Value, expected: &Value, depth: usize) -> Value {
     }
 }
 
-/// Describes the first fields in which two objects differ.
+/// Describes the first fields that differ between two objects.
 fn describe(expected: &Value, actual: &Value) -> String {
     let mut differing = Vec::new();
     let mut n = 0;

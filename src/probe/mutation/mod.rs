@@ -1,8 +1,8 @@
-//! Mutating policies as targets: compares the object after the mutations with the expected object.
+//! Evaluates mutating policies in cases, and compares the object after the mutations with the expected object.
 //!
-//! Applies all mutations of the policy under all of its bindings to an object that is prepared for the mutation stage,
-//! or returns the reason why the result is unknown. Later steps (other policies, webhooks, rules of a
-//! CustomResourceDefinition) are not run.
+//! All mutations of a policy are applied, for each of its bindings, to an object that is prepared as the API server
+//! prepares it before mutations. If the result cannot be determined, the reason is returned instead. Later steps of the
+//! request (other policies, webhooks, validation rules of a CustomResourceDefinition) are not run.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating`.
 
@@ -33,14 +33,14 @@ use crate::schema::resolver::SchemaResolver;
 
 pub use super::decision::ObjectMutation;
 
-/// A mutating policy, with the inputs of its mutations.
+/// A mutating policy with the kinds and schemas that its mutations need.
 #[derive(Clone, Copy)]
 pub struct MutationInputs<'a> {
-    /// The policy.
+    /// The compiled policy.
     pub policy: &'a MutatingAdmission,
-    /// The types and defaults of kinds.
+    /// The types and defaults of kinds, for applying the mutations.
     pub kinds: &'a dyn Kinds,
-    /// The schemas of kinds, for validation of the object after the mutations.
+    /// The schemas of kinds, for validating the object after the mutations.
     pub schemas: &'a dyn SchemaResolver,
 }
 
@@ -52,18 +52,18 @@ impl fmt::Debug for MutationInputs<'_> {
     }
 }
 
-/// The outcome of a mutating policy.
+/// The outcome of a request for a mutating policy.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The match, the bindings, the errors and the denial, if the request is denied.
+    /// The match results, evaluations and errors, and the denial if the request is denied.
     pub review: ReviewOutcome,
-    /// The object before and after.
+    /// The object before and after the mutations.
     pub mutated: ObjectMutation,
     /// The cost of the mutations, in CEL cost units.
     pub cost: u64,
 }
 
-/// Mutates the object of a request, and compares it with the expectation of the case.
+/// Mutates the object of a case's request, and compares it with the expectation of the case.
 ///
 /// # Errors
 /// Returns the reason why the outcome is unknown.
@@ -93,7 +93,7 @@ pub(super) fn decide(
     Ok(decided)
 }
 
-/// Mutates the object of a request, which is prepared for the mutation stage.
+/// Mutates the object of a request. The object must be prepared for the mutation stage.
 ///
 /// # Errors
 /// Returns the reason why the outcome is unknown.
@@ -162,7 +162,7 @@ pub fn outcome(
     })
 }
 
-/// Applies several mutating policies to a request, as an API server does.
+/// Applies several mutating policies to one request, as an API server does.
 ///
 /// # Errors
 /// Returns the reason why the outcome is unknown.
@@ -220,7 +220,7 @@ pub fn together(
         .iter()
         .map(|review| review.evaluations.len());
     if invocations.sum::<usize>() > 1 {
-        // The API server iterates over maps of policies, bindings and params, so that their order is undefined.
+        // The API server iterates over Go maps of policies, bindings and params, so their order is undefined.
         mutation_context.is_reversed = true;
         mutation_context.recorder = None;
         let reversed = mutate(request, object, bound, &mutation_context);
@@ -243,7 +243,7 @@ pub fn together(
     Ok(outcome)
 }
 
-/// Removes null fields, unless the kind is custom: Go's types of built-in kinds decode them as absent.
+/// Removes null fields from an object of a built-in kind, because Go's types decode them as absent fields.
 fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     if kinds.is_custom(gvk) {
         object
@@ -252,7 +252,7 @@ fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     }
 }
 
-/// A wrapper of kinds that records the kinds whose types are unknown.
+/// A wrapper of `Kinds` that records the requested kinds whose types are unknown.
 struct RecordingKinds<'a> {
     kinds: &'a dyn Kinds,
     missing: Mutex<BTreeSet<Gvk>>,
@@ -288,7 +288,8 @@ impl Kinds for RecordingKinds<'_> {
     }
 }
 
-/// Returns the denial of an object that mutations have moved to another namespace than that of the request.
+/// Returns the denial of a request whose object was moved to another namespace by mutations. Returns `None` if the
+/// object is in the namespace of the request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`, called by
 /// `BeforeCreate` and `BeforeUpdate` after all mutations).
@@ -315,8 +316,8 @@ fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
     })
 }
 
-/// Returns the denial of an object that mutations have made invalid, for example because a required field is missing or
-/// a value has the wrong type.
+/// Returns the denial of a request whose object became invalid by mutations, for example because a required field is
+/// missing or a value has the wrong type. Returns `None` if the object is valid.
 fn invalid(
     (before, after): (&Value, &Value),
     request: &AdmissionRequest,
@@ -346,8 +347,8 @@ fn invalid(
     })
 }
 
-/// Returns the errors of an object. A custom resource is validated against its definition, other objects against their
-/// schema.
+/// Returns the validation errors of an object. A custom resource is validated against its definition, other objects are
+/// validated against their schema.
 fn errors(
     object: &Value,
     request: &AdmissionRequest,
@@ -368,7 +369,7 @@ fn errors(
         };
     }
     let violations = sample::violations(object, gvk, schemas, samples, "").into_iter();
-    // Fields that the schema does not have are pruned.
+    // The API server prunes unknown fields, so they are not errors.
     let violations = violations.filter(|violation| !violation.message.starts_with(sample::UNKNOWN));
     let mut errors: Vec<String> = violations
         .map(|violation| {
@@ -383,7 +384,7 @@ fn errors(
     errors
 }
 
-/// Returns true if an object has a name or generateName.
+/// Returns true if an object has `metadata.name` or `metadata.generateName`.
 ///
 /// Source: apimachinery `pkg/api/validation/objectmeta.go` (`ValidateObjectMetaAccessor`).
 fn is_named(object: &Value) -> bool {
@@ -393,7 +394,7 @@ fn is_named(object: &Value) -> bool {
         .any(|pointer| text(pointer).is_some_and(|text| !text.is_empty()))
 }
 
-/// Removes null fields from an object.
+/// Returns `object` without null fields.
 fn without_nulls(object: &Value) -> Value {
     match object {
         Value::Object(fields) => {
@@ -406,8 +407,8 @@ fn without_nulls(object: &Value) -> Value {
     }
 }
 
-/// Returns the difference between `outcome`, of a mutating policy, and `expect`, except for the object. Returns `None`
-/// if there is none.
+/// Returns a description of how the outcome of a mutating policy differs from `expect`, except for the object. Returns
+/// `None` if it does not differ.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);
@@ -437,12 +438,12 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
 }
 
-/// Returns true if the mutations were evaluated for one of the bindings and params.
+/// Returns true if the mutations were evaluated for at least one pair of a binding and a param.
 pub(super) fn applies(outcome: &ReviewOutcome) -> bool {
     outcome.evaluations.iter().any(has_applied)
 }
 
-/// Returns the reason of the outcome, as a sentence.
+/// Returns the reason of the outcome, as a clause without a period.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if outcome.denial.is_none() && applies(outcome) {
         return "the mutations were evaluated".to_owned();

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// The maximum depth to which objects are compared by field. Deeper values are replaced as a whole.
+/// The depth up to which two objects are compared field by field. Deeper values are replaced as a whole.
 const MAX_DEPTH: usize = 256;
 
-/// Returns the operations (RFC 6902) that change `before` to `after`.
+/// Returns the operations of a JSON patch (RFC 6902) that changes `before` to `after`.
 #[must_use]
 pub fn between(before: &Value, after: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
@@ -51,8 +51,9 @@ fn diff_fields(
     }
 }
 
-/// Adds the operations between two lists. Equal items at the beginning and the end are unchanged. Items between
-/// them are changed in place if they have a counterpart; the others are added or removed after them.
+/// Adds the operations that change one list to another. Equal items at the beginning and the end stay unchanged. Of the
+/// items between them, those with the same index in both lists are changed in place; additional items are then added or
+/// removed.
 fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
     let pairs = || before.iter().zip(after);
     let begin = pairs().take_while(|(one, other)| one == other).count();
@@ -76,7 +77,7 @@ fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: 
     }
 }
 
-/// Escapes a name for a JSON pointer.
+/// Escapes a field name for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -39,13 +39,13 @@ use review_request::ReviewRequest;
 pub(crate) use review_request::case_namespaces;
 pub use target::explain;
 
-/// The name of the binding of `bindings: Implied`.
+/// The name of the generated binding for `bindings: Implied`.
 const IMPLIED: &str = "implied";
 
-/// The inputs for running a probe.
+/// The policy under test and the cluster state that its cases use.
 #[derive(Clone)]
 pub struct Setting<'a> {
-    /// The policy.
+    /// The compiled policy.
     pub admission: &'a Admission,
     /// The paramKind of the policy.
     pub param_kind: Option<&'a Gvk>,
@@ -53,21 +53,21 @@ pub struct Setting<'a> {
     pub bindings: Result<&'a [Binding], String>,
     /// The objects of the paramKind, or the reason why they are unknown.
     pub params: Result<&'a dyn ParamSource, String>,
-    /// The existing namespaces.
+    /// The existing namespaces, which are used if a case has no `namespaceObject`.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer for `authorizer: FromCluster`, or the reason why there is none.
+    /// The authorizer for `authorizer: FromCluster`, or the reason why it cannot be used.
     pub authorizer: Result<Arc<dyn Authorizer>, String>,
-    /// The served resources.
+    /// The resources that are served, for the kinds and scopes of requests.
     pub mapper: &'a RestMapper,
-    /// The schemas of kinds, for the sample objects.
+    /// The schemas of kinds, for validating the sample objects.
     pub schemas: &'a dyn SchemaResolver,
-    /// The reason why the API server rejects the policy, if it does. No case can pass then.
+    /// The reason why the API server rejects the policy. All cases fail then. `None` if it accepts the policy.
     pub rejection: Option<&'a str>,
     /// The kind of the subject that `admission` was compiled from.
     pub kind: SubjectKind,
-    /// The mutations, if the kind is `MutatingAdmissionPolicy`.
+    /// The mutations. `None` unless `kind` is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::MutationInputs<'a>>,
-    /// True to record the values of all subexpressions.
+    /// True if the values of all subexpressions are recorded.
     pub records: bool,
 }
 
@@ -82,16 +82,17 @@ impl std::fmt::Debug for Setting<'_> {
 /// The result of a case, with the details of its evaluation.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// The result in the form of the probe's status.
+    /// The entry for the case in the status of the probe.
     pub status: CaseStatus,
     /// The actual decision. `None` if the case could not be evaluated.
     pub outcome: Option<ReviewOutcome>,
-    /// The object before and after mutations, if the policy is a mutating one.
+    /// The object before and after the mutations. `None` unless the policy is a mutating policy.
     pub mutated: Option<Box<ObjectMutation>>,
-    /// The violations of the sample objects, for which the case was not evaluated. A field such as
-    /// `request.object.spec` is relative to the case, `spec.inlineParams[0]` to the probe.
+    /// The violations of the objects in the case and the probe. If there are any, the case was not evaluated. The path
+    /// of a field in the case, such as `request.object.spec`, is relative to the case. The path of a field in the
+    /// probe, such as `spec.inlineParams[0]`, is relative to the probe.
     pub invalid: Vec<Violation>,
-    /// The evaluated subexpressions, if they are recorded.
+    /// The values of the evaluated subexpressions. Empty unless `Setting::records` is true.
     pub recording: Recording,
     /// The failing rules of a CustomResourceDefinition, or the first rules that were true if no rule failed.
     pub rules: Vec<EvaluatedRule>,
@@ -102,17 +103,17 @@ pub struct CaseResult {
 /// A rule of a CustomResourceDefinition that was evaluated for a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvaluatedRule {
-    /// The version of the definition.
+    /// The name of the CustomResourceDefinition's version.
     pub version: String,
-    /// The path to the value.
+    /// The path to the value for which the rule was evaluated.
     pub place: Vec<PathStep>,
-    /// The index of the rule among those of its schema.
+    /// The index of the rule among the rules of its schema.
     pub n: usize,
     /// The expression.
     pub expression: String,
     /// The error of the rule, if it failed.
     pub error: Option<String>,
-    /// The evaluated subexpressions, as those of an expression with the index 0.
+    /// The values of the evaluated subexpressions, recorded for expression index 0.
     pub recording: Recording,
 }
 
@@ -134,7 +135,7 @@ pub struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// Creates a runner of the cases of `probe`.
     ///
-    /// If `is_cancelled` is set while a case runs, the case ends soon, and its result is meaningless.
+    /// If `is_cancelled` becomes true while a case runs, the case ends early and its result must be ignored.
     #[must_use]
     pub fn new(
         probe: &PolicyProbeSpec,
@@ -168,7 +169,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Validates and prepares the request of a case. The result is the same for all versions of a policy.
+    /// Validates and prepares the request of a case. The result does not depend on the version of the policy.
     #[must_use]
     pub fn request(&self, case: &Case) -> CaseRequest {
         match &self.prepared {
@@ -177,15 +178,15 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs one of the probe's cases with a prepared request, which may come from a runner for another version of the
-    /// policy.
+    /// Runs one of the probe's cases with a prepared request. The request may be prepared by a runner for another
+    /// version of the policy.
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
         self.run_prepared(case, request, self.is_cancelled.as_ref())
     }
 
-    /// Runs a case like [`Self::run_with`]. It ends soon after `is_cancelled` is set, and its result is then
-    /// meaningless.
+    /// Runs a case like [`Self::run_with`]. If `is_cancelled` becomes true, the case ends early and its result must be
+    /// ignored.
     #[must_use]
     pub fn run_until(
         &self,
@@ -241,14 +242,14 @@ pub fn pending_status(name: String, why: &str) -> CaseStatus {
     }
 }
 
-/// Returns the result of a case that fails before it is evaluated.
+/// Returns the result of a case that fails without being evaluated.
 pub(super) fn failed(case: &Case, why: &str) -> CaseResult {
     let mut result = pending(case, why);
     result.status.outcome = CaseOutcome::Failed;
     result
 }
 
-/// Returns the result of a case that fails because objects in the case or the probe are invalid.
+/// Returns the result of a case that fails because objects in the case or in the probe are invalid.
 pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     let texts = invalid
         .iter()
@@ -262,7 +263,7 @@ pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     }
 }
 
-/// Returns the message about a case whose objects are invalid in these fields.
+/// Returns a message for a case with violations in `fields`, without the names of the fields.
 #[must_use]
 pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
     if fields.all(|field| field.contains("expect.")) {
@@ -272,14 +273,14 @@ pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'stati
     }
 }
 
-/// The state that all cases of a probe share.
+/// The state that all cases of a probe share: bindings, params and the authorizer.
 #[derive(Debug)]
 struct PreparedProbe<'a> {
     bindings: Vec<Binding>,
     params: Params<'a>,
     asks_cluster: Option<Arc<dyn Authorizer>>,
     samples: Samples,
-    /// The violations of the params of the probe.
+    /// The violations of the probe's inline params.
     invalid_params: Vec<Violation>,
 }
 
@@ -456,7 +457,7 @@ impl<'a> PreparedProbe<'a> {
     }
 }
 
-/// Returns the object and the old object of a request, each with its kind and field.
+/// Returns the object and the old object of a request, each with its kind and the path of its field.
 pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &'static str)> {
     let objects = [
         (&request.object, "request.object"),
@@ -468,7 +469,7 @@ pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &
     })
 }
 
-/// Returns the violations of the objects of a request.
+/// Returns the violations of the object and old object of a request.
 fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
     let object_violations = objects(request).map(|(object, gvk, path)| {
         sample::violations(object, &gvk, setting.schemas, samples, path)
@@ -481,8 +482,8 @@ fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -
     object_violations.chain(namespace).flatten().collect()
 }
 
-/// Returns the fields of the expected object that its kind does not have. Such an expectation always has the same
-/// result.
+/// Returns the fields of the expected object that its kind does not have. The result of such an expectation does not
+/// depend on the policy, so it is a mistake in the case.
 fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
     let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
         return Vec::new();
@@ -507,7 +508,7 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
     params.flat_map(violations).collect()
 }
 
-/// Compares the decision with the expected one.
+/// Compares the decision of a case with the expected decision, and returns the status of the case.
 fn case_status(
     case: &Case,
     setting: &Setting<'_>,
@@ -548,7 +549,7 @@ fn inline_binding(name: &str, spec: ValidatingAdmissionPolicyBindingSpec) -> Bin
     Binding::new(&binding)
 }
 
-/// Returns a binding of the policy that denies, matches all resources, and uses all params.
+/// Returns a binding of the policy that has the action Deny, matches all resources and uses all params.
 #[must_use]
 pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
     let spec = ValidatingAdmissionPolicyBindingSpec {
@@ -564,7 +565,7 @@ pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
     inline_binding(IMPLIED, spec)
 }
 
-/// Returns the inline params of a probe. Params without apiVersion and kind are of the paramKind.
+/// Returns the inline params of a probe. Params without apiVersion and kind get those of the paramKind.
 fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
     let kind = setting.param_kind;
     let object = |param: &Value| {

@@ -11,8 +11,8 @@ use crate::policy::admission::{
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
-/// Returns the API groups of the resources and objects in the cases of a probe. Discovery of these groups determines
-/// the admission requests.
+/// Returns the API groups of the resources and objects in the cases of a probe. Discovery of these groups is required
+/// to convert the cases to admission requests.
 #[must_use]
 pub fn groups(probe: &PolicyProbeSpec) -> BTreeSet<String> {
     let requests = probe.cases.iter().map(|case| &case.request);
@@ -47,7 +47,7 @@ pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
 /// Converts the request of a case to an admission request.
 ///
 /// # Errors
-/// Returns the reason why there is no such request.
+/// Returns the reason why the request cannot be converted.
 pub fn admission_request(
     request: &Request,
     mapper: &RestMapper,
@@ -90,7 +90,7 @@ pub fn admission_request(
     })
 }
 
-/// Returns the user info in the admission request. `None` is an unauthenticated user.
+/// Returns the user info of the admission request. `None` means an unauthenticated user.
 #[must_use]
 pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     let user = user(given.unwrap_or_default());
@@ -103,7 +103,7 @@ pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     }
 }
 
-/// Returns the options of a request as the API server sets them: with their kind, and the dry run.
+/// Returns the options of a request with the fields that the API server sets: their kind, and `dryRun`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/{create,update,delete}.go`.
 fn options(request: &Request, operation: Operation) -> Option<Value> {
@@ -161,7 +161,7 @@ fn user(mut user: api::UserInfo) -> api::UserInfo {
     user
 }
 
-/// Returns the resource and kind of a request, and true if its objects are namespaced.
+/// Returns the resource and the kind of a request, and true if the resource is namespaced.
 fn resource_of(
     request: &Request,
     subject: Option<&Object>,
@@ -222,8 +222,8 @@ fn resource_of(
     Ok((gvr, gvk, served.is_some_and(|served| served.namespaced)))
 }
 
-/// Returns the resources that serve the same objects as a resource: the resource in other versions of its group, and
-/// for events the resource in the other of their two groups.
+/// Returns the resources that serve the same objects as `gvr`: the same resource in other versions of its group and,
+/// for events, the resource in the other of the two groups that serve events.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (registers each storage in the
 /// `EquivalentResourceRegistry`), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.

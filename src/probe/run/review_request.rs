@@ -1,4 +1,4 @@
-//! The requests of cases, independent of the version of the policy, and the namespaces that they use.
+//! The prepared request of a case, and the namespaces that it uses. Neither depends on the version of the policy.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -16,32 +16,33 @@ use crate::policy::admission::{
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
 
-/// A prepared request, which is the same for all versions of a policy.
+/// The prepared request of a case. It can be evaluated for several versions of a policy.
 #[derive(Debug)]
 pub(super) struct ReviewRequest {
-    /// The request of the case with complete objects.
+    /// The request of the case with prepared objects.
     prepared: Request,
-    /// Determines the policies that can be evaluated although the defaults of the objects are unknown.
+    /// The fields with unknown defaults. A policy that reads one of them is not evaluated. `None` if all defaults are
+    /// known.
     unknown_defaults: Option<UnknownDefaults>,
     /// The admission request.
     pub(super) request: AdmissionRequest,
     /// The `namespaceObject` of the case.
     given: Option<Namespace>,
-    /// The namespace of the request with only its name, created when it is first used.
+    /// The namespace of the request with only its name and name label. Created when it is first used.
     bare: Arc<OnceLock<Namespace>>,
-    /// The authorizer decisions of the case.
+    /// The `authorizer` entries of the case.
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The request converted to another kind, for the first kind as which a policy matched it.
+    /// The request converted to another kind: the first kind as which a policy matched it.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
-    /// The same request with other names that the API server could generate.
+    /// Copies of the request with other names that the API server could generate.
     renamed: Vec<Self>,
 }
 
 impl ReviewRequest {
-    /// Creates the request, and the same request with other generated names.
+    /// Creates the request, and its copies with other generated names.
     ///
     /// # Errors
-    /// Returns the reason why there is no such request.
+    /// Returns the reason why the request cannot be converted to an admission request.
     pub(super) fn new(prepared: PreparedRequest<'_>, mapper: &RestMapper) -> Result<Self, String> {
         let renamed = prepared.renamed().into_iter();
         let renamed = renamed.map(|prepared| Self::one(prepared, mapper));
@@ -68,10 +69,10 @@ impl ReviewRequest {
         })
     }
 
-    /// Checks that other names that the API server could generate lead to an equivalent `outcome`.
+    /// Checks that the outcome stays equivalent to `outcome` if the API server generates another name.
     ///
     /// # Errors
-    /// Returns an error if one of them does not.
+    /// Returns an error if the outcome depends on the generated name.
     pub(super) fn check_generated_names(
         &self,
         setting: &Setting<'_>,
@@ -95,10 +96,10 @@ impl ReviewRequest {
         Ok(())
     }
 
-    /// Checks that a policy that matches the request can be evaluated.
+    /// Checks that `policy`, which matches the request, can be evaluated although defaults may be unknown.
     ///
     /// # Errors
-    /// Returns the reason why it cannot.
+    /// Returns an error if the policy reads a field whose default is unknown.
     pub(super) fn decides(&self, policy: &Admission) -> Result<(), String> {
         match &self.unknown_defaults {
             Some(unknown_defaults) => unknown_defaults.decides(policy, &self.prepared),
@@ -106,7 +107,7 @@ impl ReviewRequest {
         }
     }
 
-    /// Returns the prepared object of the request.
+    /// Returns the prepared object. Returns `None` if the request has no object.
     pub(super) fn object(&self) -> Option<&serde_json::Value> {
         self.prepared.object.as_ref()
     }
@@ -120,7 +121,8 @@ impl ReviewRequest {
         }
     }
 
-    /// Returns the request with its objects converted to the kind `to`, as which a policy matches it.
+    /// Returns the request with its objects converted to the kind `to`, for a policy that matches the request as this
+    /// kind.
     ///
     /// # Errors
     /// Returns an error if the conversion is not supported.
@@ -144,18 +146,18 @@ impl ReviewRequest {
     }
 }
 
-/// The `namespaceObject` of a case, and the existing namespaces. The namespace of the request always exists, because
-/// the API server rejects other requests before it evaluates policies.
+/// The `namespaceObject` of a case and the existing namespaces. The namespace of the request is always found, because
+/// the API server rejects requests for a missing namespace before it evaluates policies.
 pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     request_namespace: &'a str,
-    /// The namespace of the request with only its name, created when it is first used. It is used if it is neither that
-    /// of the case nor an existing one.
+    /// The namespace of the request with only its name and name label. Created when it is first used, which is the case
+    /// if neither `given` nor `others` has the namespace.
     bare: Arc<OnceLock<Namespace>>,
     others: &'a dyn NamespaceSource,
 }
 
-/// Returns the namespaces of a case.
+/// Returns the namespaces that expressions and selectors see for the request of a case.
 pub(crate) fn case_namespaces<'a>(
     case: &Request,
     request_namespace: &'a str,
@@ -187,7 +189,7 @@ fn bare_namespace(name: &str) -> Namespace {
     }))
 }
 
-/// Returns true if two outcomes differ only in texts.
+/// Returns true if two outcomes differ at most in their messages.
 fn is_equivalent(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
     let results = |outcome: &ReviewOutcome| {
         let failed = outcome.evaluations.iter().map(|evaluation| {
@@ -206,7 +208,7 @@ fn is_equivalent(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
         && a.audit_annotations.keys().eq(b.audit_annotations.keys())
 }
 
-/// Returns the authorizer of a case.
+/// Returns an authorizer with the `authorizer` entries of a request.
 fn authorizer(request: &Request) -> AuthorizerList {
     let rule = |rule: &Rule| AuthorizerRule {
         user: None,

@@ -1,5 +1,5 @@
-//! The evaluation of each kind of subject that a probe may be about: when it runs, its decision, and the difference
-//! from the expectation.
+//! Functions that depend on the kind of the probe's subject: the stage at which it is evaluated, its decision, and the
+//! difference from the expectation.
 
 use super::super::api::{Decision, Expect};
 use super::super::{difference, mutation, webhook};
@@ -22,7 +22,8 @@ pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr) -> bool {
     }
 }
 
-/// Returns the step of a request at which a subject of this kind is evaluated. Webhooks get the object of validation.
+/// Returns the stage of a request at which a subject of this kind is evaluated. All webhooks get the object of the
+/// validation stage.
 pub(super) const fn stage(kind: SubjectKind) -> Stage {
     match kind {
         SubjectKind::MutatingAdmissionPolicy => Stage::Mutation,
@@ -33,7 +34,7 @@ pub(super) const fn stage(kind: SubjectKind) -> Stage {
     }
 }
 
-/// Returns the reason of a decision, as a sentence.
+/// Returns the reason of a decision, as a clause without a period.
 #[must_use]
 pub fn explain(kind: SubjectKind, outcome: &ReviewOutcome) -> String {
     match kind {
@@ -46,7 +47,7 @@ pub fn explain(kind: SubjectKind, outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns the difference between an outcome and the expected one. `None` if there is none.
+/// Returns a description of how an outcome differs from the expected one. Returns `None` if it does not differ.
 pub(super) fn difference(
     kind: SubjectKind,
     expect: &Expect,
@@ -62,12 +63,13 @@ pub(super) fn difference(
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             webhook::difference(expect, outcome)
         }
-        // `custom_resource` runs its cases.
+        // Module `custom_resource` runs the cases of definitions.
         SubjectKind::CustomResourceDefinition => None,
     }
 }
 
-/// Returns the decision. `None` if it is unknown: webhooks are not called, and a mutation is not a decision.
+/// Returns the decision about the request. Returns `None` for webhooks, which are not called, and for mutating
+/// policies.
 pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
     match kind {
         _ if !outcome.is_allowed() => Some(Decision::Deny),
@@ -80,7 +82,7 @@ pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Dec
     }
 }
 
-/// Returns the result of validation of a custom resource, as a sentence.
+/// Returns the result of the validation of a custom resource, as a clause without a period.
 fn explain_definition(outcome: &ReviewOutcome) -> String {
     match &outcome.denial {
         None => "the object is valid".to_owned(),

@@ -1,7 +1,7 @@
-//! Policies that are excluded from the controller by name or label, for instance those of the platform's vendor.
+//! Policies that are excluded from the controller by name or label, such as policies of the platform vendor.
 //!
-//! The controller parses the exclusion from its options and writes it to annotations of its Lease. The plugin reads
-//! them to distinguish excluded policies from policies without a status yet.
+//! The controller reads the exclusion from its command-line options and writes it to annotations of its Lease. The
+//! plugin reads these annotations to distinguish an excluded policy from a policy that has no status yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,20 +13,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 
 use crate::policy::admission::Selector;
 
-/// The annotation of the Lease that holds the patterns of names, separated by commas.
+/// The Lease annotation with the name patterns, separated by commas.
 pub const NAMES_ANNOTATION: &str = "vap-status.dev/exclude-names";
 
-/// The annotation of the Lease that holds the label selector.
+/// The Lease annotation with the label selector.
 pub const SELECTOR_ANNOTATION: &str = "vap-status.dev/exclude-selector";
 
-/// The set of excluded policies.
+/// The name patterns and the label selector of excluded policies. A policy that matches either is excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exclusion {
     names: Vec<NamePattern>,
     selector: Option<LabelPattern>,
 }
 
-/// A name pattern in which `*` matches any text.
+/// A name pattern in which `*` matches any sequence of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern(String);
 
@@ -112,7 +112,7 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Parses one requirement.
+/// Parses one requirement of a label selector.
 ///
 /// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a `LabelSelector` does
 /// not have).
@@ -161,7 +161,7 @@ impl Exclusion {
     /// Creates the exclusion from options.
     #[must_use]
     pub fn new(names: &[NamePattern], selector: Option<&LabelPattern>) -> Self {
-        // An empty environment variable is parsed as one empty name.
+        // An empty environment variable is parsed as a list with one empty pattern.
         let names = names.iter().filter(|name| !name.0.is_empty());
         Self {
             names: names.cloned().collect(),
@@ -171,7 +171,7 @@ impl Exclusion {
         }
     }
 
-    /// Parses the annotations of a Lease. Invalid annotations exclude no policy.
+    /// Parses the annotations of a Lease. An annotation that cannot be parsed excludes no policy.
     #[must_use]
     pub fn from_annotations(annotations: &BTreeMap<String, String>) -> Self {
         let names = annotations.get(NAMES_ANNOTATION).into_iter();
@@ -203,7 +203,7 @@ impl Exclusion {
         }
     }
 
-    /// Returns true if the policy is excluded. `policy` must include the labels.
+    /// Returns true if a policy with this metadata is excluded. The metadata must include the labels.
     #[must_use]
     pub fn excludes(&self, policy: &ObjectMeta) -> bool {
         let name = policy.name.as_deref().unwrap_or_default();

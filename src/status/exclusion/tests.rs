@@ -1,4 +1,4 @@
-//! Tests of excluded policies.
+//! Tests of name patterns, label selectors and the annotations with the exclusion.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn label_pattern_parses_kubectl_syntax() {
 }
 
 #[test]
-fn annotations_round_trip() {
+fn exclusion_round_trips_through_annotations() {
     let exclusion = Exclusion::new(
         &["gke-*".parse().unwrap(), "b".parse().unwrap()],
         Some(&" vendor in (x, y) ".parse().unwrap()),
@@ -91,7 +91,7 @@ fn annotations_round_trip() {
     // A leader without these options removes the annotations of the previous leader.
     Exclusion::default().annotate(&mut annotations);
     assert_eq!(annotations.len(), 1);
-    // Annotations with invalid values exclude no policy.
+    // Invalid annotations exclude no policy.
     let invalid = [(NAMES_ANNOTATION, "a b"), (SELECTOR_ANNOTATION, "a b")];
     let invalid = invalid.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let invalid = Exclusion::from_annotations(&BTreeMap::from(invalid));

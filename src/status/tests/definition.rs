@@ -1,4 +1,4 @@
-//! Conditions of CustomResourceDefinitions: they are about rules, not about requests and bindings.
+//! Tests of the conditions of CustomResourceDefinitions, which are about validation rules.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::status::definition::RuleFindings;
 use crate::validation_rules::{schema_errors, validate_rules};
 
-/// Computes the conditions of a definition with a version for each of these schemas.
+/// Computes the status of a definition that has one version for each of `schemas`.
 fn computed(schemas: &[Value]) -> DesiredStatus {
     let versions = schemas.iter().enumerate().map(|(n, spec)| {
         json!({"name": format!("v{n}"), "served": true, "storage": n == 0, "schema": {"openAPIV3Schema": {
@@ -21,7 +21,7 @@ fn computed(schemas: &[Value]) -> DesiredStatus {
 
 fn compute_from(rules: &RuleFindings) -> DesiredStatus {
     let matched = MatchSummary::default();
-    // `Ready` may require conditions that the kind does not have.
+    // `Ready` may require conditions that definitions do not have.
     let ready_requires: BTreeSet<ConditionType> = ConditionType::ALL.into();
     let observed = Observations {
         policy: None,
@@ -107,7 +107,7 @@ fn compiled_invalid_rule_has_field_path_of_api_server() {
             field(1, "[1].rule")
         )
     );
-    // The rule that compiles has no other error.
+    // The expression that compiles has no type errors.
     assert_eq!(
         summary(&desired, ConditionType::TypeChecked).0,
         "True/NoWarnings"
@@ -172,7 +172,7 @@ fn type_checked_reports_errors_that_are_not_compile_errors() {
         summary(&desired, ConditionType::Ready).0,
         "False/ExpressionWarnings"
     );
-    // Only an edit corrects it.
+    // The error can only be corrected by an edit of the definition.
     assert_eq!(
         summary(&desired, ConditionType::Stalled).0,
         "True/ExpressionWarnings"

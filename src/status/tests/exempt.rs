@@ -1,4 +1,4 @@
-//! Resources that are exempt from admission policies.
+//! Tests of messages about resources that are exempt from admission policies.
 
 use super::*;
 use crate::policy::matching::ExemptResource;
@@ -14,7 +14,7 @@ fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
 }
 
 #[test]
-fn resources_matched_only_exempt_is_false() {
+fn resources_matched_is_false_if_all_resources_are_exempt() {
     let facts = |modify: &dyn Fn(&mut Matches)| {
         Facts::sound().with(|facts| {
             facts.matches = Matches {

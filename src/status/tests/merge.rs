@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn merge_changes_transition_time_with_status_only() {
+fn merge_changes_transition_time_only_with_status() {
     let make = |status, reason, message: &str, generation, second| {
         condition(
             ConditionType::Compiled,
@@ -22,7 +22,7 @@ fn merge_changes_transition_time_with_status_only() {
         10,
     );
     let table = [
-        // The same condition, another message, another generation: the time stays.
+        // Only message and generation differ: the time stays the same.
         (
             make(
                 ConditionStatus::True,
@@ -53,7 +53,7 @@ fn merge_changes_transition_time_with_status_only() {
             ),
             10,
         ),
-        // Another status: the time changes.
+        // The status differs: the time changes.
         (
             make(
                 ConditionStatus::False,

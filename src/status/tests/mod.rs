@@ -1,4 +1,4 @@
-//! Tests of the status that is computed from facts.
+//! Tests of the status that `compute` returns for facts about a policy.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// The facts of a policy without problems. Each test modifies some of them.
+/// Facts about a policy. `Facts::sound` are those of a policy without problems, and each test modifies some of them.
 struct Facts {
     subject: SubjectKind,
     policy: RequestPolicy,
@@ -164,7 +164,7 @@ impl Facts {
         })
     }
 
-    /// Returns these facts with the status computed from `before` as the current status.
+    /// Returns these facts with the status that `compute` returns for `before` as the current status of the policy.
     fn after(mut self, before: &Self, now: Timestamp) -> Self {
         let desired = before.compute(now);
         self.status = Some(status_of(&desired));
@@ -211,7 +211,7 @@ fn finding(kind: CompileFindingKind, message: &str) -> CompileFinding {
     }
 }
 
-/// Creates a finding about an expression at its fifth code point, for deployments.
+/// Creates an error about the expression of a field at its fifth code point, for deployments.
 fn warning(field_ref: &str, message: &str) -> ExpressionFindings {
     with_severity(Severity::Error, field_ref, message)
 }
@@ -254,7 +254,7 @@ fn get(desired: &DesiredStatus, type_: ConditionType) -> &Condition {
     condition::find(&desired.conditions, type_).unwrap()
 }
 
-/// Asserts `status reason` and the message of one condition.
+/// Asserts the status, reason and message of one condition. `expect` is `status reason`.
 #[track_caller]
 fn check(facts: &Facts, type_: ConditionType, expect: &str, message: &str) {
     let desired = facts.compute(at(100));
@@ -419,7 +419,7 @@ fn deadline_exceeded_is_unknown_and_shows_expression() {
     let ready = get(&desired, ConditionType::Ready);
     assert_eq!((&*ready.status, &*ready.reason), ("Unknown", "Pending"));
     assert!(condition::find(&desired.conditions, ConditionType::Stalled).is_none());
-    // An earlier result of the generation is not repeated.
+    // A stored result for the same generation does not replace it.
     let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
     let types = get(&desired, ConditionType::TypeChecked);
     assert_eq!(types.reason, "DeadlineExceeded");
@@ -524,7 +524,7 @@ fn resources_matched_does_not_count_wildcard_matches() {
             text,
         );
     }
-    // Another resource that matches by wildcard causes no write.
+    // One more resource that only a wildcard matches does not change the status.
     assert_eq!(facts(1, 68).compute(at(1)), facts(1, 67).compute(at(1)));
 }
 
@@ -548,7 +548,7 @@ fn resources_matched_lists_unserved_resources() {
     );
 }
 
-/// Makes the schema of the kind temporarily unavailable.
+/// Makes the schema of Deployment temporarily unavailable.
 fn timed_out(facts: &mut Facts) {
     facts.waiting = vec![("apps/v1".into(), "timeout".into())];
     facts.types = TypeCheck {
@@ -744,7 +744,7 @@ fn compute_is_idempotent() {
 }
 
 #[test]
-fn is_met_by_compares_every_field() {
+fn is_satisfied_by_compares_every_field() {
     let desired = Facts::sound().compute(at(10));
     let changes: [fn(&mut ValidatingAdmissionPolicyStatus); 6] = [
         |status| status.observed_generation = Some(1),
@@ -766,7 +766,7 @@ fn is_met_by_compares_every_field() {
         change(&mut live);
         assert!(!desired.is_satisfied_by(Some(&live)), "{live:?}");
     }
-    // Absent warnings equal an empty list, and conditions of other controllers are ignored.
+    // Absent warnings count as an empty list, and conditions of other controllers are ignored.
     let mut live = status_of(&desired);
     live.type_checking.as_mut().unwrap().expression_warnings = None;
     live.conditions

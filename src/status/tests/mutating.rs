@@ -22,7 +22,7 @@ fn probes_passed_without_probes_is_absent() {
 }
 
 #[test]
-fn bound_shows_no_actions() {
+fn bound_of_mutating_policy_shows_no_actions() {
     let bound = message(&mutating(), ConditionType::Bound);
     assert_eq!(bound, "bound by binding");
     let facts = mutating().with(|facts| facts.bindings = BindingsState::Known(Vec::new()));
@@ -40,7 +40,7 @@ fn bound_shows_no_actions() {
 }
 
 #[test]
-fn params_resolved_not_found_changes_no_request() {
+fn params_resolved_not_found_shows_that_no_request_is_changed() {
     let missing = ParamKindState::NotFound {
         gvk: Gvk::new("example.com", "v1", "Limit"),
         similar: Vec::new(),

@@ -8,13 +8,13 @@ fn message(desired: &DesiredStatus, type_: ConditionType) -> String {
     get(desired, type_).message.clone()
 }
 
-/// Makes a rule match a group version whose discovery has failed for some time.
+/// Makes a rule match a group version whose discovery has failed for more than a minute.
 fn match_undiscovered(facts: &mut Facts) {
     facts.matches.undiscovered = vec!["metrics.k8s.io/v1".into()];
 }
 
 #[test]
-fn note_resources_from_earlier_discovery() {
+fn note_is_added_if_resources_are_from_earlier_discovery() {
     use ConditionType::{Bound, Compiled, ParamsResolved, Ready, ResourcesMatched, TypeChecked};
     let before = Facts::sound().compute(at(5));
     let now = Facts::sound()
@@ -34,13 +34,13 @@ fn note_resources_from_earlier_discovery() {
             (&before.status, &before.reason, &before.last_transition_time)
         );
     }
-    // The API responds again.
+    // After the API responds again, the note is removed.
     let again = Facts::sound().after(&Facts::sound().with(match_undiscovered), at(5));
     assert_eq!(again.compute(at(5)).conditions, before.conditions);
 }
 
 #[test]
-fn note_param_kind_from_earlier_discovery() {
+fn note_is_added_if_param_kind_is_from_earlier_discovery() {
     let facts = Facts::sound().with(|facts| {
         facts.undiscovered_params = vec!["rules.example.com/v1".into()];
     });
@@ -68,7 +68,7 @@ fn note_of_failure_is_repeated_in_ready() {
 }
 
 #[test]
-fn note_unknown_condition_has_none() {
+fn note_is_not_added_to_unknown_condition() {
     let now = Facts::sound()
         .with(|facts| {
             undiscovered(facts);
@@ -85,7 +85,7 @@ fn note_unknown_condition_has_none() {
 }
 
 #[test]
-fn note_retained_condition_is_added_once() {
+fn note_is_added_to_retained_condition_once() {
     let sound = Facts::sound();
     let before = sound.compute(at(5));
     let waiting = |is_retained_long| {
@@ -101,12 +101,13 @@ fn note_retained_condition_is_added_once() {
         message(&before, ConditionType::TypeChecked)
     );
     assert_eq!(message(&now, ConditionType::TypeChecked), expected);
-    // The same result if computed again, also by a restarted controller, for which the outage has just begun.
+    // Computing the status again has the same result, also in a restarted controller, for which the outage has just
+    // begun.
     for is_retained_long in [true, false] {
         let again = waiting(is_retained_long).after(&noted, at(9));
         assert_eq!(again.compute(at(20)).conditions, now.conditions);
     }
-    // A retained failure has the note too.
+    // The note is also added to a retained condition that is False.
     let warned = Facts::sound().with(|facts| {
         facts.types.findings = vec![warning("spec.validations[0].expression", "text\n")];
     });

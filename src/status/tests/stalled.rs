@@ -14,7 +14,7 @@ fn warned() -> Facts {
     })
 }
 
-/// Asserts the reason of `Stalled`, and that it has the message of the failing condition with that reason.
+/// Asserts that `Stalled` has the reason `expect`, and the message of the failing condition with that reason.
 #[track_caller]
 fn check_stalled(facts: &Facts, expect: Option<&str>) {
     let desired = facts.compute(at(100));
@@ -32,7 +32,7 @@ fn check_stalled(facts: &Facts, expect: Option<&str>) {
 }
 
 #[test]
-fn stalled_only_edit_helps_is_true() {
+fn stalled_is_true_if_only_an_edit_helps() {
     check_stalled(&Facts::sound(), None);
     for (kind, reason) in [
         (CompileFindingKind::Failed, Some("CompilationFailed")),
@@ -58,7 +58,7 @@ fn stalled_only_edit_helps_is_true() {
     check_stalled(&warned(), Some("ExpressionWarnings"));
 }
 
-/// The name of a problem, and a function that adds it to the facts.
+/// A description of a problem, and a function that adds the problem to the facts.
 type Problem = (&'static str, fn(&mut Facts));
 
 #[test]
@@ -117,7 +117,7 @@ fn stalled_is_absent_if_another_object_can_help() {
             "{problem}"
         );
         assert_eq!(stalled(&desired), None, "{problem}");
-        // With a second failure that only an edit corrects, the policy is stalled.
+        // With a second failure that only an edit can correct, the policy is stalled.
         let both = facts.with(|facts| {
             facts.findings = vec![finding(CompileFindingKind::Failed, "bad")];
         });
@@ -134,7 +134,7 @@ fn stalled_ignores_conditions_that_are_not_required() {
 }
 
 #[test]
-fn stalled_warnings_about_custom_kinds_is_absent() {
+fn stalled_is_absent_for_warnings_about_custom_kinds() {
     let foreign = |group: &str| Gvk::new(group, "v1", "Widget");
     for (group, expect) in [
         ("batch", Some("ExpressionWarnings")),
@@ -172,24 +172,24 @@ fn stalled_is_retained_during_outage() {
     assert_eq!(now.conditions, desired.conditions);
     assert_eq!(now.expression_warnings, desired.expression_warnings);
     assert!(stalled(&desired).is_some());
-    // It is not retained for another generation.
+    // The condition is not retained for another generation.
     let edited = waiting.with(|facts| facts.generation = GENERATION + 1);
     assert_eq!(stalled(&edited.compute(at(9))), None);
 }
 
 #[test]
-fn stalled_corrected_policy_removes_condition() {
+fn stalled_is_removed_from_corrected_policy() {
     let corrected = Facts::sound().after(&warned(), at(5));
     let desired = corrected.compute(at(9));
     assert_eq!(stalled(&desired), None);
     assert!(!desired.is_satisfied_by(corrected.status.as_ref()));
-    // A remaining `Stalled` is a reason to write, even if everything else is equal.
+    // A `Stalled` condition that no longer holds causes a write, even if everything else is equal.
     let mut live = status_of(&desired);
     assert!(desired.is_satisfied_by(Some(&live)));
     let left_behind = stalled(&warned().compute(at(5))).unwrap().clone();
     live.conditions.as_mut().unwrap().push(left_behind.clone());
     assert!(!desired.is_satisfied_by(Some(&live)));
-    // The condition of another manager is not removed. Otherwise both managers would write forever.
+    // A `Stalled` condition of another controller is not removed. Otherwise both controllers would write forever.
     live.conditions.as_mut().unwrap().pop();
     live.conditions.as_mut().unwrap().push(Condition {
         reason: "Reviewing".into(),
@@ -199,7 +199,7 @@ fn stalled_corrected_policy_removes_condition() {
 }
 
 #[test]
-fn remedy_edit_is_limited_to_failures() {
+fn remedy_is_an_edit_only_for_errors_of_the_policy() {
     let edits: Vec<&str> = Reason::ALL
         .iter()
         .filter(|reason| reason.remedy() != Remedy::Elsewhere)

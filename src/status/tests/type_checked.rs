@@ -1,4 +1,4 @@
-//! Tests of the messages of `TypeChecked`, and of the kinds in them.
+//! Tests of the condition `TypeChecked`: its status, and the kinds and expressions in its message.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn type_checked_unavailable_schema_is_unknown() {
     );
 }
 
-/// Creates facts in which `n` of four expressions do not compile. The type checker reports them too.
+/// Creates facts in which `n` of four expressions do not compile. The type checker also reports these expressions.
 fn uncompiled(n: usize) -> Facts {
     Facts::sound().with(|facts| {
         for i in 0..n {
@@ -45,7 +45,7 @@ fn type_checked_ignores_expressions_that_do_not_compile() {
         get(&desired, ConditionType::Ready).reason,
         "CompilationFailed"
     );
-    // The warning that Kubernetes' own controller would write is written.
+    // The status has the warning that kube-controller-manager would write.
     assert_eq!(desired.expression_warnings.len(), 1);
     assert_eq!(desired.n_type_warnings, 0);
 
@@ -75,7 +75,7 @@ fn type_checked_ignores_expressions_that_do_not_compile() {
 }
 
 #[test]
-fn ready_permanently_unavailable_schema_is_true() {
+fn ready_is_true_if_schema_is_permanently_unavailable() {
     let facts = Facts::sound().with(|facts| {
         timed_out(facts);
         facts.waiting.clear();
@@ -90,7 +90,7 @@ fn ready_permanently_unavailable_schema_is_true() {
 
 #[test]
 fn type_checked_partial_result_is_used_without_earlier_verdict() {
-    // There is no verdict for this generation yet: the partial result is used.
+    // There is no verdict for this generation yet, so the partial result is used.
     let partly = || {
         Facts::sound().with(|facts| {
             timed_out(facts);
@@ -127,7 +127,7 @@ fn type_checked_partial_result_is_used_without_earlier_verdict() {
 #[test]
 fn type_checked_reports_coverage() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
-        // warnings, checked, unchecked
+        // number of warnings, of checked kinds, of unchecked kinds
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
         (0, 2, 0, "True NoWarnings", "no warnings; 2 kinds checked"),
         (
@@ -186,7 +186,7 @@ fn type_checked_reports_coverage() {
 #[test]
 fn type_checked_reports_kinds_matched_by_wildcards() {
     let table: [(usize, usize, usize, &str, &str); 4] = [
-        // by name, by wildcards: checked, unchecked
+        // number of kinds matched by name, of kinds matched by wildcards: checked, unchecked
         (
             0,
             40,
@@ -241,7 +241,7 @@ fn type_checked_reports_kinds_matched_by_wildcards() {
 
 #[test]
 fn type_checked_does_not_count_kinds_beyond_limit() {
-    // Otherwise each new CRD would change the message.
+    // If the number were shown, each new CRD would change the message.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
             reason: crate::policy::analysis::BEYOND.to_owned(),

@@ -4,7 +4,7 @@ use super::*;
 use crate::policy::finding::Note;
 use crate::status::warnings::{MAX_TOTAL_BYTES, Warning, budget_bytes, expression_warnings};
 
-/// Creates a warning of one part.
+/// Creates a warning whose text consists of one part.
 fn rendered(field_ref: &str, text: &str) -> Warning {
     Warning {
         field_ref: field_ref.into(),
@@ -32,7 +32,7 @@ fn warning_text_equals_upstream_format() {
     found.kinds.push(pod);
     let written = Warning::from(&found);
     assert_eq!(written.text(), format!("{deployment}\n{without}"));
-    // The notes about several kinds follow the last kind, which shows its source excerpts again.
+    // Notes about several kinds follow the text about the last kind, which then ends with source excerpts.
     found.notes = vec![
         Note::MoreKinds(3),
         Note::NoWildcardKind {
@@ -50,7 +50,7 @@ fn warning_text_equals_upstream_format() {
 }
 
 #[test]
-fn expression_warnings_small_are_complete() {
+fn expression_warnings_below_limit_are_complete() {
     let input = [
         rendered("spec.validations[0].expression", "text\n"),
         rendered("b", ""),

@@ -1,4 +1,4 @@
-//! Conditions of webhook configurations: they cover all webhooks, and there are none about bindings and params.
+//! Tests of the conditions of webhook configurations: they cover all webhooks, and none is about bindings or params.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
             .collect(),
     );
     let outcome = TypeSummary::from_webhooks(Vec::new());
-    // Also where the options require more than there is.
+    // `--ready-requires` may list a condition that webhook configurations do not have.
     let ready_requires: BTreeSet<ConditionType> =
         [ConditionType::ResourcesMatched, ConditionType::Bound].into();
     let observed = Observations {
