@@ -669,7 +669,7 @@ async fn mutating_policies_served_later_are_watched() {
         AllowedFailure::warning("cannot watch mutatingadmissionpolicystatuses"),
         // The controller may write an object again that was deleted before its kind.
         AllowedFailure::error("while custom resource definition is terminating"),
-        AllowedFailure::warning("the API server answered 404"),
+        AllowedFailure::warning("the API server returned 404"),
         AllowedFailure::reconcile("forbidden"),
         AllowedFailure::reconcile("not_found"),
     ]);

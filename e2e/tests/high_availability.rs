@@ -139,7 +139,7 @@ impl Replica {
     /// Lease allows.
     fn check(&self) {
         let slow = [
-            AllowedFailure::warning("no answer within "),
+            AllowedFailure::warning("no response within "),
             AllowedFailure::error("could not be renewed for "),
             AllowedFailure::warning("the list ended before it was whole"),
         ];

@@ -1,21 +1,21 @@
-//! Addresses without the credentials that they may hold.
+//! Removes credentials from URLs.
 //!
-//! A URL may have a user name and a password before its host. They are taken out of the configuration before the first
-//! request, so that no error, log line or trace can show them.
+//! A URL may contain a user name and a password before its host. They are removed from the configuration before the
+//! first request, so that no error, log line or trace can show them.
 
 use http::Uri;
 use http::uri::Authority;
 
-/// A user name and a password.
+/// The user name and password from a URL.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// The user name.
+    /// The user name, with percent escapes decoded.
     pub(crate) user: String,
-    /// The password, which may be empty.
+    /// The password, with percent escapes decoded. It may be empty.
     pub(crate) password: String,
 }
 
-/// Returns `text` without the user name and password of each URL in it.
+/// Returns `text` without the user names and passwords of the URLs in it.
 pub(crate) fn redacted(text: &str) -> String {
     const SCHEME_END: &str = "://";
     let mut out = String::with_capacity(text.len());
@@ -37,7 +37,7 @@ pub(crate) fn redacted(text: &str) -> String {
     out
 }
 
-/// Takes the user name and the password out of a URL.
+/// Removes the user name and password from a URL and returns them. Returns `None` if the URL has none.
 pub(crate) fn take_credentials(uri: &mut Uri) -> Option<Credentials> {
     let authority = uri.authority()?.as_str();
     let (credentials, host) = authority.rsplit_once('@')?;
@@ -53,7 +53,7 @@ pub(crate) fn take_credentials(uri: &mut Uri) -> Option<Credentials> {
     Some(credentials)
 }
 
-/// Returns `text` with its percent escapes resolved; one that is not valid stays.
+/// Returns `text` with its percent escapes decoded. Invalid escapes are left unchanged.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.as_bytes();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_taken_out_of_uri() {
+    fn take_credentials_removes_them_from_uri() {
         for (text, expect, credentials) in [
             (
                 "http://user:p%40ss%2@h:1/a?b",

@@ -1,8 +1,8 @@
-//! Work that keeps a thread busy: checks, the parsing of schemas, and probes. Each kind has its own number of threads, so
-//! that none of them starves another.
+//! Runs work that keeps a thread busy: checks, parsing of schemas, and probes. Each kind of work has its own threads,
+//! so that no kind can take the threads of another.
 //!
-//! `run_within` bounds work by time. Work that does not stop in time is abandoned: its thread counts as
-//! stuck, and another takes its place, up to `MAX_STUCK`.
+//! `run_within` limits the duration of work. Work that does not stop in time is abandoned: its thread counts as stuck,
+//! and another thread may run instead, up to `MAX_STUCK` times.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,37 +12,38 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-/// Kinds of work on a blocking thread.
+/// The kind of work on a blocking thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Compiling and type-checking a policy.
     Check,
-    /// Checking a policy that was interrupted before.
+    /// Checking a policy whose earlier check was interrupted.
     DeferredCheck,
-    /// Checking a policy that takes seconds.
+    /// Checking a policy whose check takes seconds.
     SlowCheck,
-    /// Reading a document of schemas.
+    /// Parsing an OpenAPI or discovery document.
     Schemas,
     /// Running the probes of a policy.
     Probes,
 }
 
-/// The number of threads that each kind of work may keep busy.
+/// The maximum number of threads for each kind of work.
 const CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 2 };
 const DEFERRED_CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const SLOW_CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const SCHEMA_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const PROBE_THREADS: usize = 2;
 
-/// Tests whose time is paused must not wait for the threads of others: their time would go on meanwhile.
+/// In tests with paused time, work must never wait for threads that other tests use, because time would advance during
+/// the wait.
 const SHARED_BY_TESTS: usize = 256;
 
-/// The most stuck threads that are replaced. Beyond it a stuck thread keeps its place, until no check can start and
-/// the workers make no progress.
+/// The maximum number of stuck threads that are replaced by additional threads. If more threads are stuck, they reduce
+/// the number of threads for their kind of work, until no check can start and the workers make no progress.
 const MAX_STUCK: usize = 4;
 
-/// The number of threads for blocking work: those of each kind, replacements of stuck ones, and a reserve for the
-/// runtime itself, which looks up names there.
+/// The maximum number of blocking threads: those for each kind of work, replacements of stuck threads, and a reserve
+/// for the async runtime, which resolves host names on blocking threads.
 pub const THREADS: usize = CHECK_THREADS
     + DEFERRED_CHECK_THREADS
     + SLOW_CHECK_THREADS
@@ -57,10 +58,10 @@ static SLOW_CHECKS: Semaphore = Semaphore::const_new(SLOW_CHECK_THREADS);
 static SCHEMAS: Semaphore = Semaphore::const_new(SCHEMA_THREADS);
 static PROBES: Semaphore = Semaphore::const_new(PROBE_THREADS);
 
-/// Stuck threads of the process.
+/// The number of stuck threads in the process.
 static STUCK: AtomicUsize = AtomicUsize::new(0);
 
-/// Checks that wait for a thread of [`Kind::Check`].
+/// The number of checks that wait for a thread of [`Kind::Check`].
 static WAITING_CHECKS: AtomicUsize = AtomicUsize::new(0);
 static WAITING_OTHERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -74,7 +75,7 @@ fn semaphore(kind: Kind) -> &'static Semaphore {
     }
 }
 
-/// Returns the number of threads whose work was abandoned and has not ended.
+/// Returns the number of stuck threads: those whose work was abandoned and has not ended.
 #[must_use]
 pub fn n_stuck() -> usize {
     STUCK.load(Ordering::Relaxed)
@@ -85,17 +86,17 @@ pub(crate) fn has_waiting_check() -> bool {
     WAITING_CHECKS.load(Ordering::Relaxed) > 0
 }
 
-/// Runs `work` on a thread of its kind, once one is free.
+/// Runs `work` on a thread for its kind of work, as soon as one is free.
 ///
-/// The thread stays taken until `work` has ended, also if the caller is dropped.
+/// The thread is not free for other work until `work` has ended, even if the caller is dropped earlier.
 ///
 /// # Errors
-/// If `work` panics, or the process ends before it began.
+/// Returns an error if `work` panics, or if the runtime shuts down before `work` began.
 pub(crate) async fn run<T: Send + 'static>(
     kind: Kind,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    // The semaphores are never closed. If one were, the work would still run.
+    // The semaphores are never closed. If one were closed, the work would still run.
     let permit = semaphore(kind).acquire().await.ok();
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
@@ -104,21 +105,21 @@ pub(crate) async fn run<T: Send + 'static>(
     .await
 }
 
-/// Time limits of one piece of work, from the start of its thread.
+/// The time limits of one call of [`run_within`], measured from the start of the work on its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeLimit {
-    /// The time after which other work that waits ends this.
+    /// The time after which the work is stopped if other work waits for the thread.
     pub(crate) turn: Duration,
-    /// The time after which the stop flag is set in any case.
+    /// The time after which the work is stopped in any case.
     pub(crate) deadline: Duration,
-    /// The time that it may take to stop.
+    /// The time that the work may take to stop. If it takes longer, it is abandoned.
     pub(crate) grace: Duration,
 }
 
-/// The interval of polls for waiting work.
+/// The interval at which the work's thread is checked for waiting work.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Sets the stop flag when it is dropped, since no caller waits for the work any more.
+/// Sets the stop flag of the work when it is dropped, because the caller no longer waits for the result.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -127,7 +128,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Places for work of one kind, and the count of stuck threads.
+/// The threads for one kind of work, with the counters of waiting callers and of stuck threads.
 #[derive(Clone, Copy)]
 struct Places {
     semaphore: &'static Semaphore,
@@ -135,7 +136,7 @@ struct Places {
     n_stuck: &'static AtomicUsize,
 }
 
-/// Counts a caller that waits for a place until it is dropped.
+/// Counts a caller that waits for a thread. The caller is no longer counted after this is dropped.
 struct Waiting(&'static AtomicUsize);
 
 impl Waiting {
@@ -151,19 +152,19 @@ impl Drop for Waiting {
     }
 }
 
-/// The place of a piece of work.
+/// The thread that a piece of work occupies.
 struct Place {
     n_stuck: &'static AtomicUsize,
     permit: Mutex<Option<SemaphorePermit<'static>>>,
-    /// True once the work was abandoned.
+    /// True if the work was abandoned.
     is_stuck: AtomicBool,
 }
 
 impl Place {
-    /// Gives the place to other work, unless too many threads are stuck.
+    /// Makes the thread's permit available to other work, unless too many threads are stuck.
     fn abandon(&self) {
         let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without a permit the work has just ended.
+        // If the permit is gone, the work has just ended.
         if permit.is_none() {
             return;
         }
@@ -174,7 +175,7 @@ impl Place {
     }
 }
 
-/// Ends the use of a place when dropped, also by a panic.
+/// Returns the permit of the thread when it is dropped, also if the work panics.
 struct Occupied(Arc<Place>);
 
 impl Drop for Occupied {
@@ -187,13 +188,14 @@ impl Drop for Occupied {
     }
 }
 
-/// Runs `work` on a thread of its kind, once one is free, for a limited time.
+/// Runs `work` for a limited time on a thread for its kind of work, as soon as one is free.
 ///
-/// `stop` is set at the deadline, or after a turn if `is_contended` returns true, or when the caller is dropped; `work`
-/// is expected to end then. The result is `None` if it does not: the work is abandoned, and its thread is stuck.
+/// `stop` is set to true at the deadline, or after `limit.turn` if `is_contended` returns true, or when the caller is
+/// dropped. `work` must then end soon. If it does not, it is abandoned, its thread counts as stuck, and the result is
+/// `None`.
 ///
 /// # Errors
-/// If `work` panics, or the process ends before it began.
+/// Returns an error if `work` panics, or if the runtime shuts down before `work` began.
 pub(crate) async fn run_within<T: Send + 'static>(
     kind: Kind,
     limit: TimeLimit,
@@ -220,7 +222,7 @@ async fn run_in<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, JoinError> {
     let waiting = Waiting::new(places.n_waiting);
-    // The semaphores are never closed. If one were, the work would still run.
+    // The semaphores are never closed. If one were closed, the work would still run.
     let permit = places.semaphore.acquire().await.ok();
     drop(waiting);
     let place = Arc::new(Place {
@@ -236,7 +238,7 @@ async fn run_in<T: Send + 'static>(
         started.send(()).ok();
         work()
     });
-    // The runtime may have no thread at once.
+    // Waits for the start of the work: the runtime may not have a free thread immediately.
     drop(begun.await);
     let start = Instant::now();
     let deadline = start + limit.deadline;
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn probes_that_hang_do_not_stop_checks() {
+    async fn hanging_probes_do_not_block_checks() {
         let (release, blocked) = mpsc::channel::<()>();
         let blocked = std::sync::Arc::new(std::sync::Mutex::new(blocked));
         let hung: Vec<_> = (0..PROBE_THREADS + 5)
@@ -286,7 +288,7 @@ mod tests {
         for task in hung {
             task.await.unwrap().unwrap();
         }
-        // All are given back; those of other tests too, in the end.
+        // All threads become free again, also those that other tests use.
         let all = u32::try_from(PROBE_THREADS).unwrap();
         assert!(PROBES.acquire_many(all).await.is_ok());
     }
@@ -305,7 +307,7 @@ mod tests {
         grace: Duration::from_millis(40),
     };
 
-    /// Runs until `stop` is set.
+    /// Returns work that runs until `stop` is true, and returns its duration.
     fn until(stop: &Arc<AtomicBool>) -> impl FnOnce() -> Duration + Send + 'static {
         let stop = Arc::clone(stop);
         move || {
@@ -382,10 +384,10 @@ mod tests {
         for n in 1..=MAX_STUCK {
             assert_eq!(hang().await.unwrap(), None);
             assert_eq!(N_STUCK.load(Ordering::Relaxed), n);
-            // Another thread takes its place.
+            // An additional thread replaces the stuck one.
             assert_eq!(work().await.unwrap(), Some(1));
         }
-        // The next one keeps its place.
+        // The next stuck thread exceeds the limit and is not replaced.
         assert_eq!(hang().await.unwrap(), None);
         let waiting = tokio::time::timeout(LIMIT.deadline, work());
         assert!(waiting.await.is_err());

@@ -1,8 +1,8 @@
-//! Configuration of the connection to an API server: a kubeconfig, or the service account of the pod.
+//! Reads the configuration of the connection to an API server, from a kubeconfig or from the pod's service account.
 //!
-//! Files are read up to a size limit. Differs from kube: `NO_PROXY` is about the address of the API server and not
-//! about the proxy's, a kubeconfig's `proxy-url` has precedence over it, and the variables `KUBE_RS_DEBUG_*` have no
-//! effect.
+//! Files are read up to a size limit. Three differences from kube: `NO_PROXY` is compared with the address of the API
+//! server instead of the address of the proxy, a kubeconfig's `proxy-url` is used even if `NO_PROXY` matches, and the
+//! environment variables `KUBE_RS_DEBUG_*` have no effect.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -15,13 +15,13 @@ use kube::config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, KubeconfigE
 
 use super::address::{redacted, take_credentials};
 
-/// The largest kubeconfig, certificate, key or token file, in bytes.
+/// The maximum size of a kubeconfig, certificate, key or token file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads the kubeconfig at `path`.
 ///
 /// # Errors
-/// If the file cannot be read, is too large, or is not a kubeconfig.
+/// Returns an error if the file cannot be read, is too large, or is not a kubeconfig.
 pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     let failed = |error| KubeconfigError::ReadConfig(error, path.to_owned());
     let file = fs::metadata(path).map_err(failed)?;
@@ -29,7 +29,7 @@ pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError
         check_size(path)?;
         return Kubeconfig::read_from(path);
     }
-    // The length of a pipe or a device is not known before it is read.
+    // The size of a pipe or a device is unknown before it is read.
     let mut text = String::new();
     let mut limited = File::open(path).map_err(failed)?.take(MAX_FILE_BYTES + 1);
     limited.read_to_string(&mut text).map_err(failed)?;
@@ -39,10 +39,10 @@ pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError
     Kubeconfig::from_yaml(&text)
 }
 
-/// Reads the kubeconfig that `KUBECONFIG` names, or `~/.kube/config`.
+/// Reads the kubeconfig at the path in the environment variable `KUBECONFIG`, or `~/.kube/config`.
 ///
 /// # Errors
-/// The errors of [`read_kubeconfig`].
+/// Returns an error in the same cases as [`read_kubeconfig`].
 pub(crate) fn default_kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
     let paths = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let paths = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
@@ -56,10 +56,10 @@ pub(crate) fn default_kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
     })
 }
 
-/// Returns the configuration of the current context of a kubeconfig.
+/// Returns the configuration for the current context of a kubeconfig.
 ///
 /// # Errors
-/// If the kubeconfig has no usable context, or refers to a file that cannot be read or is too large.
+/// Returns an error if the kubeconfig has no usable context, or refers to a file that cannot be read or is too large.
 pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
     let (cluster, user) = current(&kubeconfig);
     for path in credential_files(&cluster, &user) {
@@ -85,7 +85,7 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
         || known.token_file.is_some()
         || known.exec.is_some()
         || known.auth_provider.is_some();
-    // Go's HTTP client authenticates with the credentials of the address if there are no others.
+    // Like Go's HTTP client, the client uses the credentials in the URL if there are no other credentials.
     if let Some(credentials) = credentials.filter(|_| !has_other) {
         known.username = Some(credentials.user);
         known.password = Some(credentials.password.into());
@@ -93,11 +93,11 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
     Ok(config)
 }
 
-/// Returns the configuration that a controller finds in its environment: the kubeconfig, or the service account of
-/// the pod.
+/// Returns the configuration from the controller's environment: the kubeconfig if there is a usable one, or the pod's
+/// service account.
 ///
 /// # Errors
-/// The reason why neither can be used, in one line.
+/// Returns a one-line message with the reasons why neither can be used.
 pub(crate) async fn infer() -> Result<Config, String> {
     let of_kubeconfig = match default_kubeconfig() {
         Ok(kubeconfig) => from_kubeconfig(kubeconfig).await,
@@ -113,7 +113,7 @@ pub(crate) async fn infer() -> Result<Config, String> {
     })
 }
 
-/// Returns the text of an error about a kubeconfig, without lines of the file: they may hold credentials.
+/// Formats an error about a kubeconfig without lines of the file, because these may contain credentials.
 pub(crate) fn describe(error: &KubeconfigError) -> String {
     let text = match error {
         KubeconfigError::Parse(error) => {
@@ -127,7 +127,7 @@ pub(crate) fn describe(error: &KubeconfigError) -> String {
     redacted(&text)
 }
 
-/// Returns the cluster and the user of the current context, as far as they exist.
+/// Returns the cluster and the user of the current context. Each is empty if the kubeconfig does not define it.
 fn current(kubeconfig: &Kubeconfig) -> (Cluster, AuthInfo) {
     let mut contexts = kubeconfig.contexts.iter();
     let context = contexts
@@ -148,7 +148,7 @@ fn current(kubeconfig: &Kubeconfig) -> (Cluster, AuthInfo) {
     )
 }
 
-/// Returns the files that a cluster and a user refer to.
+/// Returns the paths of the files that a cluster and a user refer to.
 fn credential_files(cluster: &Cluster, user: &AuthInfo) -> Vec<PathBuf> {
     let files = [
         &cluster.certificate_authority,
@@ -163,7 +163,7 @@ fn credential_files(cluster: &Cluster, user: &AuthInfo) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Checks the size of a file. A file that does not exist is reported by the reader.
+/// Checks the size of a file. Accepts a missing file, because the code that reads the file reports it.
 fn check_size(path: &Path) -> Result<(), KubeconfigError> {
     match fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() > MAX_FILE_BYTES => {
@@ -174,10 +174,14 @@ fn check_size(path: &Path) -> Result<(), KubeconfigError> {
 }
 
 fn too_large() -> io::Error {
-    io::Error::other(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20))
+    io::Error::other(format!(
+        "the file is larger than {} MiB",
+        MAX_FILE_BYTES >> 20
+    ))
 }
 
-/// Returns the proxy that the environment names for requests to `server`.
+/// Returns the proxy for requests to `server`, according to the environment variables that `variable` returns. Returns
+/// `None` if no proxy is used.
 ///
 /// Source: Go `golang.org/x/net/http/httpproxy`, `FromEnvironment`, `Config.ProxyFunc`.
 fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Option<Uri> {
@@ -195,7 +199,7 @@ fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>)
     }
     let proxy = match server.scheme_str()? {
         "https" => first(["HTTPS_PROXY", "https_proxy"])?,
-        // A CGI program has the header `Proxy` of its request in this variable.
+        // In a CGI program, `HTTP_PROXY` contains the header `Proxy` of the request, which clients can set.
         "http" if variable("REQUEST_METHOD").is_none() => first(["HTTP_PROXY", "http_proxy"])?,
         _ => return None,
     };
@@ -209,7 +213,7 @@ fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>)
     let exceptions = exceptions
         .split(',')
         .filter_map(|entry| match entry.trim().split_once(':') {
-            // `host:port`, whereas an IPv6 address has more colons.
+            // An entry with one colon is `host:port`. IPv6 addresses have more colons.
             Some((host, of)) if !of.contains(':') => (of == port).then_some(host),
             _ => Some(entry.trim()),
         });
@@ -258,10 +262,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_credential_files_are_not_read() {
+    async fn credential_file_over_size_limit_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("large");
-        // A sparse file.
+        // The file is sparse, so it occupies no disk space.
         let file = File::create(&path).unwrap();
         file.set_len(MAX_FILE_BYTES + 1).unwrap();
         let path = path.to_str().unwrap();
@@ -285,19 +289,19 @@ mod tests {
                 .await
                 .unwrap_err();
             let text = error.to_string();
-            assert!(text.ends_with("it is larger than 4 MiB"), "{text}");
+            assert!(text.ends_with("the file is larger than 4 MiB"), "{text}");
         }
         let error = read_kubeconfig(Path::new(path)).unwrap_err().to_string();
-        assert!(error.ends_with("it is larger than 4 MiB"), "{error}");
+        assert!(error.ends_with("the file is larger than 4 MiB"), "{error}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn devices_are_read_up_to_the_limit() {
+    fn read_kubeconfig_stops_at_size_limit_of_device() {
         let error = read_kubeconfig(Path::new("/dev/zero"))
             .unwrap_err()
             .to_string();
-        assert!(error.ends_with("it is larger than 4 MiB"), "{error}");
+        assert!(error.ends_with("the file is larger than 4 MiB"), "{error}");
         let empty = read_kubeconfig(Path::new("/dev/null")).unwrap();
         assert_eq!(empty.clusters.len(), 0);
     }
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn proxy_of_environment_is_that_of_go() {
+    fn proxy_of_environment_follows_rules_of_go() {
         let proxy = ("HTTPS_PROXY", "http://proxy:3128");
         let used = Some("http://proxy:3128/");
         check_proxy("https://api.example.com:6443", &[proxy], used);

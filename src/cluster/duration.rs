@@ -1,12 +1,12 @@
-//! Times in flags, with their units.
+//! Parses durations in command-line flags.
 
 use std::time::Duration;
 
-/// Parses a time with its unit: `500ms`, `10s`, `2m`.
+/// Parses a duration with a unit, such as `500ms`, `10s` or `2m`.
 ///
 /// # Errors
 ///
-/// A message for a text that is not a time, or a time of less than 100 ms.
+/// Returns an error message if `text` is not a duration, or if the duration is shorter than 100 ms.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit())
@@ -27,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     };
     let duration = unit.saturating_mul(number);
     if duration < Duration::from_millis(100) {
-        return Err(format!("`{text}` is too short, at least 100ms"));
+        return Err(format!("`{text}` is too short; the minimum is 100ms"));
     }
     Ok(duration)
 }

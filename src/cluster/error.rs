@@ -1,4 +1,4 @@
-//! Errors between us and the API server, and their classes.
+//! Errors of requests to the API server, and their classes.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -15,10 +15,10 @@ pub enum Error {
     #[error("{}", describe(.0))]
     Client(#[from] kube::Error),
     /// No response arrived in time.
-    #[error("no answer within {} s", .0.as_secs())]
+    #[error("no response within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The API server responded with an unexpected status.
-    #[error("the API server answered {code}{}", detail(.message))]
+    #[error("the API server returned {code}{}", detail(.message))]
     Status {
         /// The HTTP status.
         code: u16,
@@ -26,20 +26,21 @@ pub enum Error {
         message: String,
     },
     /// The response cannot be parsed.
-    #[error("cannot read the answer: {0}")]
+    #[error("cannot read the response: {0}")]
     Decode(String),
-    /// The response ended before it was complete.
+    /// The response ended before it was complete. The string is the complete error message.
     #[error("{0}")]
     Broken(String),
-    /// The response is empty, as for a group version without an OpenAPI document.
+    /// The response is empty, for example for a group version without an OpenAPI document.
     ///
     /// Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
-    #[error("the API server publishes no schemas of it at the moment")]
+    #[error("the API server currently publishes no schemas for this group version")]
     Unpublished,
 }
 
 impl Error {
-    /// Returns true if the API server's certificate is not trusted, or it does not trust the client's certificate.
+    /// Returns true if the client does not trust the API server's certificate, or if the API server does not trust the
+    /// client's certificate.
     #[must_use]
     pub(crate) fn is_certificate_error(&self) -> bool {
         let Self::Client(error) = self else {
@@ -54,7 +55,7 @@ impl Error {
         !matches!(error, kube::Error::Api(_)) && is_certificate()
     }
 
-    /// The class of the failure, as metrics name it.
+    /// Returns the class of the error, which is a label value in metrics.
     #[must_use]
     pub fn reason(&self) -> ErrorReason {
         match self {
@@ -76,7 +77,7 @@ impl Error {
     }
 }
 
-/// The class of an HTTP status.
+/// Returns the class of an HTTP status. `message` is the message of the response.
 fn status_reason(code: u16, message: &str) -> ErrorReason {
     match code {
         401 => ErrorReason::Unauthorized,
@@ -86,7 +87,7 @@ fn status_reason(code: u16, message: &str) -> ErrorReason {
         413 => ErrorReason::TooLarge,
         400 | 422 => ErrorReason::Invalid,
         429 => ErrorReason::Throttled,
-        // A rejection by etcd is reported as an internal error.
+        // The API server reports a rejection by etcd as an internal error.
         500 if message.contains("request is too large") => ErrorReason::TooLarge,
         500 if is_undeclared_field(message) => ErrorReason::Invalid,
         500.. => ErrorReason::Server,
@@ -94,13 +95,13 @@ fn status_reason(code: u16, message: &str) -> ErrorReason {
     }
 }
 
-/// Returns true if server-side apply failed since the schema lacks a field of the request.
+/// Returns true if server-side apply failed because the schema lacks a field of the request.
 ///
-/// The API server does not make it an error of the client. `message` is the only sign: `failed to create typed patch
-/// object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): .status.x: field not declared in schema`.
+/// The API server does not report this as a client error, so only `message` identifies it: `failed to create typed
+/// patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): .status.x: field not declared in schema`.
 ///
-/// Source: `k8s.io/apimachinery` `pkg/util/managedfields/internal/structuredmerge.go`, `Apply`;
-/// `structured-merge-diff` `typed/validate.go`, `doMap`.
+/// Source: `k8s.io/apimachinery` `pkg/util/managedfields/internal/structuredmerge.go`, `Apply`; `structured-merge-diff`
+/// `typed/validate.go`, `doMap`.
 fn is_undeclared_field(message: &str) -> bool {
     message.starts_with("failed to create typed ")
         && message.contains(": field not declared in schema")
@@ -115,7 +116,7 @@ fn detail(message: &str) -> String {
     }
 }
 
-/// One line for a client's error: the API server's own words, or the innermost cause.
+/// Formats a client error on one line: the API server's message, or the innermost cause.
 #[must_use]
 pub fn describe(error: &kube::Error) -> String {
     match error {
@@ -125,16 +126,16 @@ pub fn describe(error: &kube::Error) -> String {
             } else {
                 &status.message
             };
-            format!("the API server answered {}{}", status.code, detail(message))
+            format!("the API server returned {}{}", status.code, detail(message))
         }
         _ => innermost(error),
     }
 }
 
-/// Returns the text of the innermost cause of an error, without credentials of URLs. The outer errors repeat it less
-/// clearly.
+/// Returns the message of the innermost cause of an error, without credentials in URLs. The outer errors are omitted,
+/// because they say the same less clearly.
 pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
-    /// A chain of causes is this long at most; a longer one is taken for a circle.
+    /// The maximum number of causes. A longer chain is assumed to be a cycle.
     const MAX_CAUSES: usize = 16;
     let mut current = error;
     for _ in 0..MAX_CAUSES {
@@ -149,7 +150,7 @@ pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
 /// Runs a request for at most `limit`.
 ///
 /// # Errors
-/// The errors of the request, and [`Error::Timeout`].
+/// Returns the error of the request, or [`Error::Timeout`] if the request takes longer.
 pub(crate) async fn within<T, E>(
     limit: Duration,
     request: impl Future<Output = Result<T, E>>,
@@ -163,13 +164,13 @@ where
     }
 }
 
-/// A request without a body.
+/// The builder of a request without a body.
 pub(crate) type GetRequest = http::request::Builder;
 
-/// Finishes a request without a body.
+/// Builds a request without a body.
 ///
 /// # Errors
-/// If a part of the request is not valid, such as a path with a space.
+/// Returns an error if a part of the request is invalid, such as a path with a space.
 pub(crate) fn empty_body(request: GetRequest) -> Result<http::Request<Body>, Error> {
     request
         .body(Body::empty())
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_classes() {
+    fn reason_classifies_errors() {
         let table = [
             (api(401, ""), ErrorReason::Unauthorized),
             (api(403, ""), ErrorReason::Forbidden),
@@ -229,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_one_line() {
+    fn error_is_formatted_on_one_line() {
         assert_eq!(
             api(403, "x is forbidden: no").to_string(),
-            "the API server answered 403: x is forbidden: no"
+            "the API server returned 403: x is forbidden: no"
         );
         assert_eq!(
             api(500, "").to_string(),
-            "the API server answered 500: Reason"
+            "the API server returned 500: Reason"
         );
         assert_eq!(
             Error::Status {
@@ -244,11 +245,11 @@ mod tests {
                 message: "<html>\nbad".into()
             }
             .to_string(),
-            "the API server answered 502: <html>"
+            "the API server returned 502: <html>"
         );
         assert_eq!(
             Error::Timeout(Duration::from_secs(30)).to_string(),
-            "no answer within 30 s"
+            "no response within 30 s"
         );
         let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "refused");
         assert_eq!(
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn within_limits_requests() {
+    async fn within_returns_timeout() {
         let limit = Duration::from_secs(30);
         let never = std::future::pending::<Result<(), kube::Error>>();
         let error = within(limit, never).await.unwrap_err();

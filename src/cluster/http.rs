@@ -1,4 +1,4 @@
-//! Reading documents from the API server: conditional, bounded in time and in size.
+//! Reads documents from the API server, with limits on time and size, and only if they have changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,38 +11,38 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Error, empty_body, within};
 
-/// The timeout of one document.
+/// The timeout for reading one document.
 pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The size limit of a document, in bytes. The largest one of Kubernetes itself has 2 MiB.
+/// The maximum size of a document, in bytes. The largest document of Kubernetes itself has 2 MiB.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The maximum length of an error message, in bytes.
 const MAX_ERROR_BYTES: usize = 4 * 1024;
 
-/// A document with what its head said about it.
+/// A document and its entity tag.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// Its entity tag, to ask later whether it changed.
+    /// The entity tag, for a later conditional request.
     pub(crate) etag: Option<String>,
-    /// Its content.
+    /// The content of the response.
     pub(crate) body: Bytes,
-    /// Holds its part of the [`Budget`] until the document is dropped.
+    /// The document's share of the [`Budget`], which is released when the document is dropped.
     _share: Option<OwnedSemaphorePermit>,
 }
 
-/// The memory limit of all documents in transfer.
+/// A limit on the memory of all documents that are being read or parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     kib: Arc<Semaphore>,
     max_bytes: usize,
 }
 
-/// The share of the budget for a document of unknown length, as a divisor.
+/// The divisor of the budget for the share of a document whose length is unknown.
 const UNKNOWN_SHARE: usize = 4;
 
 impl Budget {
-    /// A budget of so many bytes, which is the greatest length of a document too.
+    /// Creates a budget of `max_bytes`. A single document cannot be larger either.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             kib: Arc::new(Semaphore::new(max_bytes / 1024)),
@@ -50,7 +50,7 @@ impl Budget {
         }
     }
 
-    /// A share for a document of so many bytes, once there is room for it, and how many bytes that allows.
+    /// Waits for a share of the budget for a document of `n_bytes`. Returns the share and the allowed number of bytes.
     async fn share(
         &self,
         n_bytes: Option<usize>,
@@ -58,7 +58,7 @@ impl Budget {
         let allowed = n_bytes.unwrap_or(self.max_bytes / UNKNOWN_SHARE);
         if allowed > self.max_bytes {
             return Err(Error::Decode(format!(
-                "it is longer than {} MiB",
+                "the document is larger than {} MiB",
                 self.max_bytes >> 20
             )));
         }
@@ -69,7 +69,7 @@ impl Budget {
     }
 }
 
-/// Gets the document at `path`, or `None` if it still has the tag `known`.
+/// Requests the document at `path`. Returns `None` if it still has the entity tag `known`.
 ///
 /// # Errors
 /// Returns an error if the API server cannot be reached, does not respond in time, or does not return the document.
@@ -82,10 +82,10 @@ pub(crate) async fn get(
     read(client, path, accept, known, None).await
 }
 
-/// Gets a document as [`get`] does, once `budget` has room for it.
+/// Requests a document like [`get`], but waits until `budget` has room for it.
 ///
 /// # Errors
-/// The errors of [`get`], and if the document exceeds the budget.
+/// Returns an error in the same cases as [`get`], and if the document is larger than the budget.
 pub(crate) async fn get_within(
     client: &Client,
     path: &str,
@@ -96,7 +96,7 @@ pub(crate) async fn get_within(
     read(client, path, accept, known, Some(budget)).await
 }
 
-/// Returns the error of a response that is not a success, with the beginning of its message.
+/// Returns the error for a response with an unsuccessful status, with the beginning of the response's message.
 pub(crate) async fn status_error(status: StatusCode, body: kube::client::Body) -> Error {
     let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
     let text = text.map(Collected::to_bytes).unwrap_or_default();
@@ -152,7 +152,7 @@ async fn read(
     .await
 }
 
-/// The message of a `Status`, or the text itself.
+/// Returns the message of a `Status`, or the text itself if it is not a `Status`.
 pub(crate) fn message(text: &[u8]) -> String {
     match serde_json::from_slice::<kube::core::Status>(text) {
         Ok(status) if !status.message.is_empty() => status.message,

@@ -1,7 +1,7 @@
-//! Requests to an API server: the client, documents, discovery, the index of schemas, and the classes of what
-//! fails.
+//! Requests to an API server: the client, documents, discovery, the index of OpenAPI documents, and the classes of
+//! errors.
 //!
-//! The controller and the plugin ask clusters by it. It knows no policies.
+//! The controller and the plugin use this module. It does not depend on policies.
 
 pub(crate) mod address;
 pub mod blocking;

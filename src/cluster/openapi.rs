@@ -1,6 +1,6 @@
-//! The OpenAPI v3 index: the group versions with schemas, and the versions of these.
+//! Reads the OpenAPI v3 index: the URL of the schema document of each group version.
 //!
-//! The index gives each document a URL with a hash of its content, so that a new URL means a changed document.
+//! Each URL contains a hash of the document, so a changed URL means a changed document.
 //!
 //! Source: kube-openapi `pkg/handler3/handler.go`.
 
@@ -17,19 +17,19 @@ use crate::schema::GroupVersion;
 /// The path of the index.
 const PATH: &str = "/openapi/v3";
 
-/// The address of the document of each group version.
+/// The URL path of the schema document of each group version.
 pub(crate) type Index = BTreeMap<GroupVersion, String>;
 
-/// State of the index.
+/// The state of polling the index.
 ///
-/// The aggregator sends no entity tag for the index, so its text is compared.
+/// The aggregator sends no entity tag for the index, so hashes of the response bodies are compared.
 ///
 /// Source: kube-aggregator `pkg/controllers/openapiv3/aggregator/aggregator.go`, `ServeHTTP`.
 #[derive(Debug, Default)]
 pub(crate) struct OpenApi {
     etag: Option<String>,
     hasher: RandomState,
-    /// The hash of the text that was read last.
+    /// The hash of the last response body.
     hash: Option<u64>,
 }
 
@@ -41,16 +41,16 @@ struct Document {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Path {
-    // The name is upstream's.
+    // The JSON field has upstream's name.
     #[serde(rename = "serverRelativeURL")]
     address: String,
 }
 
 impl OpenApi {
-    /// The index, or `None` if it is the same as at the last call.
+    /// Reads the index. Returns `None` if it has not changed since the last call.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Returns an error if the index cannot be read or parsed.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<Index>, Error> {
         let document = http::get(client, PATH, "application/json", self.etag.as_deref()).await?;
         let Some(document) = document else {
@@ -74,7 +74,7 @@ fn parse(body: &[u8]) -> Result<Index, Error> {
         .paths
         .into_iter()
         .filter_map(|(path, Path { address })| {
-            // Only paths of this server: the address goes into a request with our credentials.
+            // Other addresses are ignored: requests are sent with credentials, so they must go to this API server.
             let is_own = address.starts_with("/openapi/v3/");
             is_own.then_some((GroupVersion::from_openapi_path(&path)?, address))
         })
@@ -90,7 +90,7 @@ mod tests {
     use crate::cluster::testing::{Reply, client, paths};
 
     #[tokio::test]
-    async fn reads_the_index_once() {
+    async fn refresh_returns_none_for_unchanged_index() {
         let (client, log) = client(|_| {
             let index = json!({"paths": {
                 ".well-known/openid-configuration": {"serverRelativeURL": "/openapi/v3/x?hash=0"},
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn equal_text_without_tag_is_unchanged() {
+    async fn refresh_compares_index_without_etag() {
         let address = std::sync::Mutex::new("/openapi/v3/api/v1?hash=1");
         let shared = std::sync::Arc::new(address);
         let served = std::sync::Arc::clone(&shared);
@@ -137,12 +137,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_document_is_an_error() {
+    async fn refresh_fails_for_document_of_another_format() {
         let (client, _) = client(|_| Some(Reply::json(&json!({"swagger": "2.0"}))));
         let error = OpenApi::default().refresh(&client).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot read the answer: missing field `paths` at line 1 column 17"
+            "cannot read the response: missing field `paths` at line 1 column 17"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! An API server for tests: a function from requests to responses, called through the middleware of the real client.
+//! A fake API server for tests: a function from requests to responses, which is called through the layers of the real
+//! client.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// A request as a test sees it.
+/// A request that the fake API server received.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
@@ -22,15 +23,15 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
 }
 
-/// Answer of a test server.
+/// A response of the fake API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) etag: Option<&'static str>,
     pub(crate) body: String,
-    /// True if the answer goes on after the body, in silence.
+    /// True if the response does not end after the body. No more data follows.
     pub(crate) is_open: bool,
-    /// Time that the server takes for it.
+    /// The time after which the server responds.
     pub(crate) delay: Duration,
 }
 
@@ -45,7 +46,7 @@ impl Reply {
         }
     }
 
-    /// A watch that says this and then nothing more.
+    /// Creates a watch response that sends `events` and then stays open without data.
     pub(crate) fn watch(events: &[String]) -> Self {
         Self {
             body: events.concat(),
@@ -54,7 +55,7 @@ impl Reply {
         }
     }
 
-    /// A watch that says this and ends.
+    /// Creates a watch response that sends `events` and ends.
     pub(crate) fn ended_watch(events: &[String]) -> Self {
         Self {
             is_open: false,
@@ -72,7 +73,7 @@ impl Reply {
         self
     }
 
-    /// An API server's rejection.
+    /// Creates a response with an error status of the API server.
     pub(crate) fn failure(status: u16, message: &str) -> Self {
         let body = serde_json::json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure",
@@ -85,10 +86,11 @@ impl Reply {
     }
 }
 
-/// The requests that a client made.
+/// The requests that a client has sent.
 pub(crate) type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// A client whose requests `answer` answers, and their log. `None` never answers.
+/// Creates a client whose requests are passed to `answer`, and the log of the requests. If `answer` returns `None`, the
+/// request never gets a response.
 pub(crate) fn client(
     answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Client, Log) {
@@ -128,7 +130,7 @@ pub(crate) fn client(
     (client, log)
 }
 
-/// The body of an answer.
+/// The body of a response.
 type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
 fn response(reply: Reply, request: &Seen) -> Response<Answer> {
@@ -149,7 +151,7 @@ fn response(reply: Reply, request: &Seen) -> Response<Answer> {
     response.body(body).unwrap()
 }
 
-/// The paths that were asked, in order.
+/// Returns the paths of the requests, in order.
 pub(crate) fn paths(log: &Log) -> Vec<String> {
     log.lock()
         .unwrap()

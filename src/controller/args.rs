@@ -363,7 +363,7 @@ mod tests {
             ),
             (
                 ["--refresh-interval", "1ms"],
-                "`1ms` is too short, at least 100ms",
+                "`1ms` is too short; the minimum is 100ms",
             ),
             (["--listen", "8080"], "invalid socket address"),
             (["--concurrency", "0"], "0 is not in 1..=256"),

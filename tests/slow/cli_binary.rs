@@ -431,7 +431,7 @@ fn silent_server_times_out() {
         &kubeconfig("silent", &url),
         &["status", "--request-timeout", "1"],
     );
-    check_error(&output, &["no answer within 1 s"]);
+    check_error(&output, &["no response within 1 s"]);
 }
 
 #[test]

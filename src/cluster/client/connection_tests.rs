@@ -1,4 +1,4 @@
-//! Connections over real sockets: certificates that change, and proxies.
+//! Tests of the client with real TLS and proxy connections: replaced certificate files, and proxies.
 
 use std::convert::Infallible;
 use std::fs;
@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use super::*;
 use crate::cluster::error::Error;
 
-/// A certificate authority.
+/// A certificate authority, which issues certificates for tests.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -31,7 +31,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// A certificate for this machine, and its key, as PEM.
+    /// Issues a certificate for 127.0.0.1. Returns the certificate and its key as PEM.
     fn issue(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -59,13 +59,13 @@ fn der(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// An HTTPS server on this machine that ends each connection after one request.
+/// An HTTPS server on 127.0.0.1 that closes each connection after one request.
 struct TlsServer {
     port: u16,
     acceptor: Arc<Mutex<TlsAcceptor>>,
-    /// The certificate of each client, if it had one.
+    /// The client certificate of each connection. `None` if the client presented none.
     clients: Arc<Mutex<Vec<Option<CertificateDer<'static>>>>>,
-    /// The header `Authorization` of each request.
+    /// The `Authorization` header of each request.
     authorizations: Arc<Mutex<Vec<Option<String>>>>,
 }
 
@@ -111,7 +111,7 @@ impl TlsServer {
     }
 }
 
-/// Answers one request.
+/// Responds to one request on a connection, and records its `Authorization` header.
 async fn serve_one<S>(stream: S, authorizations: Arc<Mutex<Vec<Option<String>>>>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
@@ -134,7 +134,7 @@ async fn request(client: &Client) -> Result<String, Error> {
     crate::cluster::error::within(limit, answer).await
 }
 
-/// Replaces a file as Kubernetes replaces those of a volume: by another one of the same name.
+/// Replaces a file atomically, as Kubernetes replaces the files in a volume.
 fn replace(path: &Path, content: &str) {
     let new = path.with_extension("new");
     fs::write(&new, content).unwrap();
@@ -159,7 +159,7 @@ async fn replaced_authority_is_trusted_without_restart() {
     *server.acceptor.lock().unwrap() = new.acceptor();
     let error = request(&client).await.unwrap_err();
     assert!(error.is_certificate_error(), "{error}");
-    // A file that is not complete changes nothing.
+    // An incomplete file does not change the trusted authority.
     replace(&path, "-----BEGIN CERTIFICATE-----\nMIIB");
     let error = request(&client).await.unwrap_err();
     assert!(error.is_certificate_error(), "{error}");
@@ -184,7 +184,7 @@ async fn replaced_client_certificate_is_presented() {
 
     let (second, second_key) = authority.issue();
     replace(&certificate, &second);
-    // The old key does not belong to it.
+    // The new certificate is not used while the file of the key still contains the old key.
     request(&client).await.unwrap();
     replace(&key, &second_key);
     request(&client).await.unwrap();
@@ -194,7 +194,7 @@ async fn replaced_client_certificate_is_presented() {
 }
 
 #[tokio::test]
-async fn credentials_of_the_address_are_sent_and_not_shown() {
+async fn credentials_in_server_url_are_sent_but_not_shown() {
     let directory = tempfile::tempdir().unwrap();
     let authority = Authority::new();
     let ca = file(&directory, "ca.crt", &authority.0.pem());
@@ -217,14 +217,14 @@ async fn credentials_of_the_address_are_sent_and_not_shown() {
     );
 }
 
-/// A proxy that connects everything to one address, and the requests to it.
+/// A proxy that forwards every connection to one port, and records the heads of the requests to the proxy.
 struct TestProxy {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl TestProxy {
-    /// A proxy that answers with `status`.
+    /// Starts an HTTP proxy that responds to `CONNECT` with `status`.
     async fn http(target: u16, status: &'static str) -> Self {
         Self::start(target, async move |stream, heads| {
             let mut head = String::new();
@@ -239,7 +239,7 @@ impl TestProxy {
         .await
     }
 
-    /// A SOCKS 5 proxy that needs a password.
+    /// Starts a SOCKS 5 proxy that requires a password.
     async fn socks(target: u16) -> Self {
         Self::start(target, async move |stream, heads| {
             let text = async |stream: &mut TcpStream| {
@@ -256,7 +256,7 @@ impl TestProxy {
             stream.write_all(&[1, 0]).await.unwrap();
             let mut head = [0; 4];
             stream.read_exact(&mut head).await.unwrap();
-            // A name, which the proxy resolves.
+            // The client sends the host name, and the proxy resolves it.
             assert_eq!(head, [5, 1, 0, 3]);
             let host = text(stream).await;
             let port = stream.read_u16().await.unwrap();
@@ -304,7 +304,8 @@ impl TestProxy {
     }
 }
 
-/// A server behind a certificate authority, and a configuration for it.
+/// Starts a server with a certificate of a new authority. Returns it with a client configuration that trusts the
+/// authority.
 async fn tls_server(directory: &TempDir) -> (TlsServer, Config) {
     let authority = Authority::new();
     let ca = file(directory, "ca.crt", &authority.0.pem());
@@ -313,7 +314,7 @@ async fn tls_server(directory: &TempDir) -> (TlsServer, Config) {
     (server, config)
 }
 
-/// Runs a test whose proxy is a task of this thread.
+/// Runs a test whose proxy is a task on the test's own thread.
 async fn locally(test: impl Future<Output = ()>) {
     tokio::task::LocalSet::new().run_until(test).await;
 }
@@ -326,7 +327,7 @@ async fn https_server_is_reached_through_http_proxy() {
         let proxy = TestProxy::http(server.port, "200 Connection established").await;
         let url = format!("http://ann:p%40ss@127.0.0.1:{}", proxy.port);
         config.proxy_url = Some(url.parse().unwrap());
-        // A name that exists nowhere: the proxy alone knows the way.
+        // The host name does not exist, so only the proxy can connect to the server.
         config.cluster_url = "https://api.invalid:6443".parse().unwrap();
         config.tls_server_name = Some("127.0.0.1".to_owned());
         let client = command_client(config).unwrap();
@@ -339,7 +340,7 @@ async fn https_server_is_reached_through_http_proxy() {
             lines.contains(&"Proxy-Authorization: Basic YW5uOnBAc3M="),
             "{lines:?}"
         );
-        // The proxy's credentials are for the proxy alone.
+        // The proxy's credentials must not be sent to the server.
         assert_eq!(*server.authorizations.lock().unwrap(), [None]);
     })
     .await;

@@ -1,9 +1,10 @@
-//! The client: one HTTP stack for all requests, with nothing hidden in it.
+//! Builds the Kubernetes client for all requests to the API server.
 //!
-//! It is the stack that kube builds, with these differences. It does not retry: each failure is visible to the caller
-//! and measured. It detects dead connections by TCP's keep-alive and by a limit on silence. It measures each request
-//! up to the head of the response. New connections use the certificate files of the configuration as they are at
-//! the time (`reload`). A proxy is reached with the address of the API server always explicit (`proxy`).
+//! The HTTP stack is that of kube with these differences. It never retries, so the caller sees and measures every
+//! failure. It detects dead connections by TCP keep-alive and by a read timeout. It measures the time of each request
+//! until the response headers. For each new connection, it uses the current content of the certificate files in the
+//! configuration (module `reload`). To a proxy, it always sends the address of the API server with an explicit port
+//! (module `proxy`).
 //!
 //! Source: kube-client `src/client/builder.rs`, `make_generic_builder`.
 
@@ -31,30 +32,30 @@ use self::reload::{FileStamps, ReloadingConnector};
 use super::address::take_credentials;
 use crate::telemetry::metrics::{Code, Verb};
 
-/// The timeout of establishing a connection, including TLS.
+/// The timeout for establishing a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connect timeout of a command, including TLS: the default of kube.
+/// The timeout for establishing a connection, including TLS, for plugin commands. It equals the default of kube.
 const COMMAND_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection may be silent while a response is pending. A watch ends after two minutes, so a longer silence
-/// means a dead connection. Every other request has its own, shorter limit.
+/// The maximum time without received data while a response is pending. A watch ends after two minutes, so a longer time
+/// means that the connection is dead. All other requests have their own, shorter timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// TCP keep-alive: idle time before the first probe, interval of probes, and number of probes. A dead connection is
 /// closed after a minute in total.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
 
-/// How long sent data may remain without a TCP acknowledgement.
+/// The maximum time for which sent data may remain without a TCP acknowledgement.
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Function that records the verb, the result and the duration in seconds of a request.
+/// A function that records the verb, the result and the duration in seconds of a request.
 pub(crate) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
 
-/// Returns the controller's client of the API server that `config` names.
+/// Creates the controller's client of the API server at `config.cluster_url`.
 ///
 /// # Errors
-/// If a certificate, a credential or the proxy of `config` cannot be used.
+/// Returns an error if a certificate, a credential or the proxy in `config` cannot be used.
 pub(crate) fn client(
     config: Config,
     identity: &str,
@@ -64,10 +65,10 @@ pub(crate) fn client(
     build(config, user_agent(identity), limits, measure)
 }
 
-/// Returns the client of a command that ends: silence has no limit, as requests have their own.
+/// Creates the client of a plugin command. It has no read timeout, because each request has its own timeout.
 ///
 /// # Errors
-/// The errors of [`client`].
+/// Returns an error in the same cases as [`client`].
 pub(crate) fn command_client(config: Config) -> Result<Client, kube::Error> {
     let agent = concat!("kubectl-vap/", env!("CARGO_PKG_VERSION"));
     let limits = (COMMAND_CONNECT_TIMEOUT, None);
@@ -103,7 +104,7 @@ fn build(
         Protocol::Http => over(&config, proxy.tunnel(tcp), limits, measure),
         Protocol::Https => {
             let mut of_proxy = config.clone();
-            // The name belongs to the certificate of the API server.
+            // `tls_server_name` is a name in the certificate of the API server, not in that of the proxy.
             of_proxy.tls_server_name = None;
             let tls = of_proxy.rustls_https_connector_with_connector(tcp)?;
             over(&config, proxy.tunnel(tls), limits, measure)
@@ -112,7 +113,7 @@ fn build(
     }
 }
 
-/// Returns the client whose connections to the API server, or to a proxy, come from `connector`.
+/// Creates a client whose connections, to the API server or to a proxy, are opened by `connector`.
 fn over<C>(
     config: &Config,
     connector: C,
@@ -138,7 +139,8 @@ where
     stack(config, http, measure)
 }
 
-/// The layers above `http`, which sends a request as it is given one; a test has a function there.
+/// Creates a client that sends requests by `http`, with the layers for measuring, addresses, authentication and
+/// headers. Tests pass a function as `http`.
 pub(crate) fn stack<S, B>(config: &Config, http: S, measure: Measure) -> Result<Client, kube::Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -157,14 +159,15 @@ where
     Ok(Client::new(stack, config.default_namespace.clone()))
 }
 
-/// Returns our name in the API server's audit log: the version and the instance.
+/// Returns the user agent, by which the API server's audit log identifies the version and the instance of the
+/// controller.
 fn user_agent(identity: &str) -> HeaderValue {
     let version = env!("CARGO_PKG_VERSION");
     HeaderValue::from_str(&format!("vap-status-controller/{version} ({identity})"))
         .unwrap_or(HeaderValue::from_static("vap-status-controller"))
 }
 
-/// Measures each request.
+/// A layer that measures each request.
 #[derive(Clone)]
 struct Measured(Measure);
 
@@ -216,7 +219,7 @@ where
     }
 }
 
-/// A request that was sent. It is measured when it is dropped, so that one that was given up counts too.
+/// A request that was sent. It is measured when this is dropped, so that canceled requests are also measured.
 struct Running {
     verb: Verb,
     start: Instant,
@@ -236,7 +239,7 @@ impl Drop for Running {
     }
 }
 
-/// The verb of a request, as RBAC and audit logs name it.
+/// Returns the verb of a request, as it is called in RBAC and audit logs.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/request/requestinfo.go`, `RequestInfoFactory.NewRequestInfo`.
 fn verb(request: &Request<Body>) -> Verb {

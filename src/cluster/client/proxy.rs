@@ -1,4 +1,4 @@
-//! Proxies between the client and the API server: HTTP with `CONNECT`, the same over TLS, and SOCKS 5.
+//! Connects to the API server through a proxy: HTTP with `CONNECT`, HTTPS with `CONNECT`, or SOCKS 5.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,10 +13,10 @@ use tower::{BoxError, Service, ServiceExt as _};
 
 use crate::cluster::error::innermost;
 
-/// The port of a SOCKS proxy whose address has none.
+/// The port of a SOCKS proxy whose URL has no port.
 const SOCKS_PORT: u16 = 1080;
 
-/// Protocols between the client and a proxy.
+/// The protocol between the client and a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http,
@@ -24,19 +24,19 @@ pub(super) enum Protocol {
     Socks,
 }
 
-/// A proxy with its credentials.
+/// A proxy, with the credentials that it requires.
 pub(super) struct Proxy {
     pub(super) protocol: Protocol,
-    /// Its address, without credentials.
+    /// The address of the proxy, without credentials.
     address: Uri,
     basic: Option<HeaderValue>,
     password: Option<(String, String)>,
 }
 
-/// A failure of a proxy, or of the connection to it.
+/// An error of a proxy, or of the connection to it.
 #[derive(Debug)]
 pub(super) struct ProxyError {
-    /// The proxy's address, without credentials.
+    /// The address of the proxy, without credentials.
     address: String,
     reason: String,
 }
@@ -50,10 +50,11 @@ impl fmt::Display for ProxyError {
 impl StdError for ProxyError {}
 
 impl Proxy {
-    /// The proxy at `url`. The address of the API server gets an explicit port, which a proxy needs.
+    /// Creates the proxy at `url`. Adds the port to the address of the API server in `config`, because proxies require
+    /// an explicit port.
     ///
     /// # Errors
-    /// If the URL is not one of a supported proxy.
+    /// Returns an error if the URL is invalid or has an unsupported scheme.
     pub(super) fn new(url: &Uri, config: &mut Config) -> Result<Self, kube::Error> {
         let protocol = match url.scheme_str() {
             None | Some("http") => Protocol::Http,
@@ -68,7 +69,7 @@ impl Proxy {
         let matcher = Matcher::builder().all(url.to_string()).build();
         let found = matcher
             .intercept(&config.cluster_url)
-            .ok_or_else(|| wrong("`proxy-url` is not the URL of a proxy"))?;
+            .ok_or_else(|| wrong("`proxy-url` is not a valid proxy URL"))?;
         let password = found.raw_auth();
         let password = password.map(|(user, password)| (user.to_owned(), password.to_owned()));
         if config.cluster_url.scheme() == Some(&Scheme::HTTP) {
@@ -86,7 +87,8 @@ impl Proxy {
         })
     }
 
-    /// Returns a connector that reaches servers through an HTTP proxy; `connector` connects to the proxy.
+    /// Returns a connector that opens connections through an HTTP proxy. `connector` opens the connections to the
+    /// proxy.
     pub(super) fn tunnel<C>(
         &self,
         connector: C,
@@ -109,7 +111,8 @@ impl Proxy {
         tunnel.map_err(move |error| failure(&address, &error))
     }
 
-    /// Returns a connector that reaches servers through a SOCKS proxy; `connector` connects to the proxy.
+    /// Returns a connector that opens connections through a SOCKS proxy. `connector` opens the connections to the
+    /// proxy.
     pub(super) fn socks<C>(
         &self,
         connector: C,
@@ -124,7 +127,7 @@ impl Proxy {
         C::Response: Read + Write + Unpin + Send + 'static,
         C::Error: StdError + Send + Sync + 'static,
     {
-        // As in Go, the proxy resolves the name.
+        // The proxy resolves the host name of the API server, as with Go's HTTP client.
         let mut socks = SocksV5::new(self.address.clone(), connector);
         if let Some((user, password)) = &self.password {
             socks = socks.with_auth(user.clone(), password.clone());
@@ -149,7 +152,7 @@ fn wrong(text: &str) -> kube::Error {
     kube::Error::Service(text.into())
 }
 
-/// Returns `uri` with the port `default` if it has none.
+/// Returns `uri` with the port `default` if it has no port.
 fn with_port(uri: &Uri, default: u16) -> Uri {
     let mut parts = uri.clone().into_parts();
     if let (None, Some(host)) = (uri.port(), uri.host())

@@ -1,8 +1,9 @@
-//! TLS with certificate files that may change while the process runs.
+//! Reloads TLS certificate files that change while the process runs.
 //!
-//! Before each new connection, the times, sizes and inodes of the files are compared with the last ones. If they differ, the
-//! files are read again. Connections that exist stay. Files that cannot be used, as they are when half of them is
-//! replaced, change nothing until they change again.
+//! Before each new connection, the modification times, sizes and inodes of the files are compared with the previous
+//! ones. If they differ, the files are read again. Existing connections stay open. If the files cannot be used (for
+//! example because only one of two files has been replaced yet), the previous certificates are used until the files
+//! change again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,15 +16,15 @@ use http::Uri;
 use kube::Config;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// The files of a configuration, and how to see that one has changed.
+/// The paths of the certificate files in a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct FileStamps(Vec<PathBuf>);
 
-/// Modification time, size and inode of each file; `None` for a file that is missing.
+/// The modification time, size and inode of each file. `None` for a missing file.
 type Stamps = Vec<Option<(Option<SystemTime>, u64, u64)>>;
 
 impl FileStamps {
-    /// The certificate files that `config` refers to.
+    /// Returns the paths of the certificate files that `config` refers to.
     pub(super) fn from_config(config: &Config) -> Self {
         let user = &config.auth_info;
         let is_set = |data: Option<&str>| data.is_some_and(|data| !data.is_empty());
@@ -56,7 +57,7 @@ fn inode(metadata: &fs::Metadata) -> u64 {
     }
 }
 
-/// A connector that is rebuilt when a file has changed.
+/// A connector that is rebuilt if a certificate file has changed.
 pub(super) struct ReloadingConnector<C> {
     files: FileStamps,
     build: Arc<dyn Fn() -> Result<C, kube::Error> + Send + Sync>,
@@ -74,8 +75,10 @@ impl<C> Clone for ReloadingConnector<C> {
 }
 
 impl<C: Clone> ReloadingConnector<C> {
+    /// Creates the connector by calling `build`.
+    ///
     /// # Errors
-    /// If the files cannot be used.
+    /// Returns an error if the certificate files cannot be used.
     pub(super) fn new(
         files: FileStamps,
         build: impl Fn() -> Result<C, kube::Error> + Send + Sync + 'static,
@@ -96,7 +99,7 @@ impl<C: Clone> ReloadingConnector<C> {
             current.0 = stamps;
             match (self.build)() {
                 Ok(connector) => {
-                    tracing::info!("read the certificate files again, as they have changed");
+                    tracing::info!("reloaded the changed certificate files");
                     current.1 = connector;
                 }
                 Err(error) => tracing::warn!(

@@ -1,4 +1,4 @@
-//! The client over real sockets: what is sent, how often, and what is measured.
+//! Tests of the client with a real HTTP server: the sent requests, their number, and the recorded measurements.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -13,7 +13,8 @@ use super::*;
 
 type Measures = Arc<Mutex<Vec<(Verb, Code)>>>;
 
-/// Server that answers everything with `status`, with the requests it saw and the metrics.
+/// A server that responds to every request with one status, and records the requests. Includes a client and its
+/// measurements.
 struct Server {
     client: Client,
     n_requests: Arc<AtomicUsize>,
@@ -68,7 +69,7 @@ fn get(path: &str) -> Request<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn throttled_response_fails_at_once() {
+async fn throttled_response_fails_without_retry() {
     for status in [429, 503, 504] {
         let server = server(status).await;
         let outcome = server.client.request_text(get("/apis")).await;
@@ -97,11 +98,11 @@ async fn user_agent_has_identity() {
 
 #[tokio::test]
 async fn request_without_response_is_measured() {
-    // Nobody listens there any more.
+    // The listener is dropped, so connections to its address are refused.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    // Connections to this listener are established by the system, but never accepted.
+    // The system establishes connections to this listener, but no task accepts them.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent_url = format!("http://{}", silent.local_addr().unwrap());
     for url in [refused, silent_url] {
@@ -116,7 +117,7 @@ async fn request_without_response_is_measured() {
 }
 
 #[test]
-fn verbs_are_those_of_the_audit_log() {
+fn verb_equals_verb_in_audit_log() {
     for (method, path, expect) in [
         ("GET", "/apis", "get"),
         ("GET", "/api/v1", "get"),

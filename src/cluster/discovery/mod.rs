@@ -1,8 +1,9 @@
-//! Discovery of the resources that the API server serves: aggregated discovery, or discovery of each group version.
+//! Discovers the resources that the API server serves: by aggregated discovery, or by one request for each group
+//! version.
 //!
-//! Aggregated discovery is two documents with entity tags, so that polling is cheap. An API server that does not
-//! support it returns the list of groups instead. Then each group version is requested separately, and a failed one
-//! does not affect the others.
+//! Aggregated discovery consists of two documents with entity tags, so that polling is cheap. An API server without
+//! aggregated discovery returns the list of groups instead. Then each group version is requested separately, and a
+//! failed request does not affect the other group versions.
 //!
 //! Source: apiserver `pkg/endpoints/discovery/aggregated`; client-go `discovery/aggregated_discovery.go`.
 
@@ -25,28 +26,30 @@ use super::http;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
-/// The two roots of discovery.
+/// The paths of the two discovery documents, the roots: one for the core group, one for all other groups.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
 
-/// How long a group version that cannot be listed counts as restarting.
+/// The time after which an unavailable group version counts as undiscovered. Until then, its API server may be
+/// restarting.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The number of concurrent requests if each group version is requested separately.
 const CONCURRENCY: usize = 4;
 
-/// Follows what is served.
+/// The state of polling discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     /// The last response of each root.
     roots: [Root; 2],
-    /// True if the responses of the roots were reported. False initially, and if one root changed and the other could
-    /// not be read.
+    /// True if the stored responses of both roots were returned to the caller. False initially, and if one root changed
+    /// and the other could not be read.
     are_reported: bool,
-    /// The group versions that cannot be listed, and since when. `None` if they have failed since the first discovery.
+    /// The group versions whose resources cannot be listed, and the time since when. The time is `None` if listing has
+    /// failed since the first discovery.
     stale_since: BTreeMap<String, Option<Instant>>,
     /// True once both roots have responded.
     has_answered: bool,
-    /// The group versions of `stale_since` that were reported.
+    /// The group versions of `stale_since` that were reported to the caller as undiscovered.
     undiscovered: Vec<String>,
 }
 
@@ -55,11 +58,12 @@ pub(crate) struct Discovery {
 struct Root {
     etag: Option<String>,
     served: Served,
-    /// The group versions that could not be listed, be their resources known or not.
+    /// The group versions that could not be listed, including those whose resources are known from an earlier
+    /// discovery.
     stale: Vec<String>,
 }
 
-/// Resources, and group versions whose resources are not known.
+/// The served resources, and the group versions whose resources are unknown, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Served {
     resources: Vec<ApiResource>,
@@ -76,10 +80,14 @@ impl Discovery {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
             let document = http::get(client, path, accept, root.etag.as_deref()).await?;
             let Some(document) = document else { continue };
-            // The response may have megabytes with many CRDs, so it is parsed on a blocking thread.
+            // With many CRDs, the response may have megabytes, so it is parsed on a blocking thread.
             let body = document.body;
             let answer = blocking::run(blocking::Kind::Schemas, move || parse(&body)).await;
-            let broke_off = || Error::Decode("reading the document broke off".to_owned());
+            let broke_off = || {
+                Error::Decode(
+                    "the document could not be parsed because of an internal error".to_owned(),
+                )
+            };
             let mut served = match answer.map_err(|_| broke_off())?? {
                 Answer::Aggregated(served) => served,
                 Answer::Groups(group_versions) => each(client, group_versions).await,
@@ -104,7 +112,8 @@ impl Discovery {
         self.stale_since.len()
     }
 
-    /// Notes at `now` which group versions cannot be listed, and for which of them that has lasted.
+    /// Updates at `now` which group versions cannot be listed, and which of them have been unavailable for
+    /// [`MAX_PAUSE`].
     fn note_stale(&mut self, now: Instant) {
         let stale = self.roots.iter().flat_map(|root| &root.stale);
         let since = self.has_answered.then_some(now);
@@ -122,13 +131,13 @@ impl Discovery {
         }
     }
 
-    /// Returns true if a discovery at `now` would report that a group version has not been listed for some time.
+    /// Returns true if a discovery at `now` would report another group version as undiscovered.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let mut stale = self.stale_since.iter();
         stale.any(|(gv, since)| lasts(*since, now) && !self.undiscovered.contains(gv))
     }
 
-    /// Returns the resources that are served, as far as they are known.
+    /// Returns the served resources, including those that are known only from an earlier discovery.
     fn mapper(&self) -> RestMapper {
         let resources = self
             .roots
@@ -146,16 +155,16 @@ impl Discovery {
     }
 }
 
-/// Returns true if the state that began at `since` has lasted longer at `now` than an outage.
+/// Returns true if a failure that began at `since` has lasted for [`MAX_PAUSE`] at `now`.
 fn lasts(since: Option<Instant>, now: Instant) -> bool {
     since.is_none_or(|since| now.saturating_duration_since(since) >= MAX_PAUSE)
 }
 
 impl Served {
-    /// Keeps the resources of group versions that cannot be listed now and could be before.
+    /// Adds the resources in `before` of group versions that could be listed before but not now.
     ///
-    /// A group version whose resources are known is not incomplete, however old they are: a pause of
-    /// an aggregated API server does not change what is true of a policy.
+    /// A group version with such resources is not incomplete, no matter how old they are: an outage of an aggregated
+    /// API server does not change the status of a policy.
     fn carry_over(&mut self, before: &Self) {
         let of = |gv: &str| {
             let gv = GroupVersion::parse(gv);
@@ -174,15 +183,15 @@ impl Served {
     }
 }
 
-/// Answers of a root.
+/// The response of a root.
 enum Answer {
-    /// Everything that it serves.
+    /// The resources of all its group versions.
     Aggregated(Served),
-    /// The group versions that it serves, with their paths.
+    /// The group versions. Their resources must be requested separately.
     Groups(Vec<GroupVersion>),
 }
 
-/// Distinguishes the kinds of responses.
+/// The field of a response that identifies its format.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -208,9 +217,7 @@ fn parse(body: &[u8]) -> Result<Answer, Error> {
                     .collect(),
             ))
         }
-        other => Err(Error::Decode(format!(
-            "discovery answered with a `{other}`"
-        ))),
+        other => Err(Error::Decode(format!("discovery returned a `{other}`"))),
     }
 }
 
@@ -218,7 +225,7 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::Decode(error.to_string()))
 }
 
-/// The resources of an aggregated answer.
+/// Converts an aggregated discovery response.
 fn aggregated(list: APIGroupDiscoveryList) -> Served {
     let mut served = Served::default();
     for group in list.items {
@@ -246,7 +253,7 @@ fn add(resources: &mut Vec<ApiResource>, gv: &GroupVersion, resource: APIResourc
         return;
     };
     let namespaced = resource.scope.as_deref() == Some("Namespaced");
-    // A resource that has only subresources has no kind of its own.
+    // A resource that only has subresources has no kind.
     if let Some(gvk) = kind(gv, resource.response_kind) {
         resources.push(ApiResource {
             gvr: Gvr::new(&*gv.group, &*gv.version, &*plural),
@@ -270,7 +277,8 @@ fn add(resources: &mut Vec<ApiResource>, gv: &GroupVersion, resource: APIResourc
     }
 }
 
-/// The kind that discovery names, in the group version `gv` unless it says another.
+/// Returns the kind in a discovery response. If `named` has no version, the kind is in the group version `gv`. Returns
+/// `None` if `named` has no kind.
 fn kind(gv: &GroupVersion, named: Option<GroupVersionKind>) -> Option<Gvk> {
     let named = named?;
     let kind = named.kind.filter(|kind| !kind.is_empty())?;
@@ -280,7 +288,7 @@ fn kind(gv: &GroupVersion, named: Option<GroupVersionKind>) -> Option<Gvk> {
     }
 }
 
-/// Asks each group version on its own.
+/// Requests the resources of each group version separately.
 async fn each(client: &Client, group_versions: Vec<GroupVersion>) -> Served {
     let answers: Vec<_> = futures::stream::iter(group_versions)
         .map(|gv| async move {
@@ -310,10 +318,10 @@ async fn each(client: &Client, group_versions: Vec<GroupVersion>) -> Served {
     served
 }
 
-/// The resources of one group version's own list.
+/// Converts the resource list of one group version.
 fn legacy(gv: &GroupVersion, list: APIResourceList) -> impl Iterator<Item = ApiResource> {
     list.resources.into_iter().map(move |resource| {
-        // An empty group and version mean those of the list.
+        // An empty version means the group and version of the list.
         let gvk = match resource.version.filter(|version| !version.is_empty()) {
             Some(version) => Gvk::new(resource.group.unwrap_or_default(), version, resource.kind),
             None => Gvk::new(&*gv.group, &*gv.version, resource.kind),

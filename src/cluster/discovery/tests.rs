@@ -1,4 +1,4 @@
-//! Discovery of both kinds, and what is kept when a part of it fails.
+//! Tests of aggregated and unaggregated discovery, and of the resources that are retained if a group version fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ fn core() -> Value {
     ]})
 }
 
-/// The group of an aggregated API: listed, or stale with nothing known.
+/// Returns the discovery entry of an aggregated API: with resources, or stale without resources.
 fn metrics(is_stale: bool) -> Value {
     let resources = if is_stale {
         json!([])
@@ -46,7 +46,7 @@ fn names(mapper: &RestMapper) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn reads_aggregated_discovery_once() {
+async fn refresh_returns_none_for_unchanged_aggregated_discovery() {
     let (client, log) = client(|request| {
         Some(match request.path.as_str() {
             "/api" => Reply::json(&core()).etag("\"core\""),
@@ -69,7 +69,7 @@ async fn reads_aggregated_discovery_once() {
     assert_eq!(eviction.gvk, Gvk::new("policy", "v1", "Eviction"));
     assert_eq!(mapper.resources[1].singular, "pod");
     assert_eq!(mapper.incomplete, []);
-    // Asked again with the tags, nothing comes.
+    // Requests with the entity tags return no document.
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
     assert_eq!(paths(&log), ["/api", "/apis", "/api", "/apis"]);
     let tags: Vec<_> = log
@@ -85,7 +85,7 @@ async fn reads_aggregated_discovery_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stale_group_is_incomplete_until_seen() {
+async fn stale_group_is_incomplete_until_it_is_first_discovered() {
     let round = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&round);
     let (client, _) = client(move |request| {
@@ -105,21 +105,21 @@ async fn stale_group_is_incomplete_until_seen() {
         mapper.incomplete,
         [("metrics.k8s.io/v1".to_owned(), reason)]
     );
-    // Since when is not known.
+    // The API has been stale since the first discovery, so it counts as undiscovered immediately.
     assert_eq!(mapper.undiscovered, ["metrics.k8s.io/v1"]);
     assert!(!names(&mapper).iter().any(|name| name.contains("metrics")));
-    // It answers.
+    // The API becomes available.
     round.store(1, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
     assert_eq!(mapper.incomplete, []);
     assert_eq!(mapper.undiscovered, Vec::<String>::new());
     assert!(names(&mapper).iter().any(|name| name.contains("metrics")));
-    // It stops answering: what it served is known still, so that nothing changed.
+    // The API becomes stale. Its resources are still known, so nothing has changed.
     round.store(2, Ordering::Relaxed);
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
     assert_eq!(discovery.n_stale(), 1);
     assert!(!discovery.is_due(Instant::now()));
-    // It lasts.
+    // The API stays stale for more than a minute.
     tokio::time::advance(MAX_PAUSE).await;
     assert!(discovery.is_due(Instant::now()));
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
@@ -127,7 +127,7 @@ async fn stale_group_is_incomplete_until_seen() {
     assert!(!discovery.is_due(Instant::now()));
     assert!(names(&mapper).iter().any(|name| name.contains("metrics")));
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
-    // It is removed.
+    // The API is removed from discovery.
     round.store(3, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
     assert_eq!(mapper.undiscovered, Vec::<String>::new());
@@ -149,14 +149,14 @@ async fn change_is_reported_if_other_root_fails() {
     });
     let mut discovery = Discovery::default();
     let error = discovery.refresh(&client).await.unwrap_err();
-    assert_eq!(error.to_string(), "the API server answered 503: starting");
+    assert_eq!(error.to_string(), "the API server returned 503: starting");
     round.store(1, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
     assert_eq!(names(&mapper).len(), 4);
 }
 
 #[tokio::test]
-async fn falls_back_to_one_group_version_after_the_other() {
+async fn refresh_without_aggregation_requests_each_group_version() {
     let (client, _) = client(|request| {
         Some(match request.path.as_str() {
             "/api" => Reply::json(&json!({
@@ -199,7 +199,7 @@ async fn falls_back_to_one_group_version_after_the_other() {
         mapper.incomplete,
         [(
             "down/v1".to_owned(),
-            "the API server answered 503: down".to_owned()
+            "the API server returned 503: down".to_owned()
         )]
     );
 }
@@ -210,7 +210,7 @@ async fn unexpected_response_kind_fails() {
     let error = Discovery::default().refresh(&client).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot read the answer: discovery answered with a `Table`"
+        "cannot read the response: discovery returned a `Table`"
     );
 }
 
@@ -218,5 +218,5 @@ async fn unexpected_response_kind_fails() {
 async fn no_response_times_out() {
     let (client, _) = client(|_| None);
     let error = Discovery::default().refresh(&client).await.unwrap_err();
-    assert_eq!(error.to_string(), "no answer within 10 s");
+    assert_eq!(error.to_string(), "no response within 10 s");
 }

@@ -134,7 +134,7 @@ async fn clear_times_out_without_response() {
     // The lists of policies, of probes, and of each kind of status objects fail. (Policies and probes count 2.)
     assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
-    assert!(err.contains("no answer within 10 s"), "{err}");
+    assert!(err.contains("no response within 10 s"), "{err}");
 }
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";

@@ -280,7 +280,7 @@ async fn unanswered_write_ends_before_takeover() {
     assert!(lost.starts_with(text), "{lost}");
     let text = " s, and another attempt would come after the renew deadline of 10 s: ";
     assert!(lost.contains(text), "{lost}");
-    assert!(lost.contains(": no answer within "), "{lost}");
+    assert!(lost.contains(": no response within "), "{lost}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -492,7 +492,7 @@ async fn instance_without_election_always_writes() {
     let permit = context.leadership.may_write().unwrap();
     let never = std::future::pending::<Result<(), Error>>();
     let error = permit.within(never).await.unwrap_err();
-    assert_eq!(error.to_string(), "no answer within 5 s");
+    assert_eq!(error.to_string(), "no response within 5 s");
 }
 
 /// Returns a number below `n` from Lehmer's generator.

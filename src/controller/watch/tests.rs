@@ -143,7 +143,7 @@ async fn missing_permission_is_reported_until_granted() {
             "policies",
             Some(
                 "cannot watch validatingadmissionpolicies.admissionregistration.k8s.io (the API \
-                 server answered 403: validatingadmissionpolicies is forbidden: User \"x\" cannot \
+                 server returned 403: validatingadmissionpolicies is forbidden: User \"x\" cannot \
                  list): grant `list` and `watch` on it in the ClusterRole vap-status-controller"
                     .to_owned()
             )

@@ -123,7 +123,7 @@ async fn hanging_review_does_not_block_evaluation() {
         "{conditions}"
     );
     until(|| !outcomes(&log).is_empty()).await;
-    assert!(last_difference(&log).contains("no answer within 10 s"));
+    assert!(last_difference(&log).contains("no response within 10 s"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -323,7 +323,7 @@ async fn forbidden_discovery_is_reported() {
     assert_eq!(
         problem.as_deref(),
         Some(
-            "cannot read discovery (/api, /apis): the API server answered 403: no; bind the ClusterRole \
+            "cannot read discovery (/api, /apis): the API server returned 403: no; bind the ClusterRole \
              system:discovery to the service account"
         )
     );

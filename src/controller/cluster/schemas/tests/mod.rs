@@ -146,7 +146,7 @@ async fn failure_is_retried_once_for_all_callers() {
         else {
             panic!("not unavailable")
         };
-        assert_eq!(reason, "the API server answered 503: starting");
+        assert_eq!(reason, "the API server returned 503: starting");
         assert_eq!(schemas.waiting.len(), 1);
     }
     assert_eq!(paths(&log).len(), 1);
@@ -179,7 +179,7 @@ async fn hanging_document_does_not_block_callers() {
     assert_eq!(queued(&cache).await, Vec::<String>::new());
     for (wait, expect) in [
         (1, "no answer within 2 s yet"),
-        (8, "no answer within 10 s"),
+        (8, "no response within 10 s"),
     ] {
         tokio::time::sleep(Duration::from_secs(wait)).await;
         assert_eq!(queued(&cache).await, ["p"]);
@@ -290,7 +290,7 @@ async fn invalid_document_is_reported_as_missing() {
     let needed = BTreeSet::from([gv("apps/v1")]);
     let schemas = get(&cache, &needed, &index(&[("apps/v1", "/a?hash=1")])).await;
     let reason = &schemas.waiting.values().next().unwrap().reason;
-    assert!(reason.starts_with("cannot read the answer: "), "{reason}");
+    assert!(reason.starts_with("cannot read the response: "), "{reason}");
 }
 
 /// The API server returns an empty document for a CRD that was deleted after the index was read.
@@ -313,7 +313,7 @@ async fn empty_document_counts_as_unpublished() {
     let reason = &schemas.waiting[&gv("apps/v1")].reason;
     assert_eq!(
         reason,
-        "the API server publishes no schemas of it at the moment"
+        "the API server currently publishes no schemas for this group version"
     );
     // By now, the backoff is one minute. A notification that the document may be available resets it.
     tokio::time::sleep(Duration::from_secs(600)).await;
