@@ -1,8 +1,8 @@
-//! Measures the steps of the engine: parse, type check, plan, evaluation, admission, custom resources. Compares with
-//! the crates `cel` and `cel-core` in the steps that they have.
+//! Benchmarks of the engine: parsing, type-checking, planning, evaluation, admission and custom resources. Steps that
+//! the crates `cel` and `cel-core` also have are compared with these crates.
 //!
-//! `cargo bench --bench engine`; a part of a name after `--` selects benchmarks. `./dev bench` compares the engine with
-//! upstream.
+//! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of their name. `./dev bench`
+//! compares the engine with cel-go.
 
 #![allow(
     missing_docs,
@@ -38,7 +38,7 @@ use vap_status_controller::schema::builtin::Builtin;
 use vap_status_controller::schema::{Gvr, RestMapper};
 use vap_status_controller::validation_rules;
 
-/// Expressions that are typical of policies; all are true for [`deployment`].
+/// Expressions that are typical of policies. All of them are true for [`deployment`].
 const EXPRESSIONS: [(&str, &str); 4] = [
     ("comparison", "object.spec.replicas <= 5"),
     (
@@ -72,7 +72,8 @@ fn deployment() -> Json {
     })
 }
 
-/// Returns the policy of the oracle's sample: three validations, two variables, a message expression.
+/// Returns a policy with three validations, two variables and a message expression. The oracle has the same policy as
+/// its sample.
 fn policy() -> ValidatingAdmissionPolicy {
     let [_, (_, presence), (_, images), (_, pattern)] = EXPRESSIONS;
     let policy = json!({
@@ -127,7 +128,7 @@ fn bindings(object: &Json) -> Bindings {
     bindings
 }
 
-/// Returns the object as a value of the `cel` crate.
+/// Converts JSON to a value of the `cel` crate.
 fn peer_value(json: &Json) -> cel_rust::Value {
     match json {
         Json::String(text) => cel_rust::Value::from(text.as_str()),
@@ -145,7 +146,7 @@ fn peer_value(json: &Json) -> cel_rust::Value {
     }
 }
 
-/// Returns the object as a value of the `cel-core` crate.
+/// Converts JSON to a value of the `cel-core` crate.
 fn core_value(json: &Json) -> cel_core::Value {
     match json {
         Json::String(text) => text.as_str().into(),
@@ -160,7 +161,7 @@ fn core_value(json: &Json) -> cel_core::Value {
     }
 }
 
-/// Returns the environment of the `cel-core` crate that is most similar to [`env`].
+/// Returns an environment of the `cel-core` crate that is similar to [`env`].
 fn core_env() -> cel_core::Env {
     cel_core::Env::with_standard_library()
         .with_all_extensions()
@@ -235,7 +236,7 @@ fn eval(criterion: &mut Criterion) {
         let peer = cel_rust::Program::compile(text).unwrap();
         let mut context = cel_rust::Context::default();
         context.add_variable_from_value("object", peer_value(&object));
-        // The crate may lack a function.
+        // The crate `cel` may lack a function of the expression.
         if peer.execute(&context).is_ok() {
             group.bench_function(format!("{name}, crate cel"), |bencher| {
                 bencher.iter(|| peer.execute(&context));
@@ -251,7 +252,7 @@ fn eval(criterion: &mut Criterion) {
     }
 }
 
-/// Returns a deployment of at least `n_bytes` bytes, most of which no expression reads.
+/// Returns a deployment with at least `n_bytes` bytes of JSON. Expressions read only a small part of it.
 fn large_deployment(n_bytes: usize) -> Json {
     let mut object = deployment();
     let annotations: serde_json::Map<String, Json> = (0..n_bytes / 64)
@@ -304,7 +305,7 @@ fn admission(criterion: &mut Criterion) {
     }
 }
 
-/// Returns a definition whose rules use fields, lists and the old object.
+/// Returns a CustomResourceDefinition whose rules use fields, lists and the old object.
 fn definition() -> Json {
     let listener = json!({
         "type": "object",
@@ -343,7 +344,8 @@ fn definition() -> Json {
     }})
 }
 
-/// Validates a custom resource by its rules, and by its whole definition, on creation and on update.
+/// Measures the validation of a custom resource, on creation and on update: by its rules only, and by its whole
+/// definition.
 fn custom_resource(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("custom resource");
     let definition = definition();

@@ -1,23 +1,24 @@
-//! Limit on the arenas of the GNU allocator.
+//! Limits the number of memory arenas of the GNU C library's allocator.
 
 use std::env;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// The environment variable that glibc reads at process start (`mallopt(3)`, `M_ARENA_MAX`).
+/// The environment variable that glibc reads when a process starts (`mallopt(3)`, `M_ARENA_MAX`).
 const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// Restarts the program in this process with at most two arenas, unless the environment sets their number.
+/// Restarts the program in this process with at most two arenas, unless the environment variable already sets a number.
 ///
-/// By default glibc creates an arena for each thread, up to eight for each processor, and an arena retains much of its
-/// freed memory: 90 MiB more under hostile objects (ADR 36). The image uses musl, which has no arenas.
+/// By default, glibc creates an arena for each thread, up to eight per processor, and each arena retains much of its
+/// freed memory: 90 MiB more in a test with hostile objects (ADR 36). The container image uses musl, which has no
+/// arenas.
 ///
-/// The environment is the only way to set the number without unsafe code, and it is read before `main`.
+/// The environment variable is the only way to set the number without unsafe code, and glibc reads it before `main`.
 ///
 /// # Errors
 ///
-/// Returns an error if the program cannot be restarted. The process continues in that case.
+/// Returns an error if the program cannot be restarted. The process can then continue with more arenas.
 pub(crate) fn limit() -> io::Result<()> {
     if !cfg!(target_env = "gnu") || env::var_os(MAX_ARENAS).is_some() {
         return Ok(());

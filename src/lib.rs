@@ -1,19 +1,18 @@
-//! vap-status-controller: a true, complete and alertable status for every
-//! ValidatingAdmissionPolicy.
+//! vap-status-controller: a true, complete and alertable status for every ValidatingAdmissionPolicy.
 //!
-//! The layers, from the engine up. The engine is packages of its own, named here as modules:
+//! The engine consists of separate packages:
 //!
-//! - [`cel`]: the language, after cel-go.
+//! - [`cel`]: the CEL language, compatible with cel-go.
 //! - [`library`]: the CEL libraries and limits of the Kubernetes API server.
 //! - [`schema`]: OpenAPI and CRD schemas as CEL types.
-//! - [`policy`]: the model of a ValidatingAdmissionPolicy, compiled and type-checked.
+//! - [`policy`]: the model of a ValidatingAdmissionPolicy, with its compiler and type checker.
 //!
-//! The rest is here:
+//! This package consists of these modules:
 //!
-//! - [`probe`]: sample requests with what a policy must decide.
-//! - [`status`]: findings as conditions and warnings.
+//! - [`probe`]: sample requests with the expected decisions of a policy.
+//! - [`status`]: conversion of findings to conditions and warnings.
 //! - [`cluster`]: requests to an API server.
-//! - [`controller`], [`server`], [`telemetry`]: the process in the cluster.
+//! - [`controller`], [`server`], [`telemetry`]: the controller process in the cluster.
 //! - [`cli`]: the kubectl plugin.
 
 pub mod cli;

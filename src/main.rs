@@ -21,10 +21,10 @@ const USAGE_ERROR: u8 = 2;
 /// The exit status for an error that a restart may fix.
 const FATAL_ERROR: u8 = 1;
 
-/// Enough for the asynchronous tasks. Long computations run on the blocking thread pool.
+/// The number of threads for asynchronous tasks. Long computations run on the blocking thread pool instead.
 const WORKER_THREADS: usize = 2;
 
-/// The stack size of each thread. Only the used part occupies memory.
+/// The stack size of each thread, in bytes. Unused parts occupy no memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Err(error) => return usage_error(&format!("cannot start threads: {error}")),
     };
     let outcome = runtime.block_on(run(arguments));
-    // Dropping the runtime would wait for running checks and probes, however long they take.
+    // Dropping the runtime instead would wait for running checks and probes to end.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs `clear`. The exit status is 1 if a status could not be cleared.
+/// Runs the command `clear`. The exit status is 1 if a status could not be cleared.
 fn clear(arguments: &ClearArguments) -> ExitCode {
     match clear::run(
         arguments.options(),
@@ -74,7 +74,7 @@ fn clear(arguments: &ClearArguments) -> ExitCode {
     }
 }
 
-/// The reason why the process ends without a signal.
+/// The reason why the process ends without having received a signal.
 #[derive(Debug)]
 enum Failure {
     /// An error that the user must fix.
@@ -89,7 +89,7 @@ impl From<String> for Failure {
     }
 }
 
-/// Prints a one-line error, independently of the log settings.
+/// Prints a one-line error to standard error, regardless of the log settings.
 #[expect(clippy::print_stderr, reason = "logging may have failed to start")]
 fn usage_error(text: &str) -> ExitCode {
     eprintln!("vap-status-controller: {text}");
@@ -158,7 +158,7 @@ async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
         outcome = startup::check_api(&client, arguments.startup_timeout) => outcome?,
         () = &mut stop => return Ok(()),
     }
-    // The servers end with the process.
+    // The servers run until the process ends.
     tokio::select! {
         outcome = controller.run(stop) => outcome.map_err(Failure::Stopped)?,
         _ = servers.join_next() => {

@@ -1,4 +1,4 @@
-//! Compiles any text as a validation that reads a variable; the first line is the variable's expression.
+//! Compiles arbitrary text as a policy: the first line is the expression of a variable, the rest is a validation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any JSON object describes a definition with an object, an old object, an apply configuration and a patch: validates
-//! the definition and the object, merges and patches.
+//! Interprets a JSON object as a CustomResourceDefinition with an object, an old object, an apply configuration and a
+//! patch. Validates the definition and the object, and applies the configuration and the patch.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(
             format!("{verdict:?}"),
             format!("{again:?}"),
-            "the same request has one answer"
+            "validating the same request again must have the same result"
         );
     }
 
@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
         .collect();
     let _ = json_patch::apply(&object, &operations);
     if let Ok(same) = json_patch::apply(&object, &[]) {
-        assert_eq!(same, object, "a patch of nothing changes nothing");
+        assert_eq!(same, object, "an empty patch must not change the object");
     }
 
     let Ok(crd) = Crd::from_value(&definition) else {

@@ -1,4 +1,5 @@
-//! Parses, checks, plans and evaluates any text with a few inputs, and asserts the properties of every expression.
+//! Parses, checks, plans and evaluates arbitrary text with a few inputs, and asserts the properties that hold for every
+//! expression.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Parses any bytes as manifests, checks them and renders the findings.
+//! Parses arbitrary bytes as manifests, checks the manifests and formats the findings.
 #![no_main]
 
 use std::path::PathBuf;

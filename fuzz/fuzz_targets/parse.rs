@@ -1,4 +1,5 @@
-//! Parses any text to a tree or to errors, which are formatted in our form and in the API server's.
+//! Parses arbitrary text to a syntax tree or to errors. Formats the errors in our format and in that of the API
+//! server's parser.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Our parser must accept any text that the parser of the `cel` crate accepts.
+//! Asserts that our parser accepts arbitrary text if the parser of the `cel` crate accepts it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use vap_status_controller::cel::diagnostic::Code;
 use vap_status_controller::cel::syntax::parse;
 
 fuzz_target!(|text: &str| {
-    // The other parser lacks our macros and limits, and is slow on nested brackets.
+    // The parser of the `cel` crate lacks our macros and limits, and is slow for nested brackets.
     let n_open = text.matches(['(', '[', '{']).count();
     if n_open > 12 || text.len() > 1_000 {
         return;

@@ -1,23 +1,23 @@
-//! Translates any pattern, on the first line, and searches the remaining text: both engines must find the same, and the
-//! same as the `regex` crate if the two syntaxes agree.
+//! The first line of the input is a pattern, the rest is a text to search. Asserts that both of our regex engines find
+//! the same matches, and that the `regex` crate finds them too if its syntax gives the pattern the same meaning.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use regexp::{MemoryLimit, Program};
 
-/// Constructs that the two syntaxes interpret differently: escapes, flags and groups, and the operators and nested
-/// classes in classes of the `regex` crate.
+/// Substrings of patterns that the `regex` crate may interpret differently: escapes, flags and groups, and its
+/// operators and nested brackets in character classes.
 const READ_OTHERWISE: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
 
-/// Returns true if a number of more than one digit begins with a zero, as in `a{09}`: we treat that as literal text,
-/// like Go's `regexp/syntax` (`parser.parseInt`), and the `regex` crate as nine.
+/// Returns true if the pattern contains a number with a leading zero, as in `a{09}`. We treat the braces as literal
+/// text, like Go's `regexp/syntax` (`parser.parseInt`), but the `regex` crate parses the number nine.
 fn has_leading_zero(pattern: &str) -> bool {
     let mut digits = pattern.as_bytes().windows(3);
     digits.any(|at| matches!(at, [b'{' | b',' | b' ', b'0', b'0'..=b'9']))
 }
 
-/// Returns true if there is white space in braces, as in `a{4 }`: we treat that as literal text, like Go, and the
-/// `regex` crate as four.
+/// Returns true if the pattern contains white space in braces, as in `a{4 }`. We treat the braces as literal text, like
+/// Go, but the `regex` crate parses the number four.
 fn has_spaced_count(pattern: &str) -> bool {
     let mut braces = pattern.split('{').skip(1);
     braces.any(|rest| {
@@ -26,7 +26,7 @@ fn has_spaced_count(pattern: &str) -> bool {
     })
 }
 
-/// The number of compared matches.
+/// The maximum number of matches that are compared.
 const MOST: Option<usize> = Some(100);
 
 fuzz_target!(|input: &str| {

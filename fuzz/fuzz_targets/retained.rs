@@ -1,7 +1,8 @@
-//! Compiles, type-checks and drops a policy; asserts bounds on the peak of the heap and on the memory retained
-//! afterwards.
+//! Compiles, type-checks and drops a policy. Asserts limits on the peak heap size and on the memory that remains
+//! allocated afterwards.
 //!
-//! Up to 16 bytes are a seed for the generator of hostile objects. Longer input is a policy as JSON, or an expression.
+//! Input of up to 16 bytes is a seed for the generator of hostile objects. Longer input is a policy in JSON, or an
+//! expression.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Parses any bytes as an OpenAPI document, and any JSON as a CustomResourceDefinition.
+//! Parses arbitrary bytes as an OpenAPI document, and arbitrary JSON as a CustomResourceDefinition.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

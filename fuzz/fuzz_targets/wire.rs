@@ -1,6 +1,8 @@
-//! Parses any bytes as a watch, a page of a list, a policy and a probe, as the controller receives them.
+//! Parses arbitrary bytes as the controller parses the API server's responses: as a watch, a page of a list, a policy
+//! and a probe.
 //!
-//! The first byte is the size of the chunks in which the rest arrives. No chunk size changes the result.
+//! The first byte is the size of the chunks in which the other bytes arrive. Asserts that it does not change the
+//! result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Shared parts of the fuzz targets: the properties of every expression, as in `tests/properties.rs`, and expressions
-//! generated from a fuzzer's bytes.
+//! Code that fuzz targets share: the properties that hold for every expression (also checked by `tests/properties.rs`),
+//! and the generation of expressions from a fuzzer's bytes.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use properties::World;
 use properties::choices::Choices;
 use properties::generator::Generator;
 
-/// The maximum cost of an evaluation: a tenth of the API server's limit, since instrumented code is slow.
+/// The maximum cost of an evaluation: a tenth of the API server's limit, because instrumented code is slow.
 const COST_LIMIT: u64 = 100_000;
 
 /// The maximum nesting of calls in generated expressions.
@@ -29,7 +29,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     world
 });
 
-/// Parses, checks, plans and evaluates `text`, and asserts the properties.
+/// Parses, checks, plans and evaluates `text`, and asserts the properties that hold for every expression.
 ///
 /// # Panics
 /// Panics if a property is violated.
@@ -39,7 +39,7 @@ pub fn evaluate(text: &str) {
     }
 }
 
-/// As [`evaluate`], for an expression generated from the choices in `bytes`.
+/// Generates an expression from the choices in `bytes`, and asserts its properties like [`evaluate`].
 ///
 /// # Panics
 /// Panics if a property is violated.

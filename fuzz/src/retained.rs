@@ -1,4 +1,4 @@
-//! Memory that checks of policies use and retain.
+//! Measures the memory that checks of policies use and retain.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,13 +12,13 @@ use vap_status_controller::schema::rest_mapper::RestMapper;
 
 use crate::hostile;
 
-/// The longest input that is a seed, in bytes.
+/// The maximum length of an input that is a seed, in bytes. Longer inputs are policies.
 const MAX_SEED_BYTES: usize = 16;
 
-/// The maximum heap that one check may use, in bytes: half of the memory limit of the controller.
+/// The maximum heap size of one check, in bytes: half of the controller's memory limit.
 const MAX_PEAK_BYTES: u64 = 128 << 20;
 
-/// The maximum heap that all checks together may retain, in bytes, including caches.
+/// The maximum memory that all checks together may retain, in bytes. It includes caches.
 const MAX_RETAINED_BYTES: i64 = 48 << 20;
 
 static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
@@ -27,13 +27,13 @@ static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
     (builtin, mapper)
 });
 
-/// Bytes that the checks of this process have retained.
+/// The number of bytes that the checks of this process have allocated and not freed.
 static RETAINED: AtomicI64 = AtomicI64::new(0);
 
-/// Checks the policies that `bytes` describe, and drops them.
+/// Checks and drops the policies that `bytes` describe.
 ///
 /// # Panics
-/// Panics if a check uses or retains too much memory.
+/// Panics if a check uses too much memory, or if all checks together retain too much memory.
 pub fn check(bytes: &[u8]) {
     LazyLock::force(&BUILTIN);
     for policy in policies(bytes) {
@@ -47,7 +47,7 @@ pub fn check(bytes: &[u8]) {
         let retained = before + allocated.bytes_current;
         assert!(
             retained < MAX_RETAINED_BYTES,
-            "checks left {retained} bytes behind, the last one {}",
+            "checks retain {retained} bytes, the last check {}",
             allocated.bytes_current
         );
     }

@@ -1,9 +1,9 @@
-//! The health and metrics server: `/livez`, `/readyz` and `/metrics` over HTTP/1.1.
+//! The health and metrics server, with the endpoints `/livez`, `/readyz` and `/metrics` over HTTP/1.1.
 //!
-//! The server does not depend on policies: closures return the readiness checks, and [`Metrics`] the metrics.
-//! Connections are limited in number and duration, so that an untrusted client cannot exhaust the process. It cannot
-//! block the kubelet either: if all connections are taken, the one that has been idle for longest is closed, and the
-//! large responses of `/metrics` have their own limit.
+//! The server does not depend on policies: it calls closures for the results of health checks, and gets the metrics
+//! from [`Metrics`]. The number and duration of connections are limited, so that an untrusted client cannot exhaust the
+//! process. An untrusted client also cannot block the kubelet: if the maximum number of connections is open, the oldest
+//! idle connection is closed, and the large responses of `/metrics` have a limit of their own.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -30,19 +30,19 @@ use crate::telemetry::metrics::CONTENT_TYPE;
 /// The maximum number of connections per port.
 const MAX_CONNECTIONS: usize = 32;
 
-/// The maximum number of concurrent responses of `/metrics`, each of which may be large.
+/// The maximum number of concurrent responses of `/metrics`. Each response may be large.
 const MAX_SCRAPES: usize = 4;
 
 /// The chunk size of a response, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The timeout of request headers and of idle connections.
+/// The timeout for receiving request headers, which also closes idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection accepts requests, and how much longer its last response may take.
+/// The time for which a connection accepts requests, and the additional time for its last response.
 const LIFE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(30));
 
-/// Endpoints that a port serves.
+/// The endpoints that a port serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoints {
     /// `/livez`, `/readyz` and `/metrics`.
@@ -64,32 +64,32 @@ impl Endpoints {
 
     const fn list(self) -> &'static str {
         match self {
-            Self::All => "there are /livez, /readyz and /metrics\n",
-            Self::Health => "there are /livez and /readyz\n",
-            Self::Metrics => "there is /metrics\n",
+            Self::All => "available endpoints: /livez, /readyz, /metrics\n",
+            Self::Health => "available endpoints: /livez, /readyz\n",
+            Self::Metrics => "available endpoints: /metrics\n",
         }
     }
 }
 
-/// One thing that must hold for the process to be ready, or to be left alive.
+/// The result of one readiness or liveness check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, as it is listed.
+    /// The name that `/readyz` or `/livez` shows for the check.
     pub name: Cow<'static, str>,
-    /// The problem, or `None` if the check passes.
+    /// The reason why the check fails. `None` if it passes.
     pub problem: Option<String>,
 }
 
-/// Sources of the server's responses.
+/// Functions that return the content of the server's responses.
 #[derive(Clone)]
 pub struct Health {
-    /// Checks of readiness, made at the time of the call.
+    /// Performs the readiness checks.
     pub checks: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
-    /// Checks of liveness, which keep the process from being restarted, made at the time of the call.
+    /// Performs the liveness checks. If one fails, the kubelet restarts the process.
     pub alive: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
-    /// Updates the metrics that are measured at each scrape.
+    /// Updates the metrics that are measured at each scrape, before they are encoded.
     pub measure: Arc<dyn Fn() + Send + Sync>,
-    /// The metrics.
+    /// The metrics that `/metrics` returns.
     pub metrics: Arc<Metrics>,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Debug for Health {
     }
 }
 
-/// Opens the port that `flag` names.
+/// Listens on `address`. `flag` is the command-line flag that sets the address, for the error message.
 ///
 /// # Errors
 /// Returns an error message with a hint if the address cannot be bound.
@@ -109,7 +109,7 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, String
     })
 }
 
-/// Serves until the future is dropped.
+/// Serves requests until the returned future is dropped.
 pub async fn serve(listener: TcpListener, health: Health, endpoints: Endpoints) {
     let scrapes = Arc::new(Semaphore::new(MAX_SCRAPES));
     let mut connections = Connections::default();
@@ -117,7 +117,7 @@ pub async fn serve(listener: TcpListener, health: Health, endpoints: Endpoints) 
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Out of file descriptors, for one: accepting again at once would spin.
+                // The process may be out of file descriptors. Accepting again immediately would be a busy loop.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -150,7 +150,7 @@ pub async fn serve(listener: TcpListener, health: Health, endpoints: Endpoints) 
     }
 }
 
-/// The connections that are open, the oldest first.
+/// The open connections, from the oldest to the newest.
 #[derive(Default)]
 struct Connections {
     open: VecDeque<Connection>,
@@ -159,12 +159,13 @@ struct Connections {
 
 struct Connection {
     task: AbortHandle,
-    /// Held by the connection and by each of its pending responses.
+    /// A reference that the connection and each of its pending responses hold. The connection is idle if only one is
+    /// left.
     answering: Weak<()>,
 }
 
 impl Connections {
-    /// Makes room for a connection: if the limit is reached, closes the oldest idle one.
+    /// Makes room for a new connection: if the maximum number is open, closes the oldest idle connection.
     fn make_room(&mut self) -> Arc<()> {
         self.open
             .retain(|connection| !connection.task.is_finished());
@@ -186,8 +187,8 @@ impl Connections {
     }
 }
 
-/// The body of a response, with the resources that it holds until it is sent. It is split into chunks, since hyper
-/// counts a chunk as sent when it receives it.
+/// The body of a response, with the resources that it holds until it is sent. It is sent in chunks, because hyper
+/// reports a chunk as sent as soon as hyper has received it.
 #[derive(Debug, Default)]
 struct Answer {
     text: Bytes,
@@ -301,7 +302,8 @@ fn answer(
     }
 }
 
-/// Returns the response with the result of all checks. Failed checks are always listed, passed checks on request.
+/// Returns the response with the result of all checks. Failed checks are always listed, passed checks only if `verbose`
+/// is true or a check failed.
 fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> {
     if checks.iter().any(|check| check.problem.is_some()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, render(checks, endpoint));
@@ -314,7 +316,7 @@ fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> 
     text(StatusCode::OK, body)
 }
 
-/// The list of checks, in the form that Kubernetes' own components give.
+/// Formats the list of checks like the components of Kubernetes.
 fn render(checks: &[Check], endpoint: &str) -> String {
     let lines = checks.iter().map(|check| match &check.problem {
         None => format!("[+]{} ok\n", check.name),

@@ -1,4 +1,4 @@
-//! The answers of the server, and one conversation over a real socket.
+//! Tests of the server's responses, some of them over real sockets.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -94,7 +94,7 @@ fn unknown_path_lists_endpoints() {
         false,
         &health(READY),
         404,
-        "there are /livez, /readyz and /metrics\n",
+        "available endpoints: /livez, /readyz, /metrics\n",
     );
     let response = answer(
         &Method::POST,
@@ -107,7 +107,7 @@ fn unknown_path_lists_endpoints() {
 }
 
 #[test]
-fn metrics_have_their_content_type() {
+fn metrics_response_has_openmetrics_content_type() {
     let response = answer(
         &Method::GET,
         "/metrics",
@@ -138,7 +138,7 @@ async fn bind_busy_port_fails_with_hint() {
 }
 
 #[tokio::test]
-async fn answers_over_a_socket() {
+async fn failed_readiness_is_reported_over_socket() {
     let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
         .await
         .unwrap();
@@ -154,7 +154,7 @@ async fn answers_over_a_socket() {
     server.abort();
 }
 
-/// Starts a server and tells where.
+/// Starts a server on a free port and returns its address.
 async fn start(endpoints: Endpoints, health: Health) -> std::net::SocketAddr {
     let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
         .await
@@ -164,7 +164,7 @@ async fn start(endpoints: Endpoints, health: Health) -> std::net::SocketAddr {
     address
 }
 
-/// The status of the answer to a GET of `path`.
+/// Requests `path` and returns the status of the response.
 async fn get(address: std::net::SocketAddr, path: &str) -> u16 {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -176,7 +176,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn each_port_serves_what_it_is_for() {
+async fn port_serves_only_its_endpoints() {
     for (endpoints, expect) in [
         (Endpoints::All, [200, 200, 200]),
         (Endpoints::Health, [200, 200, 404]),
@@ -191,7 +191,7 @@ async fn each_port_serves_what_it_is_for() {
 }
 
 #[tokio::test]
-async fn connections_that_say_nothing_do_not_keep_the_kubelet_waiting() {
+async fn idle_connections_do_not_block_kubelet() {
     let address = start(Endpoints::All, health(READY)).await;
     let mut silent = Vec::new();
     for round in 0..5 {
@@ -200,7 +200,7 @@ async fn connections_that_say_nothing_do_not_keep_the_kubelet_waiting() {
             stream.write_all(b"GET /livez HT").await.unwrap();
             silent.push(stream);
         }
-        // Less than the kubelet's least patience.
+        // The default timeout of the kubelet's probes is one second.
         let answer = tokio::time::timeout(Duration::from_secs(1), get(address, "/livez"));
         assert_eq!(answer.await, Ok(200), "round {round}");
     }
@@ -231,13 +231,13 @@ async fn stalled_scrapes_do_not_block_others() {
             .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             .await
             .unwrap();
-        // The answer has begun.
+        // The first byte shows that the response has begun.
         stream.read_u8().await.unwrap();
         unread.push(stream);
     }
     assert_eq!(get(address, "/metrics").await, 503);
     assert_eq!(get(address, "/livez").await, 200);
-    // Whoever goes away makes room.
+    // Closed connections make room for new responses.
     drop(unread);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while get(address, "/metrics").await != 200 {

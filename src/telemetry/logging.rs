@@ -1,4 +1,4 @@
-//! Logs on standard error: human-readable text, or JSON for log collectors.
+//! Writes logs to standard error: human-readable text, or JSON for log collectors.
 
 use std::panic;
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Format of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Human-readable lines
@@ -16,16 +16,16 @@ pub enum LogFormat {
     Json,
 }
 
-/// Default log filter.
+/// The default log filter.
 ///
-/// Excludes the client and its watcher, which log each failed attempt. The controller logs such a failure once, with a
-/// hint.
+/// It excludes logs of kube's client and watches, which log each failed attempt. The controller logs a failure once,
+/// with a hint.
 pub const DEFAULT_FILTER: &str = "info,kube_client=off,tower=off";
 
 /// Starts logging.
 ///
-/// `filter` is a list of directives (`info,kube_client=debug`). From then on, panics are logged as errors with their
-/// source location.
+/// `filter` is a list of directives, such as `info,kube_client=debug`. After this call, panics are logged as errors
+/// with their source location.
 ///
 /// # Errors
 /// Returns an error message if a directive cannot be parsed, or if logging was started before.
@@ -58,7 +58,7 @@ fn log_panic(info: &panic::PanicHookInfo<'_>) {
     tracing::error!(place, message, "panic, which is a bug; please report it");
 }
 
-/// Returns the message of a panic.
+/// Returns the message of a panic. Returns `no message` if the payload is not a string.
 #[must_use]
 pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     payload

@@ -1,10 +1,10 @@
-//! Labels of metrics: closed enums, so that no label value is free text.
+//! Labels of metrics. Their values are variants of enums, so that no error message or name can become a label value.
 
 use std::fmt;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 
-/// Declares an enum whose variants are label values.
+/// Defines an enum whose variants are the values of a label.
 macro_rules! label_values {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $value:literal,)* }) => {
         $(#[$doc])*
@@ -17,7 +17,7 @@ macro_rules! label_values {
             /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The value of the label.
+            /// Returns the value of the label.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -35,7 +35,7 @@ macro_rules! label_values {
 }
 
 label_values! {
-    /// Outcome of a reconciliation.
+    /// The outcome of a reconciliation.
     ReconcileOutcome {
         /// The status was already up to date.
         Unchanged = "unchanged",
@@ -45,17 +45,17 @@ label_values! {
         Deleted = "deleted",
         /// The reconciliation failed and is retried.
         Failed = "failed",
-        /// The write was rejected because the policy had changed. It is reconciled again.
+        /// The write was rejected because the policy had changed. The policy is reconciled again.
         Conflict = "conflict",
-        /// The status was computed but not written: another instance leads.
+        /// The status was computed but not written, because another instance is the leader.
         Observed = "observed",
-        /// The status was written too often. The reconciliation is retried.
+        /// The status exceeded its limit of writes. The reconciliation is retried.
         RateLimited = "rate_limited",
     }
 }
 
 label_values! {
-    /// Reason why a reconciliation did not write a status.
+    /// The reason why a reconciliation did not write a status.
     Skipped {
         /// The status is up to date.
         Equal = "equal",
@@ -67,29 +67,29 @@ label_values! {
         ProbesLoading = "probes_loading",
         /// Objects, bindings or conditions of the kind are not listed yet, or the cluster does not serve the kind.
         KindLoading = "kind_loading",
-        /// The check continues in another lane.
+        /// The check is continued later, on a thread for deferred or slow checks.
         CheckDeferred = "check_deferred",
-        /// The object is no longer the stored one.
+        /// The object was changed or deleted while it was being checked.
         ObjectChanged = "object_changed",
-        /// The subject is excluded and has no status that we own.
+        /// The subject is excluded, and has no status that this controller wrote.
         Excluded = "excluded",
-        /// The definition has no rules and no probes.
+        /// The CustomResourceDefinition has no rules and no probes.
         NoRules = "no_rules",
-        /// Another instance leads.
+        /// Another instance is the leader.
         NotLeader = "not_leader",
-        /// The status was written too often.
+        /// The status exceeded its limit of writes. The reconciliation is retried.
         RateLimited = "rate_limited",
     }
 }
 
 label_values! {
-    /// Reason of a failure.
+    /// The class of an error.
     ErrorReason {
         /// The API server rejected the request for lack of permission.
         Forbidden = "forbidden",
         /// The API server rejected the credentials.
         Unauthorized = "unauthorized",
-        /// The object changed or was replaced in between.
+        /// The object was changed or replaced since it was read.
         Conflict = "conflict",
         /// The object does not exist.
         NotFound = "not_found",
@@ -109,13 +109,13 @@ label_values! {
         Decode = "decode",
         /// The check of a policy panicked.
         Panic = "panic",
-        /// Anything else.
+        /// Any other error.
         Other = "other",
     }
 }
 
 label_values! {
-    /// Sources of cluster state that are kept in sync.
+    /// A watch or poll that keeps the controller's cluster state in sync.
     Source {
         /// The watch of policies.
         Policies = "policies",
@@ -131,55 +131,55 @@ label_values! {
         MutatingPolicies = "mutatingpolicies",
         /// The watch of bindings of mutating policies.
         MutatingBindings = "mutatingbindings",
-        /// The watch of the objects that store the conditions of mutating policies.
+        /// The watch of the status objects of mutating policies.
         PolicyStatuses = "policystatuses",
         /// The watch of validating webhook configurations, if enabled.
         ValidatingWebhooks = "validatingwebhooks",
-        /// The watch of the objects that store the conditions of validating webhook configurations.
+        /// The watch of the status objects of validating webhook configurations.
         ValidatingWebhookStatuses = "validatingwebhookstatuses",
         /// The watch of mutating webhook configurations, if enabled.
         MutatingWebhooks = "mutatingwebhooks",
-        /// The watch of the objects that store the conditions of mutating webhook configurations.
+        /// The watch of the status objects of mutating webhook configurations.
         MutatingWebhookStatuses = "mutatingwebhookstatuses",
-        /// The watch of the objects that store the conditions of CustomResourceDefinitions, if enabled.
+        /// The watch of the status objects of CustomResourceDefinitions, if enabled.
         DefinitionStatuses = "definitionstatuses",
         /// The watch of `APIServices`.
         ApiServices = "apiservices",
-        /// The discovery of served resources.
+        /// The polls of discovery.
         Discovery = "discovery",
-        /// The index of OpenAPI documents.
+        /// The polls of the index of OpenAPI documents.
         OpenApi = "openapi",
     }
 }
 
 label_values! {
-    /// Verbs of requests to the API server.
+    /// The verb of a request to the API server.
     Verb {
         /// Reads an object, a list of resources or a document.
         Get = "get",
         /// Lists objects.
         List = "list",
-        /// Watches objects; the request lasts until the head of its response.
+        /// Watches objects. The duration of the request is measured until its response headers.
         Watch = "watch",
         /// Creates an object or requests a review.
         Create = "create",
         /// Replaces an object.
         Update = "update",
-        /// Patches an object, server-side apply included.
+        /// Patches an object, including server-side apply.
         Patch = "patch",
         /// Deletes objects.
         Delete = "delete",
-        /// Anything else.
+        /// Any other verb.
         Other = "other",
     }
 }
 
-/// Result of a request to the API server.
+/// The result of a request to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
     /// The HTTP status of the response.
     Status(u16),
-    /// No response.
+    /// There was no response.
     Error,
 }
 
@@ -193,11 +193,11 @@ impl EncodeLabelValue for Code {
 }
 
 label_values! {
-    /// Result of a cache lookup.
+    /// The result of a cache lookup.
     Lookup {
         /// The value was cached.
         Hit = "hit",
-        /// The value was fetched.
+        /// The value was not cached and was fetched.
         Fetched = "fetched",
         /// The value is unavailable.
         Failed = "failed",

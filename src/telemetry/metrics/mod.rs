@@ -1,7 +1,7 @@
-//! Metrics of the controller: names, help texts and registration.
+//! Defines the metrics of the controller: names, help texts and registration.
 //!
-//! Label values come from closed enums and from the names of policies, never from error messages. Series about a policy
-//! are removed with it.
+//! Label values are enum variants or names of policies and probes, never error messages. The series of a policy are
+//! removed with the policy.
 
 mod labels;
 mod policies;
@@ -31,18 +31,18 @@ use scrape::{Scraped, seconds_since_epoch};
 
 use crate::policy::subject::SubjectId;
 
-/// The content type of the output of [`Metrics::encode`].
+/// The content type of the text that [`Metrics::encode`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Seconds = Gauge<f64, AtomicU64>;
 type Count = Gauge<i64, AtomicI64>;
 
-/// Upper bounds of durations, in seconds: from a cache lookup to a delayed write.
+/// Upper bounds of duration buckets, in seconds. They cover durations from a cache lookup to a delayed write.
 const DURATION_BUCKETS: [f64; 11] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0,
 ];
 
-/// Upper bounds of request durations, in seconds.
+/// Upper bounds of request duration buckets, in seconds.
 const REQUEST_BUCKETS: [f64; 11] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
 ];
@@ -208,7 +208,7 @@ impl Metrics {
         );
         registry.register(
             "unreadable_objects",
-            "Objects of a source that exist and cannot be parsed",
+            "Existing objects of a source that cannot be parsed",
             metrics.unreadable.clone(),
         );
         registry.register(
@@ -232,7 +232,7 @@ impl Metrics {
              its conditions",
             metrics.followed.clone(),
         );
-        // A counter that starts with its first error has no increase to alert on.
+        // The counters start at 0: alerts could not see an increase if a counter appeared with its first error.
         for reason in ErrorReason::ALL {
             drop(
                 metrics
@@ -267,7 +267,7 @@ impl Metrics {
         }
     }
 
-    /// Returns all metrics in the `OpenMetrics` text format.
+    /// Returns all metrics in the OpenMetrics text format.
     ///
     /// # Errors
     /// Returns an error if a metric cannot be encoded, which is a bug.
@@ -282,28 +282,28 @@ impl Metrics {
         self.scraped.policies.set(policy, sample);
     }
 
-    /// Removes a policy that neither exists nor is named by a probe.
+    /// Removes the series of a policy that does not exist and that no probe refers to.
     pub fn remove_policy(&self, policy: &SubjectId) {
         self.scraped.policies.remove(policy, Vec::new());
     }
 
-    /// Removes a policy that does not exist and that `probes` name.
+    /// Removes the series of a policy that does not exist. `probes` are the probes that refer to it.
     pub fn set_missing_policy(&self, policy: &SubjectId, probes: Vec<String>) {
         self.scraped.policies.remove(policy, probes);
     }
 
-    /// Sets whether this instance leads. Initially it does. A standby exports no series with a policy or probe label,
-    /// but still stores their values.
+    /// Sets whether this instance is the leader. Initially it is. A standby exports no series with a policy or probe
+    /// label, but stores their values in case it becomes the leader.
     pub fn set_leading(&self, is_leading: bool) {
         self.scraped.set_leading(is_leading);
     }
 
-    /// Sets whether all needed sources are in sync with the cluster. If they are, records the time.
+    /// Sets whether all required sources are in sync with the cluster. If they are, also records the current time.
     pub fn set_in_sync(&self, is_in_sync: bool) {
         self.scraped.set_in_sync(is_in_sync);
     }
 
-    /// Sets the function that returns the length of the queue and the age of its oldest item at each scrape.
+    /// Sets the function that is called at each scrape for the length of the queue and the age of its oldest item.
     pub fn set_queue_gauge(&self, probe: QueueProbe) {
         self.scraped.set_queue_gauge(probe);
     }
@@ -335,7 +335,7 @@ impl Metrics {
         self.status_writes.inc();
     }
 
-    /// Records the duration of a check.
+    /// Records the duration of a check, in seconds.
     pub fn checked(&self, seconds: f64) {
         self.check_duration.observe(seconds);
     }
@@ -350,7 +350,7 @@ impl Metrics {
         self.deadlines_exceeded.inc();
     }
 
-    /// Sets the number of threads whose check does not end.
+    /// Sets the number of threads whose check did not end after it was canceled.
     pub fn set_stuck_check_threads(&self, n: usize) {
         self.stuck_threads.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
@@ -385,26 +385,26 @@ impl Metrics {
             .set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Sets the number of group versions that the API server failed to list.
+    /// Sets the number of group versions whose resources the API server failed to list.
     pub fn set_stale_groups(&self, n: usize) {
         self.stale_groups.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Records that `source` is up to date now.
+    /// Records that `source` made progress now: it is in sync with the cluster.
     pub fn synced(&self, source: Source) {
         self.last_sync
             .get_or_create(&SourceLabels { source })
             .set(seconds_since_epoch());
     }
 
-    /// Removes the series of a `source` that is no longer watched.
+    /// Removes the series of a source that is no longer watched.
     pub fn forget_source(&self, source: Source) {
         let labels = SourceLabels { source };
         self.last_sync.remove(&labels);
         self.unreadable.remove(&labels);
     }
 
-    /// Sets whether an opt-in kind is watched.
+    /// Sets whether the controller watches an opt-in kind.
     pub fn set_followed(&self, kind: &'static str, is_followed: bool) {
         self.followed
             .get_or_create(&KindLabels { kind })
@@ -425,7 +425,7 @@ impl Metrics {
             .set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Counts a request whose response headers, or failure, took `seconds`.
+    /// Counts a request. `seconds` is the time until its response headers or its failure.
     pub fn requested(&self, verb: Verb, code: Code, seconds: f64) {
         self.requests
             .get_or_create(&RequestLabels { verb, code })
@@ -435,8 +435,8 @@ impl Metrics {
             .observe(seconds);
     }
 
-    /// Initializes the panic count of `task` to 0. A counter that starts with its first panic has no increase to alert
-    /// on.
+    /// Creates the panic counter of `task` with the value 0. Alerts could not see an increase if the counter appeared
+    /// with its first panic.
     pub fn supervised(&self, task: &'static str) {
         drop(self.panics.get_or_create(&TaskLabels { task }));
     }

@@ -1,4 +1,5 @@
-//! Metrics about policies and probes. They are encoded at each scrape, so that no series outlives its policy.
+//! Metrics of policies and probes. They are encoded at each scrape from stored samples, so that no series remains after
+//! its policy was deleted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -10,18 +11,18 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::policy::subject::{SubjectId, SubjectKind};
 
-/// The values that are exported about one policy.
+/// The values that are exported for one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
     /// The conditions.
     pub conditions: Vec<ConditionSample>,
-    /// `Fail` or `Ignore`.
+    /// The failurePolicy: `Fail` or `Ignore`.
     pub failure_policy: &'static str,
-    /// Actions of the bindings, as formatted by [`actions`].
+    /// The actions of the bindings, formatted by [`actions`].
     pub actions: String,
     /// The number of expressions with warnings.
     pub n_warnings: usize,
-    /// The probes.
+    /// The results of the policy's probes.
     pub probes: Vec<ProbeSample>,
 }
 
@@ -48,22 +49,23 @@ pub struct ProbeSample {
 /// The possible statuses of a condition. Each has its own series.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
-/// The samples of all policies, and the probes that name missing policies.
+/// The samples of all policies, and the probes whose policy does not exist.
 ///
-/// A scrape clones the [`Arc`] and releases the lock. A change during a scrape copies the map of pointers once.
+/// A scrape clones the [`Arc`] of the map and releases the lock before it encodes. If a sample changes during a scrape,
+/// the map (of pointers) is copied once.
 #[derive(Debug, Default)]
 pub(super) struct PolicySamples(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     samples: Arc<Samples>,
-    /// Shared samples: equal samples of different policies are stored once.
+    /// All samples, each stored once even if several policies have equal samples.
     distinct: HashSet<Arc<PolicySample>>,
-    /// The number of distinct samples at which unused ones are dropped.
+    /// The number of distinct samples at which unused samples are removed.
     clean_at: usize,
 }
 
-/// The smallest number of distinct samples at which unused ones are dropped.
+/// The minimum of [`State::clean_at`].
 const LEAST_DISTINCT: usize = 256;
 
 impl State {
@@ -84,7 +86,7 @@ impl State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     policies: BTreeMap<SubjectId, Arc<PolicySample>>,
-    /// Probes by the missing policy that they name.
+    /// The names of probes whose policy does not exist, by that policy.
     missing: BTreeMap<SubjectId, Arc<[String]>>,
 }
 
@@ -93,7 +95,7 @@ impl PolicySamples {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of distinct samples.
+    /// Returns the number of distinct samples that are stored.
     #[cfg(test)]
     pub(super) fn n_distinct(&self) -> usize {
         self.lock().distinct.len()
@@ -120,7 +122,7 @@ impl PolicySamples {
         }
     }
 
-    /// Removes the sample of a policy. `probes` are the probes that name the missing policy.
+    /// Removes the sample of a policy that does not exist. `probes` are the probes that refer to it.
     pub(super) fn remove(&self, policy: &SubjectId, probes: Vec<String>) {
         let mut state = self.lock();
         let samples = Arc::make_mut(&mut state.samples);
@@ -133,7 +135,7 @@ impl PolicySamples {
     }
 }
 
-/// Returns the label `kind`, or no label for a `ValidatingAdmissionPolicy`.
+/// Returns the label `kind`. Returns no label for a `ValidatingAdmissionPolicy`.
 fn kind_label(policy: &SubjectId) -> Vec<(&'static str, &'static str)> {
     match policy.kind {
         SubjectKind::ValidatingAdmissionPolicy => Vec::new(),
@@ -146,7 +148,7 @@ impl Samples {
         self.policies.len()
     }
 
-    /// Encodes every series with a policy label.
+    /// Encodes all series with a policy label.
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_conditions(encoder)?;
         self.encode_infos(encoder)?;
@@ -246,7 +248,7 @@ impl Samples {
         }
         let mut family = encoder.encode_descriptor(
             "probe_policy_missing",
-            "Probes that name a policy that does not exist",
+            "Probes whose policy does not exist",
             None,
             MetricType::Gauge,
         )?;
@@ -260,13 +262,13 @@ impl Samples {
     }
 }
 
-/// Formats the actions of bindings as the label `actions`: the distinct validationActions in alphabetical order,
-/// separated by commas. Empty without bindings.
+/// Formats the value of the label `actions`: the distinct validationActions of all bindings in alphabetical order,
+/// separated by commas. The value is empty if there are no bindings.
 #[must_use]
 pub fn actions<'a>(validation_actions: impl IntoIterator<Item = &'a str>) -> String {
     let distinct: std::collections::BTreeSet<&str> = validation_actions.into_iter().collect();
     distinct.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// The label `actions` if the bindings are unknown.
+/// The value of the label `actions` if the bindings are unknown.
 pub const ACTIONS_UNKNOWN: &str = "unknown";

@@ -1,4 +1,5 @@
-//! Metrics that are computed at each scrape. A gauge set by a task would keep its last value if the task hung.
+//! Metrics that are computed at each scrape. If a task set such a gauge, it would keep its last value when the task
+//! hangs.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::policies::PolicySamples;
 
-/// Function that returns the number of queued items and the age of the oldest in seconds.
+/// A function that returns the number of queued items and the age of the oldest item in seconds.
 pub type QueueProbe = Arc<dyn Fn() -> (usize, f64) + Send + Sync>;
 
 /// The state that is encoded at each scrape.
@@ -20,7 +21,7 @@ pub(super) struct Scraped {
     pub(super) policies: PolicySamples,
     is_leading: AtomicBool,
     is_in_sync: AtomicBool,
-    /// The bits of the time in seconds since the epoch. 0 before the first sync.
+    /// The time of the last sync in seconds since the epoch, as the bits of an `f64`. 0 before the first sync.
     last_in_sync: AtomicU64,
     queue: Mutex<Option<QueueProbe>>,
 }
@@ -64,7 +65,8 @@ impl Scraped {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
     }
 
-    /// Returns the length of the queue and the age of its oldest item. `None` before the queue gauge is set.
+    /// Returns the length of the queue and the age of its oldest item in seconds. Returns `None` before the queue gauge
+    /// is set.
     fn queue(&self) -> Option<(usize, f64)> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let probe = queue.clone()?;
@@ -96,16 +98,16 @@ impl Collector for Scraped {
         gauge(
             &mut encoder,
             "in_sync",
-            "1 if all needed sources are in sync with the cluster",
+            "1 if all required sources are in sync with the cluster",
             i64::from(self.is_in_sync.load(Ordering::Relaxed)),
         )?;
         let last_in_sync = f64::from_bits(self.last_in_sync.load(Ordering::Relaxed));
-        // A series with the value 0 would mean out of sync since 1970.
+        // The series is omitted before the first sync: a value of 0 would mean that the last sync was in 1970.
         if last_in_sync > 0.0 {
             seconds(
                 &mut encoder,
                 "last_in_sync_timestamp_seconds",
-                "Time at which all needed sources were last in sync, in seconds since the epoch",
+                "Time at which all required sources were last in sync, in seconds since the epoch",
                 last_in_sync,
             )?;
         }

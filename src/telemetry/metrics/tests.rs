@@ -1,4 +1,4 @@
-//! Tests of the exported series.
+//! Tests of the series that are exported.
 
 use super::*;
 use crate::policy::subject::SubjectKind;
@@ -221,7 +221,7 @@ fn queue_gauge_evaluated_at_scrape() {
 }
 
 #[test]
-fn last_in_step_exported_after_first_sync() {
+fn last_in_sync_exported_after_first_sync() {
     let metrics = Metrics::new();
     let stamp = || lines(&metrics, "vap_last_in_sync_timestamp_seconds ");
     let in_sync = || lines(&metrics, "vap_in_sync ");
@@ -258,8 +258,8 @@ fn requests_counted_with_duration() {
     }
 }
 
-/// A scrape holds no lock while it encodes the samples. Concurrent writers do not wait, and that scrape does not export
-/// their changes.
+/// A scrape encodes a snapshot and holds no lock, so that concurrent changes do not wait for it and are not exported by
+/// it.
 #[test]
 fn snapshot_unaffected_by_later_changes() {
     let samples = policies::PolicySamples::default();
@@ -288,7 +288,7 @@ fn equal_samples_shared_and_unused_dropped() {
     assert_eq!(samples.snapshot().n_policies(), 2);
 }
 
-/// The runbook must list each source, since the alert has it as a label.
+/// The runbook must list every source, because sources are a label of the alert.
 #[test]
 fn watch_silent_runbook_lists_each_source() {
     let runbook = include_str!("../../../docs/runbooks/VapStatusControllerWatchSilent.md");
