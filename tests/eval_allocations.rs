@@ -1,6 +1,6 @@
-//! Simple comparisons of fields are evaluated without an allocation.
+//! Asserts that simple comparisons of fields are evaluated without heap allocations.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
-/// Returns the number of blocks that the evaluation of `text` allocates. Its value must be true.
+/// Returns the number of heap blocks that the evaluation of `text` allocates. `text` must be true for `object`.
 fn n_blocks(text: &str, object: &Value) -> u64 {
     let env = base_env().extend([Variable::new("object", Type::Dyn)]);
     let (ast, found) = syntax::parse(text);
@@ -35,7 +35,7 @@ fn n_blocks(text: &str, object: &Value) -> u64 {
 #[test]
 fn simple_comparisons_allocate_nothing() {
     let mut fields = vec![r#""spec":{"replicas":3,"paused":false,"name":"web"}"#.to_owned()];
-    // Parts of the object that the expression does not read cost nothing.
+    // Fields of the object that the expression does not read must not cause allocations.
     fields.extend((0..20_000).map(|n| format!(r#""annotation-{n}":"some text that is not read""#)));
     let object: Value = serde_json::from_str(&format!("{{{}}}", fields.join(","))).unwrap();
     for text in [

@@ -1,10 +1,10 @@
-//! The memory of evaluations stays within their budget, whatever functions an expression calls.
+//! Asserts that the memory of evaluations stays within its budget, for calls of every function.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 #[path = "support/random.rs"]
@@ -32,17 +32,19 @@ use vap_status_controller::policy::admission::{
 use vap_status_controller::probe::run::implied_binding;
 use vap_status_controller::schema::Gvr;
 
-/// The budget of an evaluation is 32 MiB. The rest is for the plan, the object, and copies that are freed at once.
+/// The maximum peak heap size in bytes. The budget of an evaluation is 32 MiB, and the rest is for the plan, the
+/// object, and copies that are freed immediately.
 const MAX_PEAK: u64 = 64 << 20;
 
-/// A budget that 20 results of large arguments exceed.
+/// A memory budget in bytes that 20 results of calls with large arguments exceed.
 const SMALL_BUDGET: u64 = 512 << 10;
 
 const OUT_OF_SMALL_BUDGET: &str = "the evaluation needs more than 524288 bytes of memory";
 
 const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
 
-/// Returns a large value of a type in a signature, as an expression over the variables of `bindings`.
+/// Returns a large value of the type `sig`, as an expression that may use the variables of `bindings`. Returns `None`
+/// if there is none.
 fn large(sig: &Sig) -> Option<&'static str> {
     Some(match sig {
         Sig::Dyn | Sig::Any | Sig::Param(_) | Sig::String => "text",
@@ -101,7 +103,7 @@ fn bindings() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Returns a call of the overload with large arguments. `None` if no such call can be written.
+/// Returns a call of the overload with large arguments. Returns `None` if no such call can be written.
 fn call(row: &OverloadRow) -> Option<String> {
     let args = row.args.iter().map(large).collect::<Option<Vec<_>>>()?;
     let operator = row.function.trim_matches('_');
@@ -128,7 +130,8 @@ fn call(row: &OverloadRow) -> Option<String> {
     })
 }
 
-/// Returns the result of an expression, `None` if it does not compile. Asserts that memory stays within the limit.
+/// Returns the result of an expression. Returns `None` if the expression does not compile. Asserts that its evaluation
+/// stays within the memory limit.
 #[track_caller]
 fn evaluate(
     text: &str,
@@ -186,9 +189,9 @@ fn evaluate(
     result
 }
 
-/// Calls each overload until its results exceed the budget, if they have any size.
+/// Calls each overload 20 times with large arguments and a small budget: large results must exceed the budget.
 #[test]
-fn every_overload_result_counts() {
+fn results_of_every_overload_count_against_budget() {
     let (mut n_checked, mut n_exceeded) = (0, 0);
     let env = mutation_env();
     for function in env.library().functions() {
@@ -197,7 +200,7 @@ fn every_overload_result_counts() {
             let Some(call) = call(row) else {
                 continue;
             };
-            // A search with cost 1 for a long pattern takes seconds.
+            // A search with a long pattern takes seconds although its cost is 1, so it is called only once.
             let n_calls = if row.function == "matches" { 1 } else { 20 };
             let text = format!("lists.range({n_calls}).map(i, dyn({call})).size() >= 0");
             let budget = EvalBudget::new(10_000_000, SMALL_BUDGET);
@@ -214,9 +217,9 @@ fn every_overload_result_counts() {
     assert!(n_exceeded > 25, "{n_exceeded}");
 }
 
-/// Growing expressions of one policy, and variants of them.
+/// Evaluates expressions that double their value in each step.
 #[test]
-fn doubling_ends_out_of_memory() {
+fn doubling_expressions_fail_with_out_of_memory() {
     for text in [
         format!(
             "['aaaa']{}.all(x, x.size() > 0)",
@@ -255,7 +258,7 @@ fn doubling_ends_out_of_memory() {
 }
 
 #[test]
-fn error_texts_are_cut() {
+fn long_error_messages_are_truncated() {
     let nested = format!("[1]{}", ".map(x, [dyn(x), dyn(x)])".repeat(40));
     for text in [
         format!("{{'a': 1}}[dyn(string({nested}.size())) + text + text + text] == 1"),
@@ -268,7 +271,7 @@ fn error_texts_are_cut() {
     }
 }
 
-/// Generates expressions whose values grow.
+/// A generator of expressions whose values grow with their depth.
 struct Growth(Random);
 
 impl Growth {
@@ -353,8 +356,8 @@ impl Growth {
     }
 }
 
-/// Reviews 250 policies with four expressions each. Each review ends in time and within its memory, without a decision
-/// if the memory does not suffice.
+/// Reviews 250 generated policies with four expressions each. Each review must end within its time and memory limits.
+/// If the memory is insufficient, the review must end without a decision.
 #[test]
 fn generated_policies_stay_within_memory() {
     let object = json!({

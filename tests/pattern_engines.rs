@@ -1,6 +1,7 @@
-//! Memory of regular expression engines: none for a check, bounded for evaluated patterns.
+//! Tests the memory of regular expression engines: checking a policy must build no engine, and the engines of evaluated
+//! patterns must stay within a limit.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 #[path = "support/random.rs"]
 mod random;
@@ -25,14 +26,15 @@ use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::analysis::Profile;
 
-/// The counters are process-wide, so the tests run one after another.
+/// Held by each test while it runs, because the counters are process-wide.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a policy with one validation of `n_terms` terms in each of `n_expressions` expressions.
+/// Returns a policy with `n_expressions` validations, each with `n_terms` calls of `matches`. The patterns are
+/// `pattern` followed by a number.
 fn policy(pattern: &str, n_terms: usize, n_expressions: usize) -> String {
     let mut text = String::from(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
@@ -48,7 +50,7 @@ fn policy(pattern: &str, n_terms: usize, n_expressions: usize) -> String {
     text
 }
 
-/// Checks `policy` with all analyses. Returns the peak number of allocated bytes.
+/// Checks `policy` with all analyses, and asserts that no engine is built. Returns the peak number of allocated bytes.
 #[track_caller]
 fn check_builds_no_engine(policy: &str) -> u64 {
     let options = || Options {
@@ -57,7 +59,7 @@ fn check_builds_no_engine(policy: &str) -> u64 {
         profile: Profile::Truthful,
         version: None,
     };
-    // Schemas and tables are loaded once.
+    // A first check loads schemas and tables, which are then cached.
     let small = self::policy("a", 1, 1);
     check::run(&options(), &mut small.as_bytes()).unwrap();
     let n_before = n_engines_built();
@@ -100,7 +102,7 @@ fn plan(text: &str) -> eval::Program {
 }
 
 #[test]
-fn engine_of_a_planned_pattern_is_built_once_and_released() {
+fn engine_of_planned_pattern_is_built_once_and_freed() {
     let _alone = alone();
     let before = engine_bytes();
     let program = plan(r"s.matches('^built-once-[a-z]+$')");
@@ -118,7 +120,7 @@ fn engine_of_a_planned_pattern_is_built_once_and_released() {
     assert_eq!(engine_bytes(), before);
 }
 
-/// Fragments of large or slow patterns.
+/// Fragments from which large or slow patterns are generated.
 const PARTS: [&str; 24] = [
     "a",
     "x*",
@@ -146,7 +148,7 @@ const PARTS: [&str; 24] = [
     r"(?i:\pL{3})",
 ];
 
-/// Returns a pattern made of fragments, within Go's limits.
+/// Returns a pattern that consists of random fragments and is within Go's limits.
 fn hostile_pattern(random: &mut Random) -> String {
     loop {
         let mut pattern = String::new();
@@ -225,7 +227,7 @@ fn hostile_patterns_stay_within_all_bounds() {
 }
 
 #[test]
-fn evaluated_patterns_stay_within_bounds_and_are_right() {
+fn evaluated_patterns_have_correct_results_within_memory_limit() {
     let _alone = alone();
     let before = engine_bytes().kept;
     let terms: Vec<String> = (0..300)

@@ -1,12 +1,12 @@
-//! Properties of all expressions, checked on randomly generated ones.
+//! Tests properties that hold for every expression, on randomly generated expressions.
 //!
-//! `VAP_PROPERTY_CASES` sets their number, `VAP_PROPERTY_SEED` the seed.
+//! `VAP_PROPERTY_CASES` sets the number of expressions, and `VAP_PROPERTY_SEED` sets the seed.
 
 #![allow(
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and this one prints its counts"
+    reason = "tests fail by panicking, and this test prints its counts"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,15 +21,15 @@ use properties::unparse::unparse;
 use properties::{Verdict, World};
 use vap_status_controller::cel::syntax::parse;
 
-/// Failures that fuzzers found.
+/// Expressions for which a fuzzer once found a violated property.
 #[test]
 fn properties_hold_for_recorded_cases() {
     let world = World::new();
     for text in [
-        // For one of the inputs the selector is an error, which counts for one code point.
+        // For one of the inputs, the selector is an error, whose estimated size is one code point.
         "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
         "authorizer.group('').resource('pods').labelSelector((self.on ? '' : ''))",
-        // Upstream's checker accepts it, and the evaluator has no such overload.
+        // Upstream's checker accepts this expression, but the evaluator has no such overload.
         "null == null && null < null",
     ] {
         if let Err(why) = world.check(text) {
@@ -56,7 +56,8 @@ fn properties_hold() {
     for n in 0..n_cases {
         let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
         let mut generator = Generator::new(&world.material, choices, n % 3 == 0);
-        // Each overload is generated several times; the other expressions have any type.
+        // Every second expression calls a specific overload, so that each is called several times. The others have any
+        // type.
         let depth = 1 + u32::try_from(n % 3).unwrap();
         let text = match n % 2 {
             0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),
@@ -103,10 +104,10 @@ fn properties_hold() {
         println!("{refusals:#?}\n{missing:#?}");
     }
     assert!(failures.is_empty(), "{n_failures} failures\n{failures}");
-    // Rejected expressions, and those with only errors, prove nothing.
+    // Expressions that are rejected or always fail do not test the properties, so most must be evaluated.
     assert!(
         n_evaluated * 10 > n_cases * 7,
-        "{n_refused} of {n_cases} are refused"
+        "{n_refused} of {n_cases} are rejected"
     );
     assert!(
         u64::from(n_values) * 2 > n_evaluated,
@@ -114,12 +115,12 @@ fn properties_hold() {
     );
     assert!(
         n_cases < 3_000 || missing.is_empty(),
-        "not reached: {missing:?}"
+        "never called: {missing:?}"
     );
 }
 
 #[test]
-fn printed_trees_parse_to_the_same_tree() {
+fn unparsed_tree_parses_to_same_tree() {
     let (ast, _) = parse("(a+(b*c)).all(x,has(x.y))");
     let ast = ast.unwrap();
     assert_eq!(unparse(&ast, ast.root()), "(a + b * c).all(x, has(x.y))");

@@ -1,10 +1,11 @@
-//! Advice in the help of `kubectl vap check`: it fits the mistake, and the advised expression compiles.
+//! Tests of the advice in the help of `kubectl vap check`: it must fit the mistake, and advised expressions must
+//! compile.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// Returns the findings for `manifest`: rule, message and help.
+/// Returns the findings for `manifest`, each as rule, message and help.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let actual = manifest::findings(manifest, &[]);
@@ -37,7 +38,7 @@ fn validation_findings(
     findings(&policy(resource, "CREATE", &spec))
 }
 
-/// Asserts that `expression` has one finding, with this rule and advice.
+/// Asserts that `expression` has exactly one finding, whose rule is `rule` and whose help contains `advice`.
 #[track_caller]
 fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str, &str)) {
     let findings = validation_findings(resource, expression);
@@ -48,7 +49,7 @@ fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str
     assert!(help.contains(advice), "{expression}: {help}");
 }
 
-/// Returns the part of `help` in backticks after `before`.
+/// Returns the text in backticks that follows `before` in `help`.
 fn advised<'a>(help: &'a str, before: &str) -> &'a str {
     let (_, rest) = help.split_once(before).unwrap();
     rest.split('`').nth(1).unwrap()
@@ -72,9 +73,9 @@ fn boolean_field_as_condition_advises_comparison() {
     );
 }
 
-/// Asserts that the advised guarded expression compiles and has no finding.
+/// For each unguarded chain of selections, the guarded expression in the help must compile and have no finding.
 #[test]
-fn advised_chain_replacement_compiles() {
+fn advised_guarded_expression_compiles() {
     for (chain, rest) in [
         (
             "object.spec.template.spec.securityContext.runAsNonRoot",
@@ -156,7 +157,7 @@ fn quantity_operators_give_advice() {
 }
 
 #[test]
-fn misplaced_field_advises_its_path() {
+fn misplaced_field_gives_correct_path() {
     advises(
         DEPLOYMENT,
         "object.spec.containers.all(c, c.image == 'x')",
@@ -186,7 +187,7 @@ fn misplaced_field_advises_its_path() {
 }
 
 #[test]
-fn non_identifier_names_advise_index() {
+fn field_name_that_is_no_identifier_advises_index() {
     let crd =
         manifest::crd(&json!({"x-dash": {"type": "string"}, "namespace": {"type": "string"}}));
     for (expression, advice) in [
@@ -241,12 +242,12 @@ fn unquoted_negation_advises_quotes() {
 }
 
 #[test]
-fn one_cause_gives_one_finding() {
+fn mistake_gives_only_one_finding() {
     let rules = |spec: &str| -> Vec<String> {
         let actual = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
         actual.map(|finding| finding.0).collect()
     };
-    // A variable that reads a later one, and a variable that reads the former.
+    // Variable a reads variable b, which is declared after it, and the validation reads a.
     let later = "  variables:\n  - {name: a, expression: variables.b}\n  - {name: b, expression: 'true'}\n  validations:\n  - \
                  expression: variables.a\n";
     assert_eq!(rules(later), ["undefined-field"]);
@@ -257,13 +258,13 @@ fn one_cause_gives_one_finding() {
         actual[0].2.contains("a variable cannot read itself"),
         "{actual:#?}"
     );
-    // The types of the kind add nothing to an error without types.
+    // The error does not depend on the types of the kind, so it is not reported for the kind again.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
     assert_eq!(
         rules(&validation("object.metadata.name in 'abc'")),
         ["no-matching-overload"]
     );
-    // A guard adds nothing to a chain of undefined fields.
+    // A guard for an absent field is not advised if the field is undefined.
     assert_eq!(
         rules(&validation(
             "object.spec.template.spec.affinity.nodeAfinity.x == 'a'"
@@ -273,7 +274,7 @@ fn one_cause_gives_one_finding() {
 }
 
 #[test]
-fn impossible_list_element_gives_advice() {
+fn list_element_of_impossible_type_gives_advice() {
     let findings = validation_findings(DEPLOYMENT, "'app' in object.spec.template.spec.containers");
     assert_eq!(
         findings[0].1,
@@ -319,7 +320,7 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {findings:#?}"
         );
     }
-    // A function is not suggested for a variable, and no name is suggested for itself.
+    // No function is suggested for a variable, and no name is suggested for the same name.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(!findings.is_empty());
@@ -367,7 +368,7 @@ fn operand_types_and_pattern_syntax_are_shown() {
 }
 
 #[test]
-fn scope_mismatch_is_the_finding() {
+fn wrong_scope_is_reported_as_unserved_resource() {
     let text = policy(
         POD,
         "CREATE",

@@ -1,31 +1,31 @@
-//! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`. `tests/fast/policies.rs` has the cases of whole
-//! policies, `tests/fast/costs.rs` those of costs.
+//! Runs the test cases of the language in Markdown files, `tests/cases/<pass>/<topic>.md`. Cases of whole policies are
+//! run by `tests/fast/policies.rs`, and cases of costs by `tests/fast/costs.rs`.
 //!
-//! A block of language `vars` declares variables (`name: type`) for the blocks below it, `functions` declares functions
-//! (`id: name(type) -> type`), and `types` declares object types
-//! (`name { field: type; ... }`) and constants (`name = number`). A block of language `cel` contains cases
-//! separated by blank lines: an expression, then the expected results, each as a comment on its own line.
-//! In a block of language `cel-json` the expression is a JSON string, for characters that editors change.
-//! With `plain` after the language, the environment is only cel-go's standard library, and
-//! Kubernetes' validators do not run. With `same-type`, numbers of different
-//! types do not compare.
+//! A block of the language `vars` declares variables (`name: type`) for the blocks after it, `functions` declares
+//! functions (`id: name(type) -> type`), and `types` declares object types (`name { field: type; ... }`) and constants
+//! (`name = number`). A block of the language `cel` contains cases separated by blank lines. A case consists of an
+//! expression and its expected results, each result as a comment on its own line. In a block of the language
+//! `cel-json`, the expression is a JSON string, for characters that editors change. If `plain` follows the language,
+//! the environment is only cel-go's standard library, without the validators of Kubernetes. If `same-type` follows it,
+//! numbers of different types cannot be compared.
 //!
 //! | comment | expected result |
 //! |---|---|
-//! | `// type: T` | the expression compiles and has the type |
-//! | `// error: LINE:COLUMN: TEXT` | a finding; all are listed, in the order of their locations |
-//! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, with findings at these locations |
-//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's text; all are listed, in the order of their locations |
-//! | `// tree: TREE` | the parsed tree, as cel-go's tests print it, without white space |
-//! | `// places: TREE` | the same with locations |
-//! | `// checked: TREE` | the same with types and overloads |
+//! | `// type: T` | the expression compiles and has the type `T` |
+//! | `// error: LINE:COLUMN: TEXT` | a finding; all findings must be listed, in the order of their locations |
+//! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, and has findings at exactly these locations |
+//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's text; all findings must be
+//! listed, in the order of their locations |
+//! | `// tree: TREE` | the syntax tree, in the format of cel-go's tests without white space |
+//! | `// places: TREE` | the syntax tree with the location of each node |
+//! | `// checked: TREE` | the syntax tree with the type and overload of each node |
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ mod tree;
 
 use notation::Objects;
 
-/// Declarations for the cases of a block, and the checking mode.
+/// The declarations and the checking mode for the cases of a block.
 #[derive(Default)]
 struct Setting {
     objects: Objects,
@@ -60,7 +60,7 @@ struct Setting {
     same_type: bool,
 }
 
-/// Returns true if `row` orders numbers of two different types.
+/// Returns true if the overload `row` compares numbers of two different types.
 ///
 /// Source: cel-go `checker/env.go`, `crossTypeNumericComparisonOverloads`.
 fn is_cross_type(row: &OverloadRow) -> bool {
@@ -148,7 +148,7 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
-                // tests/fast/policies.rs and tests/fast/costs.rs run these.
+                // The cases in this directory are run by tests/fast/policies.rs or tests/fast/costs.rs.
             } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
@@ -187,7 +187,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The comments with expected results; the first two belong together.
+/// The kinds of expected results. A case may have both of the first two kinds, because they describe one check.
 const KINDS: [&str; 7] = [
     "type",
     "error",
@@ -210,7 +210,7 @@ fn kind_of(line: &str) -> Option<&'static str> {
 fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), String> {
     let (expected, source): (Vec<&str>, Vec<&str>) =
         case.iter().partition(|line| kind_of(line).is_some());
-    assert!(!expected.is_empty(), "nothing is expected of {source:?}");
+    assert!(!expected.is_empty(), "no expected result for {source:?}");
     let mut text = source.join("\n");
     if language == "cel-json" {
         text = serde_json::from_str(&text).unwrap();
@@ -231,7 +231,7 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
     ))
 }
 
-/// Returns the description of `text` in comments of the kind `kind`.
+/// Returns the actual results for `text` as comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     if kind == "upstream error" {
         return errors(kind, &antlr::findings(text));

@@ -1,10 +1,10 @@
-//! `kubectl vap check --fix`: the applied and the omitted fixes, in all styles of scalars.
+//! Tests of `kubectl vap check --fix`: applied and omitted fixes, in all YAML scalar styles.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::check_management::{directory, json, vap};
 use crate::random::Random;
 use vap_status_controller::cli::exit::Exit;
 
-/// Returns a policy with the given other fields of its rule and its validation.
+/// Returns a policy whose rule has the fields `rule` and whose validation has the fields `validation`.
 fn policy(rule: &str, validation: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\n\
@@ -32,14 +32,14 @@ fn with(root: &std::path::Path, name: &str) -> String {
     fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// Asserts the result of `--fix`, and that the fixed file has no findings.
+/// Asserts that `--fix` changes `wrong` to `right`, and that the fixed file has no findings.
 #[track_caller]
 fn check(test: &str, wrong: &str, right: &str) {
     let root = directory(&format!("fix-{test}"), &[("p.yaml", wrong)]);
     let path = root.join("p.yaml");
     let path = path.to_str().unwrap();
     let (diff, err, exit) = vap(&[path, "--diff"]);
-    assert_eq!(with(&root, "p.yaml"), wrong, "--diff writes");
+    assert_eq!(with(&root, "p.yaml"), wrong, "--diff must not write");
     assert!(
         exit == Exit::Findings && diff.starts_with("--- "),
         "{diff}{err}"
@@ -50,7 +50,7 @@ fn check(test: &str, wrong: &str, right: &str) {
         err.contains(" applied\n") && exit == Exit::Clean,
         "{out}{err}"
     );
-    // Each line of the diff is a line of one of the two texts.
+    // Each added or removed line of the diff is a line of the fixed or the original file.
     let lines = |sign: char| {
         diff.lines()
             .skip(2)
@@ -73,7 +73,7 @@ fn unambiguous_fixes_are_applied() {
     let sound = policy(RULE, SOUND);
     let with = |expression: &str| policy(RULE, &format!("expression: {expression}"));
     check("operation", &rule("CREATE", "create"), &sound);
-    // The guarded field has a note.
+    // The fixed policy still has a note about an optional field.
     check(
         "operations",
         &rule("CREATE", "create, 'update'"),
@@ -169,13 +169,13 @@ fn unambiguous_fixes_are_applied() {
 #[test]
 fn ambiguous_fixes_are_not_applied() {
     for (n, text) in [
-        // Two kinds with the same distance, and a kind without a suggestion.
+        // Two fields are equally similar to the name, or no field is similar.
         policy(RULE, "expression: object.spec.zzzz == 1"),
-        // The version in the group is not the version of the rule.
+        // The version in the group differs from the version of the rule.
         policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
-        // A guard is one of several fixes.
+        // A guard is only one of several possible fixes for a field that may be absent.
         policy(RULE, "expression: object.spec.paused == true"),
-        // A name may be known in another environment.
+        // The policy may be referenced by its invalid name.
         policy(RULE, SOUND).replace("name: p}", "name: P}"),
     ]
     .iter()
@@ -193,7 +193,7 @@ fn ambiguous_fixes_are_not_applied() {
 
 #[test]
 fn fix_with_new_finding_is_discarded() {
-    // The value of the misspelled key has its own finding.
+    // After the misspelled key is fixed, its value causes another finding.
     let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");
     let anchor = policy(&RULE.replace("operations: [CREATE]", "operations: &ops [create]"), SOUND)
         .replace("  validations", "    excludeResourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], operations: *ops, resources: [deployments]}\n  validations");
@@ -217,7 +217,7 @@ fn fix_with_new_finding_is_discarded() {
         "{err}"
     );
     assert_eq!(with(&root, "a.yaml"), anchor);
-    // Another file is fixed.
+    // Fixes in other files are applied.
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
     assert!(err.contains("s.yaml: 1 fix applied"), "{err}");
     assert_eq!(exit, Exit::Findings);
@@ -229,7 +229,7 @@ fn fix_with_new_finding_is_discarded() {
 }
 
 #[test]
-fn fixes_are_independent() {
+fn harmless_fix_is_applied_although_another_is_discarded() {
     let text = policy(
         &RULE.replace("CREATE", "create"),
         "expresion: object.spec.zzzz == 1",
@@ -308,7 +308,7 @@ fn fix_keeps_links_and_permissions() {
 }
 
 #[test]
-fn explain_flag_shows_each_rule_once() {
+fn explain_flag_shows_explanation_of_rule_once() {
     let text = policy(
         RULE,
         "expression: object.spec.replica <= 50 && object.spec.replika > 1",
@@ -340,7 +340,8 @@ const STYLES: [Style; 5] = [
     Style::Folded,
 ];
 
-/// Mistakes with their fixes, in expressions that are valid otherwise.
+/// Mistakes and their fixes: the source before the mistake, the wrong name and the right name. The expressions are
+/// otherwise valid.
 const MISTAKES: [(&str, &str, &str); 6] = [
     ("object.spec.", "replicaz", "replicas"),
     ("", "objekt", "object"),
@@ -362,7 +363,7 @@ const MISTAKES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The text after each mistake.
+/// Returns the rest of the expression after the mistake `token`.
 fn rest(token: &str) -> &'static str {
     match token {
         "objekt" | "objct" => ".spec.replicas > 1 && object.metadata.name != 'x'",
@@ -371,7 +372,7 @@ fn rest(token: &str) -> &'static str {
     }
 }
 
-/// Writes an expression in a style. Returns the bytes of the mistake.
+/// Appends an expression as a scalar in one style. Returns the byte range of the mistake.
 fn write_scalar(
     text: &mut String,
     random: &mut Random,
@@ -388,7 +389,7 @@ fn write_scalar(
         }
         Style::Single => text.push('\''),
         Style::Double => text.push('"'),
-        // A text that begins with a sign or a quote cannot be a plain scalar.
+        // A plain scalar cannot begin with an indicator character or a quote.
         Style::Plain => {}
     }
     let mut bytes = 0..0;
@@ -441,7 +442,7 @@ fn write_scalar(
     bytes
 }
 
-/// In all block and flow styles, each mistake is fixed at its bytes, and no other byte changes.
+/// In all block and flow styles, each fix must replace the bytes of its mistake and no other bytes.
 #[test]
 fn fixes_change_only_their_scalar_in_each_style() {
     let mut random = Random(23);
@@ -490,7 +491,7 @@ fn fixes_change_only_their_scalar_in_each_style() {
     assert_eq!(n_mends, 400);
 }
 
-/// The same in a JSON file.
+/// In JSON files too, each fix must replace the bytes of its mistake and no other bytes.
 #[test]
 fn json_fixes_change_only_their_value() {
     let document = |expression: &str| {
@@ -509,7 +510,7 @@ fn json_fixes_change_only_their_value() {
     );
 }
 
-/// No output contains terminal control characters from names of files and policies.
+/// The output must not contain terminal control characters from names of files and policies, or from messages.
 #[cfg(unix)]
 #[test]
 fn output_escapes_names_and_messages() {

@@ -1,9 +1,9 @@
-//! Management of the findings of `kubectl vap check`: levels, comments, configuration, baseline.
+//! Tests of managing the findings of `kubectl vap check`: severity levels, comments, configuration files and baselines.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::fs;
@@ -16,7 +16,7 @@ use vap_status_controller::cli::args::Args;
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::run;
 
-/// A policy with a warning in line 10, `undefined-field`.
+/// A policy with one warning: `undefined-field` in line 10.
 const WRONG: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -63,7 +63,7 @@ pub(crate) fn json(path: &Path, args: &[&str]) -> (Value, Exit) {
     (report, exit)
 }
 
-/// Returns the findings of a report: severity, rule and line.
+/// Returns the findings of a report, each as `severity rule line`.
 fn findings(report: &Value) -> Vec<String> {
     let actual = report["findings"].as_array().unwrap().iter();
     actual
@@ -74,7 +74,7 @@ fn findings(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Returns the suppressed findings of a report: the kind of suppression, and the rule.
+/// Returns the suppressed findings of a report, each as the kind of suppression and the rule.
 fn suppressed(report: &Value) -> Vec<String> {
     let findings = report["suppressed"].as_array().unwrap().iter();
     findings
@@ -86,7 +86,7 @@ fn suppressed(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
+fn level_flags_change_severity_and_exit_status() {
     let root = directory("levels", &[("p.yaml", WRONG)]);
     let check = |args: &[&str]| {
         let (report, exit) = json(&root, args);
@@ -120,7 +120,7 @@ fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
 }
 
 #[test]
-fn rejected_and_unreadable_input_ignores_levels() {
+fn levels_do_not_apply_to_rejected_or_unreadable_input() {
     let refused = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
     let root = directory(
         "refused",
@@ -169,7 +169,7 @@ fn invalid_levels_are_usage_errors() {
     }
 }
 
-/// Checks `text` with flags. Returns the reported and the suppressed findings.
+/// Checks `text` with the flags `args`. Returns the reported and the suppressed findings.
 #[track_caller]
 fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String>) {
     let root = directory(test, &[("p.yaml", text)]);
@@ -223,7 +223,7 @@ fn comment_suppresses_finding_of_its_line_or_the_next() {
             allowed,
             "{text}"
         );
-        // The level of the rule does not make the comment unused.
+        // A comment is not unused if the level of its rule also hides the finding.
         let (found, _) = check_text(
             &format!("comment-{n}"),
             &text,
@@ -268,7 +268,7 @@ fn unused_comments_are_reported() {
         let (found, _) = check_text(&format!("unused-{n}"), &text, &[]);
         assert_eq!(found, wanted, "{comment}");
     }
-    // A `#` in a scalar is not a comment: it suppresses nothing and is not reported as unused.
+    // A `#` in a scalar does not begin a comment: it suppresses no finding, and is not reported as unused.
     for expression in [
         "'# vap: allow undefined-field, a' != object.spec.replica",
         "|\n      // vap: allow undefined-field, a\n      object.spec.replica == 1\n      # vap: allow absent-key, a",
@@ -307,7 +307,7 @@ fn comment_does_not_suppress_rejection() {
 }
 
 #[test]
-fn many_comments_are_bounded() {
+fn comments_beyond_limit_are_ignored() {
     let comments = "# vap: allow undefined-field, again\n".repeat(50_000);
     let (found, suppressed) = check_text("flood", &format!("{WRONG}{comments}"), &[]);
     let n = |rule: &str| {
@@ -380,7 +380,7 @@ fn configuration_is_found_in_parent_directory() {
     assert_eq!(result("a/b/p.yaml", &[]), with("note", Exit::Clean));
     assert_eq!(result("a", &[]), with("note", Exit::Clean));
     assert_eq!(result("c/p.yaml", &[]), with("error", Exit::Findings));
-    // The search ends at the root of a repository.
+    // The search for a configuration file ends at the root of a Git repository.
     assert_eq!(result("d", &[]), with("warning", Exit::Findings));
     let flag = ["--no-config"];
     assert_eq!(result("c", &flag), with("warning", Exit::Findings));
@@ -428,7 +428,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
             .unwrap()
             .ends_with(".vap.yaml")
     );
-    // An explicitly named file is excluded too.
+    // A file that is an explicit argument is also excluded.
     let (report, _) = json(&root.join("p/w.gen.yaml"), &[]);
     assert_eq!(report["summary"]["excluded"], 1);
     let (out, _, _) = vap(&[root.join("p").to_str().unwrap()]);
@@ -436,7 +436,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
         out.contains("1 policy in 1 file (2 excluded) checked"),
         "{out}"
     );
-    // With --strict the note about the missing CRD counts.
+    // With --strict, the note about the missing CRD changes the exit status.
     fs::remove_file(root.join("crds/crd.yaml")).unwrap();
     assert_eq!(json(&root.join("p"), &[]).1, Exit::Findings);
     let (report, _) = json(&root.join("q"), &[]);
@@ -487,7 +487,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     };
     let baseline_entries = |n: usize| vec!["baseline undefined-field".to_owned(); n];
     assert_eq!(result(&all), (Vec::new(), baseline_entries(2), Exit::Clean));
-    // Lines move, a second finding of the same rule is added, and another one is fixed.
+    // Lines move, another finding of the same rule is added, and the other file is fixed.
     let moved = WRONG
         .replace("spec:\n  match", "spec:\n\n  # more\n  match")
         .replace(
@@ -507,7 +507,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
         "warning undefined-field 11".to_owned(),
     ];
     assert_eq!(result(&all), (wanted, baseline_entries(1), Exit::Findings));
-    // Entries of unchecked files are kept. Entries of deleted files are stale.
+    // The baseline keeps entries of files that are not checked. Entries of deleted files are stale.
     let (found, _, _) = result(&root.join("p/p.yaml"));
     assert_eq!(found, ["warning undefined-field 11"]);
     fs::remove_file(root.join("p/q.yaml")).unwrap();
@@ -540,7 +540,7 @@ fn baseline_does_not_suppress_rejection() {
     assert_eq!(exit, Exit::Findings);
     let text = fs::read_to_string(baseline).unwrap();
     assert!(!text.contains("invalid-value"), "{text}");
-    // A baseline that was written by hand does not suppress it either.
+    // An entry that was added by hand does not suppress the rejection either.
     let fingerprint = report["findings"][0]["fingerprint"].as_str().unwrap();
     let entry = format!(
         "{{\"file\": \"p.yaml\", \"rule\": \"invalid-value\", \"fingerprint\": \"{fingerprint}\", \"message\": \"\"}}"

@@ -1,9 +1,9 @@
-//! Output of `kubectl vap status`: the table at 80 and at 200 columns, one policy in detail, JSON,
-//! and the exit status.
+//! Tests of the output of `kubectl vap status`: the table at 80 and 200 columns, the details of one policy, JSON, and
+//! the exit status.
 #![expect(
     clippy::needless_pass_by_value,
     clippy::unwrap_used,
-    reason = "a test that panics fails, and reads best with its values in place"
+    reason = "tests fail by panicking, and are more readable with inline values"
 )]
 
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::status::compute::DesiredStatus;
 use vap_status_controller::status::exclusion::Exclusion;
 
-/// The current time of all tests.
+/// The current time in all tests of this file.
 const NOW: &str = "2026-03-01T12:00:00Z";
 
 const WARNING: &str = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replica'\n | object.spec.replica <= 5\n | ...........^\n";
@@ -101,7 +101,7 @@ fn stale() -> ValidatingAdmissionPolicy {
     let mut policy = sound();
     policy.metadata.name = Some("stale.example.com".to_owned());
     policy.metadata.generation = Some(3);
-    // As upstream's controller leaves it: it observed generation 3, and this controller has not.
+    // kube-controller-manager has observed generation 3, but this controller has not.
     policy.status.as_mut().unwrap().observed_generation = Some(3);
     policy
 }
@@ -147,7 +147,7 @@ fn check(text: &str, expect: &str) {
     assert!(text == expect, "--- got\n{text}--- want\n{expect}--- end");
 }
 
-/// Asserts that no line is wider than the terminal or ends in white space.
+/// Asserts that no line is wider than the terminal, and that no line ends with white space.
 #[track_caller]
 fn check_shape(text: &str, width: usize) {
     for line in text.lines() {
@@ -157,7 +157,7 @@ fn check_shape(text: &str, width: usize) {
 }
 
 #[test]
-fn the_table_at_80_columns() {
+fn table_at_80_columns() {
     let text = render::table(&all(), now(), terminal(80), false);
     check_shape(&text, 80);
     check(
@@ -187,7 +187,7 @@ untouched.example.com           -      NoStatus            -      60m
 }
 
 #[test]
-fn the_table_at_200_columns() {
+fn table_at_200_columns() {
     let text = render::table(&all(), now(), terminal(200), false);
     check_shape(&text, 200);
     check(
@@ -213,7 +213,7 @@ untouched.example.com           -      NoStatus            -         -          
 }
 
 #[test]
-fn the_wide_table_has_every_column() {
+fn wide_table_has_every_column() {
     let text = render::table(&all(), now(), terminal(200), true);
     check_shape(&text, 200);
     check(
@@ -239,7 +239,7 @@ untouched.example.com           -      NoStatus            -         -          
 }
 
 #[test]
-fn one_policy_in_full() {
+fn details_of_policy_are_complete() {
     let text = render::details(
         &PolicyReport::new(&param_kind_missing()),
         now(),
@@ -272,7 +272,7 @@ ParamsResolved    False    ParamKindNotFound      90s
 }
 
 #[test]
-fn warnings_keep_their_carets() {
+fn details_keep_carets_of_warnings() {
     let text = render::details(&PolicyReport::new(&misspelt()), now(), terminal(80));
     check_shape(&text, 80);
     check(
@@ -300,7 +300,7 @@ Expression warnings (1):
 }
 
 #[test]
-fn a_long_name_has_a_line_of_its_own() {
+fn long_policy_name_is_on_separate_line() {
     let mut long = untouched();
     long.metadata.name = Some(format!("{}.example.com", "very-long-".repeat(6)));
     let text = render::table(
@@ -325,7 +325,7 @@ replica-limit.example.com  True   Ready     30m    60m
 }
 
 #[test]
-fn long_messages_are_cut_at_a_width_and_whole_in_a_pipe() {
+fn long_messages_are_truncated_only_in_terminals() {
     let message = "漢字 👩‍🚀 word ".repeat(60);
     let since = "2026-03-01T11:58:30Z";
     let status = json!({"conditions": [
@@ -358,7 +358,7 @@ fn long_messages_are_cut_at_a_width_and_whole_in_a_pipe() {
 }
 
 #[test]
-fn color_marks_the_states_and_keeps_the_columns() {
+fn color_changes_no_column_of_table() {
     let plain = render::table(&all(), now(), terminal(80), false);
     let painted = render::table(
         &all(),
@@ -444,7 +444,7 @@ fn stale_and_missing_statuses_are_labeled() {
 }
 
 #[test]
-fn a_long_source_is_shown_around_its_caret() {
+fn long_source_excerpt_is_shown_around_caret() {
     let source = format!(
         "{} && object.spec.replica <= 5",
         "has(object.spec.replicas)".repeat(20)
@@ -468,7 +468,7 @@ fn a_long_source_is_shown_around_its_caret() {
 }
 
 #[test]
-fn the_state_follows_the_condition_and_its_generation() {
+fn state_depends_on_ready_and_its_generation() {
     let states: Vec<_> = all().policies.iter().map(|policy| policy.state).collect();
     assert_eq!(
         states,
@@ -481,7 +481,7 @@ fn the_state_follows_the_condition_and_its_generation() {
             State::NoStatus
         ]
     );
-    // A condition without a generation is as current as its status.
+    // A condition without a generation is assumed to be as recent as the status.
     let mut policy = sound();
     policy.metadata.generation = Some(2);
     for condition in policy.status.as_mut().unwrap().conditions.as_mut().unwrap() {
@@ -493,7 +493,7 @@ fn the_state_follows_the_condition_and_its_generation() {
 }
 
 #[test]
-fn only_a_cluster_of_ready_policies_is_clean() {
+fn exit_is_clean_only_if_all_policies_are_ready() {
     assert_eq!(StatusReport::from_policies(&[]).exit(), Exit::Clean);
     assert_eq!(StatusReport::from_policies(&[sound()]).exit(), Exit::Clean);
     for other in [
@@ -529,7 +529,7 @@ fn excluded_policies_do_not_fail_the_status() {
         text.ends_with("\n2 policies: 1 Ready, 1 excluded\n"),
         "{text}"
     );
-    // A policy with a status, or one that other options exclude, is evaluated by its stored status.
+    // A policy that has a status, or that the current options do not exclude, is reported by its status.
     let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
     let report = StatusReport::with_exclusion(&[misspelt()], &exclusion);
     assert_eq!(report.exit(), Exit::Findings);
@@ -570,13 +570,13 @@ fn plugin_checks_policies_without_status() {
         text.contains("\n1 policy was evaluated by kubectl vap, "),
         "{text}"
     );
-    // A failed read is not a finding, but an error.
+    // A failed read causes an error exit status, not a finding.
     let mut report = report;
     report.gaps.push("bindings".to_owned());
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// The structure of `-o json`, which is a promise: see `StatusReport`.
+/// The structure of `-o json` must not change, because it is a promise (see `StatusReport`).
 #[test]
 fn json_has_stable_structure() {
     let report =

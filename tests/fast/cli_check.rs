@@ -1,12 +1,12 @@
-//! Output of `kubectl vap check` for small policies, in all formats.
+//! Tests of the output of `kubectl vap check` for small policies, in all formats.
 //!
-//! The expected texts are in `tests/cli_check`, next to the policies. `VAP_UPDATE=1 cargo test --test
-//! all cli_check` regenerates them; review the difference before the commit.
+//! The expected output is in `tests/cli_check`, next to the policies. `VAP_UPDATE=1 cargo test --test all cli_check`
+//! regenerates it. Review the difference before you commit it.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ fn report(path: &str, profile: Profile) -> CheckReport {
     check::run(&options, &mut std::io::empty()).unwrap()
 }
 
-/// Compares the output for a file with the text next to it.
+/// Compares the output for a policy file with the expected output next to it.
 #[track_caller]
 fn check(name: &str, profile: Profile, exit: Exit) {
     let report = report(&format!("tests/cli_check/{name}.yaml"), profile);
@@ -87,22 +87,22 @@ fn mutating_policies_are_checked() {
 }
 
 #[test]
-fn document_structure() {
+fn structure_errors_have_locations() {
     check("structure", Profile::Truthful, Exit::Findings);
 }
 
 #[test]
-fn resources_and_param_kinds() {
+fn unserved_resources_and_param_kinds_are_reported() {
     check("resources", Profile::Truthful, Exit::Findings);
 }
 
 #[test]
-fn exempt_resources() {
+fn exempt_resources_are_reported() {
     check("exempt", Profile::Truthful, Exit::Findings);
 }
 
 #[test]
-fn costs_near_a_limit() {
+fn costs_near_limit_are_reported() {
     check("costs", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/costs.yaml", Profile::Truthful);
     let costs: Vec<_> = report.policies.iter().map(|policy| &policy.costs).collect();
@@ -112,9 +112,9 @@ fn costs_near_a_limit() {
     );
 }
 
-/// Each finding of an expression that can fail has its consequence as data and in its help.
+/// Each finding about an expression that can fail has its effect on requests as JSON data and in its help.
 #[test]
-fn consequences_are_data() {
+fn findings_have_consequence() {
     let mut ids = BTreeSet::new();
     for file in ["styles", "costs", "consequences"] {
         let report = report(&format!("tests/cli_check/{file}.yaml"), Profile::Truthful);
@@ -135,7 +135,7 @@ fn consequences_are_data() {
             ids.insert(id.to_owned());
         }
     }
-    // An unused variable is never evaluated, and has no findings.
+    // `Unread` is missing, because unused variables are never evaluated and have no findings.
     let all = Consequence::ALL
         .iter()
         .filter(|known| **known != Consequence::Unread);
@@ -144,7 +144,7 @@ fn consequences_are_data() {
 }
 
 #[test]
-fn bindings_and_old_versions() {
+fn bindings_and_old_versions_are_checked() {
     check("bindings", Profile::Truthful, Exit::Findings);
 }
 
@@ -154,7 +154,7 @@ fn skipped_input_is_listed() {
 }
 
 #[test]
-fn one_cause_gives_one_finding() {
+fn mistake_gives_only_one_finding() {
     check("cascades", Profile::Truthful, Exit::Findings);
 }
 
@@ -163,8 +163,7 @@ fn broken_documents_do_not_affect_others() {
     check("broken", Profile::Truthful, Exit::WrongUse);
 }
 
-/// The text marked below a line is the line's text at that location: a selection of `replica`, or
-/// the letter of the misspelled name.
+/// Each marker is below the mistake: below the selection of `replica`, or below the first letter of a misspelled name.
 #[test]
 fn markers_are_at_the_mistake() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
@@ -208,7 +207,7 @@ fn samples_have_expected_findings() {
     assert_eq!(
         ready,
         [
-            // The CRD that is missing in the demo is in `late`, below the same directory.
+            // This CRD is missing in the demo, but this test finds it in the subdirectory `late`.
             ("sample-missing-param-kind", "True", "Ready"),
             ("sample-misspelt-field", "False", "ExpressionWarnings"),
             ("sample-no-such-resource", "False", "NoServedResources"),
@@ -221,7 +220,7 @@ fn samples_have_expected_findings() {
 }
 
 #[test]
-fn output_json() {
+fn json_output_is_as_expected() {
     let report = report("tests/cli_check/bindings.yaml", Profile::Truthful);
     let mut json = serde_json::to_string_pretty(&report).unwrap();
     json.push('\n');
@@ -229,7 +228,7 @@ fn output_json() {
 }
 
 #[test]
-fn output_github_annotations() {
+fn github_and_sarif_output_have_all_findings() {
     let report = report("tests/cli_check/broken.yaml", Profile::Truthful);
     compare("broken.github.txt", &check::annotations::github(&report));
     let sarif = check::annotations::sarif(&report);
@@ -254,9 +253,9 @@ fn output_github_annotations() {
     }
 }
 
-/// Each fix in SARIF, applied by bytes and by lines and columns, gives the file that `--fix` writes.
+/// Applying the fixes in SARIF, by bytes or by lines and columns, results in the file that `--fix` writes.
 #[test]
-fn output_sarif_has_fixes() {
+fn sarif_fixes_equal_fix_flag() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
     let policy = "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -342,10 +341,10 @@ fn color_adds_only_escape_sequences() {
     assert_eq!(colored, check::render::text(&report, PLAIN));
 }
 
-/// Input that was damaged randomly, from a fixed seed, does not end the process, and each
-/// finding is within its file.
+/// Checking randomly damaged input (from a fixed seed) must not panic, and each finding must have a location in its
+/// file.
 #[test]
-fn damaged_input_terminates() {
+fn damaged_input_does_not_panic() {
     let mut seed: u64 = 0x2545_f491_4f6c_dd1d;
     let mut random = |below: usize| {
         // Source: G. Marsaglia, "Xorshift RNGs".

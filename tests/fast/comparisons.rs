@@ -1,10 +1,11 @@
-//! Findings of `kubectl vap check` for comparisons that are constant by the schemas, and for near names.
+//! Tests of the findings of `kubectl vap check` about comparisons that are constant according to the schemas, and about
+//! names that are similar to a kind or resource.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use serde_json::json;
@@ -14,7 +15,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
-/// Returns the findings of the two rules for `manifest`: severity, and message with help.
+/// Returns the findings of the two tested rules for `manifest`, each as the severity, and the message with its help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -95,13 +96,13 @@ fn possible_values_are_not_reported() {
         "object.spec.restartPolicy.lowerAscii() == 'never'",
         "object.spec.?hostname.orValue('none') == 'none'",
         "object.spec.restartPolicy == ''",
-        // A later version may add values.
+        // A later version of Kubernetes may add values to this enumeration.
         "object.spec.dnsPolicy == 'SomethingElse'",
         "object.metadata.name == 'always'",
     ] {
         is_silent(POD, expression);
     }
-    // Another kind has the value.
+    // The other matched kind has the value, so the comparison is not constant.
     let spec = "  validations:\n  - expression: object.spec.type == 'Loadbalancer'\n";
     let text = policy(SERVICE, "CREATE", spec)
         .replace("['services']", "['*']")
@@ -110,7 +111,7 @@ fn possible_values_are_not_reported() {
 }
 
 #[test]
-fn enumerations_of_custom_resources() {
+fn impossible_enumeration_values_of_custom_resources_are_reported() {
     let crd = manifest::crd(&json!({"mode": {"type": "string", "enum": ["fast", "slow"]}}));
     for (value, meant) in [
         ("fastt", "did you mean `fast`?"),
@@ -179,7 +180,7 @@ fn near_kind_names_are_suggested() {
         "request.resource.resource != 'deploymnets'",
         &["did you mean `deployments`?"],
     );
-    // This name belongs to another kind.
+    // The similar name is the correct name of another kind.
     is_silent(
         ("", "v1", "endpoints"),
         "object.kind != 'Endpoints' && object.kind != 'EndpointSlice'",

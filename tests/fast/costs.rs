@@ -1,29 +1,30 @@
-//! Cases of cost estimates as Markdown: `tests/cases/cost/<topic>.md`.
+//! Runs the test cases of cost estimates in Markdown files, `tests/cases/cost/<topic>.md`.
 //!
-//! A block of language `vars` declares variables (`name: type`) for the blocks below it; `name: type {field:
-//! type, …}` declares an object type. One of language `sizes` bounds the sizes of these variables (`path:
-//! size`, or `type NAME: size` for all values of a type). One of language `schema` is the schema of `self` and
-//! `oldSelf`, in JSON, as in a rule of a CRD. A block of language `cel` contains cases separated by blank lines: an
-//! expression, which is checked only by types, whatever literals it mixes, then the expected results,
-//! each as a comment on its own line.
+//! A block of the language `vars` declares variables (`name: type`) for the blocks after it; `name: type {field: type,
+//! …}` declares an object type. A block of the language `sizes` limits the sizes of these variables (`path: size`, or
+//! `type NAME: size` for all values of a type). A block of the language `schema` contains the schema of `self` and
+//! `oldSelf` in JSON, as for a rule of a CRD. A block of the language `cel` contains cases separated by blank lines. A
+//! case consists of an expression, in which literals of different types may be mixed, and its expected results, each
+//! result as a comment on its own line.
 //!
 //! | comment | expected result |
 //! |---|---|
-//! | `// cost: MIN..MAX` | the estimate of the API server, where `has()` is free |
-//! | `// cost if has() has one: MIN..MAX` | the estimate of the language's model |
-//! | `// greatest cost: MAX` | the upper end of the API server's estimate |
-//! | `// greatest cost above: MAX` | a lower limit of that upper end |
+//! | `// cost: MIN..MAX` | the estimate of the API server's cost model, in which `has()` is free |
+//! | `// cost if has() has one: MIN..MAX` | the estimate of cel-go's cost model, in which `has()` costs 1 |
+//! | `// greatest cost: MAX` | the maximum of the API server's estimate |
+//! | `// greatest cost above: MAX` | a lower limit of the maximum of the API server's estimate |
 //! | `// given: {…}` | the values of the variables for the measured cost |
-//! | `// measured: COST` | the cost of an evaluation without constant folding, at most the estimate |
+//! | `// measured: COST` | the actual cost of an evaluation without constant folding, which must not exceed the
+//! estimate |
 //!
-//! Measurements use an authorizer that allows everything, and count 1 for `has()`.
+//! Measurements use an authorizer that allows everything, and `has()` costs 1.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::{BTreeMap, HashMap};
@@ -103,7 +104,7 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
 fn check_case(case: &[&str], context: &Context) -> Result<(), String> {
     let (expected, source): (Vec<&str>, Vec<&str>) =
         case.iter().partition(|line| is_expectation(line));
-    assert!(!expected.is_empty(), "nothing is expected of {source:?}");
+    assert!(!expected.is_empty(), "no expected result for {source:?}");
     let text = source.join("\n");
     let (ast, found) = syntax::parse(&text);
     let ast = ast.ok_or_else(|| found.render(&text))?;
@@ -114,7 +115,7 @@ fn check_case(case: &[&str], context: &Context) -> Result<(), String> {
     check(&checked, context, &expected).map_err(|difference| format!("{text}\n  {difference}"))
 }
 
-/// Declarations in the blocks before a case.
+/// The declarations for the cases of a block.
 struct Context {
     variables: Vec<Variable>,
     types: HashMap<String, Type>,
@@ -165,7 +166,7 @@ impl Context {
     }
 }
 
-/// The API server's costs, without constant folding.
+/// The API server's cost model without constant folding.
 #[derive(Debug)]
 struct Unfolded;
 
@@ -176,7 +177,7 @@ impl Runtime for Unfolded {
 }
 
 impl Context {
-    /// Returns the cost of an evaluation of `checked` with the variables `given`.
+    /// Returns the cost of evaluating `checked` with the variables in the JSON object `given`.
     fn measure(&self, checked: &CheckedAst, given: &str) -> Result<u64, String> {
         let given: BTreeMap<String, Json> = serde_json::from_str(given).unwrap();
         let mut bindings = Bindings::default();
@@ -208,7 +209,7 @@ impl Context {
     }
 }
 
-/// Converts `json` to a value of `type_`. Keys of maps are strings in JSON.
+/// Converts `json` to a value of `type_`. Keys of maps are converted from strings, because JSON has no other keys.
 fn value_of(json: &Json, type_: &Type) -> Value {
     match (json, type_) {
         (Json::Array(elements), Type::List(of)) => {
@@ -227,7 +228,7 @@ fn value_of(json: &Json, type_: &Type) -> Value {
     }
 }
 
-/// The fields of an object type.
+/// The names and types of the fields of an object type.
 #[derive(Debug)]
 struct Fields(Vec<(String, Type)>);
 
@@ -293,7 +294,7 @@ enum Sizes {
 }
 
 impl Sizes {
-    /// The sizes of the lines `PATH: SIZE` and `type NAME: SIZE`.
+    /// Parses lines of the form `PATH: SIZE` or `type NAME: SIZE`.
     fn hints(lines: &[&str]) -> Self {
         let hint = |line: &&str| {
             let (path, size) = line.rsplit_once(": ").unwrap();
@@ -319,7 +320,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// Returns the type of values with the schema in `lines`.
+/// Returns the type of values whose JSON schema is in `lines`.
 fn self_type(lines: &[&str]) -> Arc<DeclType> {
     let schema: serde_json::Value = serde_json::from_str(&lines.join("\n")).unwrap();
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": {
@@ -333,7 +334,7 @@ fn self_type(lines: &[&str]) -> Arc<DeclType> {
     Arc::clone(&root.field("self").unwrap().type_)
 }
 
-/// Expected costs of a case.
+/// The comments that begin an expected result.
 const EXPECTATIONS: [&str; 6] = [
     "// cost: ",
     "// cost if has() has one: ",
@@ -348,7 +349,7 @@ fn is_expectation(line: &str) -> bool {
     EXPECTATIONS.iter().any(|start| line.starts_with(start))
 }
 
-/// Compares the estimates of `checked` with the lines `expected`.
+/// Compares the cost estimates of `checked` with the expected results.
 fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(), String> {
     let sizes = &context.sizes;
     let given = expected
@@ -365,7 +366,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
             "// cost if has() has one" => (with_has == range(value), with_has),
             "// greatest cost" => (ours.max == number(value), ours),
             "// greatest cost above" => (ours.max >= number(value), ours),
-            // Some functions are estimated too high, also their minimum.
+            // For some functions, even the minimum of the estimate is too high.
             "// measured" => {
                 let cost = context.measure(checked, given.unwrap_or("{}"))?;
                 if cost != number(value) {
@@ -373,7 +374,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
                 }
                 (number(value) <= with_has.max, with_has)
             }
-            // The values of the variables of the measurement.
+            // These are the values of the variables for `measured`, not an expected result.
             "// given" => continue,
             other => panic!("an expectation {other:?}"),
         };

@@ -1,12 +1,12 @@
-//! Validation rules of CustomResourceDefinitions: the result at creation, and validated objects.
+//! Tests of validation rules in CustomResourceDefinitions: errors in the rules at creation, and errors in objects.
 //!
-//! `./dev parity` compares with upstream. These are cases of each kind of result, most of them
-//! from upstream's tables.
+//! `./dev parity` compares many cases with upstream. The tests here have at least one case for each kind of result,
+//! most of them from upstream's tests.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use serde_json::{Value, json};
@@ -16,12 +16,13 @@ fn definition(schema: &Value) -> Value {
     json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// Returns the schema of objects with a `spec` of `schema`.
+/// Returns the schema of an object whose field `spec` has the schema `schema`.
 fn with_spec(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
 
-/// Returns the errors of a definition with a `spec` of `schema`: the path below `spec`, and the reason.
+/// Asserts the errors of a definition whose `spec` has the schema `schema`, each as the path below `spec` and the
+/// reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
     let verdict = validate_rules(&definition(&with_spec(schema)));
@@ -41,7 +42,7 @@ fn refused(schema: &Value, expect: &[(&str, &str)]) {
     assert_eq!(findings, expect);
 }
 
-/// Returns the errors and the warnings for an update from `before` to `spec`.
+/// Asserts the errors and the warnings for an update of the object from `before` to `spec`.
 #[track_caller]
 fn validated(
     schema: &Value,
@@ -122,7 +123,7 @@ fn uncompilable_rule_is_rejected() {
 }
 
 #[test]
-fn transition_rule_needs_old_value() {
+fn transition_rule_in_uncorrelatable_schema_is_rejected() {
     let list = |of: Value| {
         let mut list = json!({"type": "array", "maxItems": 10, "items": {"type": "object",
             "properties": {"k": {"type": "string", "maxLength": 5}}, "required": ["k"],
@@ -145,7 +146,7 @@ fn transition_rule_needs_old_value() {
 }
 
 #[test]
-fn costs_are_bounded_by_the_schema() {
+fn estimated_costs_depend_on_limits_in_schema() {
     let schema = |max: Value| {
         json!({"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": max,
             "x-kubernetes-validations": [{"rule": "self.all(a, self.exists_one(b, a == b))"}]})
@@ -172,7 +173,7 @@ fn costs_are_bounded_by_the_schema() {
 }
 
 #[test]
-fn errors_name_the_version() {
+fn error_path_has_index_of_version() {
     let schema = |rule: &str| json!({"openAPIV3Schema": with_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
     let crd = json!({"spec": {"versions": [
         {"name": "v1", "schema": schema("self > 1")}, {"name": "v2", "schema": schema("self.x")}]}});
@@ -192,7 +193,7 @@ fn errors_name_the_version() {
 
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation_test.go`, `TestValidationExpressions`.
 #[test]
-fn values_have_schema_types() {
+fn values_have_types_of_schema() {
     let integers = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
         "x-kubernetes-validations": rules(&["self.a == 1", "self.a / 0 == 1", "[1][self.b] == 1"])});
     validated(
@@ -267,7 +268,7 @@ fn errors_have_message_and_reason_of_rule() {
 }
 
 #[test]
-fn unchanged_value_is_a_warning() {
+fn error_of_unchanged_value_is_a_warning() {
     let schema = json!({"type": "object", "properties": {
         "list": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}},
@@ -307,7 +308,7 @@ fn optional_old_self_is_set_on_creation() {
     );
 }
 
-/// Objects in an optional are plain: a timestamp in one is its JSON string.
+/// An object in an optional is not converted by its schema: a timestamp in it stays a string.
 #[test]
 fn optional_old_self_object_has_no_schema() {
     let schema = json!({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}},
@@ -320,7 +321,7 @@ fn optional_old_self_object_has_no_schema() {
 }
 
 #[test]
-fn a_rule_that_costs_too_much_ends_the_validation() {
+fn rule_that_exceeds_cost_limit_ends_validation() {
     let schema = json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules(&[
         "self.all(a, self.all(b, a == a && b == b))", "self.size() < 1"])});
     let numbers: Value = (0..1_000).collect();
@@ -336,7 +337,7 @@ fn a_rule_that_costs_too_much_ends_the_validation() {
     );
 }
 
-/// Large sets are not compared pairwise.
+/// The items of a large set must not be compared in pairs, which would take quadratic time.
 #[test]
 fn large_sets_are_compared_fast() {
     let schema = json!({"type": "object", "properties": {
@@ -350,7 +351,8 @@ fn large_sets_are_compared_fast() {
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 
-/// Schemas and objects that nest too deeply are errors, and those as deep as the JSON limit are walked.
+/// Schemas and objects that are nested too deeply are errors. Those nested up to the limit of the JSON parser are
+/// validated.
 #[test]
 fn depth_is_bounded() {
     let mut schema = json!({"type": "integer", "x-kubernetes-validations": rules(&["self > 0"])});
@@ -384,7 +386,7 @@ fn rules_are_found_anywhere_in_schema() {
     ] {
         assert!(has_rules(&definition(&schema)), "{schema}");
     }
-    // Also if no version with a rule is served.
+    // The rule is also found if no version with a rule is served.
     let versions = json!([{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v0", "served": false, "schema": {"openAPIV3Schema": with}}]);
     assert!(has_rules(&json!({"spec": {"versions": versions}})));
@@ -392,7 +394,7 @@ fn rules_are_found_anywhere_in_schema() {
         json!({"type": "object"}),
         json!({"type": "object", "x-kubernetes-validations": []}),
         json!({"type": "object", "x-kubernetes-validations": null}),
-        // A field with that name, and a key of an object.
+        // A field is called like the keyword, and a default value contains the keyword as a key.
         json!({"type": "object", "properties": {"x-kubernetes-validations": {"type": "array"}}}),
         json!({"type": "object", "default": {"x-kubernetes-validations": rules}}),
         json!(7),

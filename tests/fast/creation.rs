@@ -1,6 +1,6 @@
-//! Findings of `kubectl vap check` for objects that an API server rejects, or accepts and cannot evaluate, at their
-//! creation.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+//! Tests of the findings of `kubectl vap check` about objects that an API server rejects at creation, and about objects
+//! that it accepts but cannot evaluate.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ fn findings(text: &str) -> Vec<Finding> {
     report.findings
 }
 
-/// Returns the rules, messages and severities of the findings, without notes.
+/// Returns the findings without notes, each as rule and message, and true if the API server rejects the object.
 fn told(text: &str) -> Vec<(String, bool)> {
     let findings = findings(text).into_iter();
     let findings = findings.filter(|finding| finding.severity != Severity::Note);
@@ -73,7 +73,7 @@ fn check_panic(value: &str, type_: Option<&str>) {
 }
 
 #[test]
-fn a_patch_that_panics_is_found() {
+fn patch_that_makes_api_server_panic_is_reported() {
     let env = "Object.spec.containers.env";
     check_panic(&format!("[{env}{{name: 'A', value: 'b'}}]"), Some(env));
     check_panic(&format!("{{'a': {env}{{name: 'A'}}}}"), Some(env));
@@ -120,7 +120,7 @@ fn check_definition(definition: &Value, expect: &[&str]) {
 }
 
 #[test]
-fn rules_of_definitions_are_decoded_strictly() {
+fn rules_in_crd_are_decoded_strictly() {
     let rules = |rules: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": rules});
     let at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations";
     let wrong = |field: &str, wanted: &str, found: &str| {
@@ -163,7 +163,7 @@ fn rules_of_definitions_are_decoded_strictly() {
 }
 
 #[test]
-fn schemas_of_definitions_are_decoded_strictly() {
+fn schemas_in_crd_are_decoded_strictly() {
     let spec = "spec.versions[0].schema.openAPIV3Schema.properties[spec]";
     check_schema(
         &json!({"type": "object", "properties": [{"a": {"type": "string"}}]}),
@@ -200,7 +200,7 @@ fn schemas_of_definitions_are_decoded_strictly() {
 }
 
 #[test]
-fn lists_with_keys_are_checked() {
+fn keys_of_map_lists_in_crd_are_checked() {
     let items = |items: Value, rest: Value| {
         let mut schema = json!({"type": "array", "items": items});
         let fields = schema.as_object_mut().unwrap();
@@ -240,7 +240,7 @@ fn lists_with_keys_are_checked() {
 }
 
 #[test]
-fn definition_fields_are_checked() {
+fn fields_of_crd_are_checked() {
     let with = |pointer: &str, value: Value| {
         let mut changed = definition(&json!({"type": "object"}));
         *changed.pointer_mut(pointer).unwrap() = value;
@@ -330,7 +330,7 @@ fn unserved_versions_are_reported() {
     assert!(of("CustomResourceDefinition", "apiextensions.k8s.io/v1").is_empty());
 }
 
-/// Tested with an API server of 1.36.3: it accepts the last three, and rejects the first.
+/// Source: observed with an API server 1.36.3, which accepts the last three schemas and rejects the first.
 #[test]
 fn unknown_keys_below_items_are_dropped() {
     let of = |schema: serde_json::Value| {
@@ -390,7 +390,7 @@ fn yaml_merge_key_duplicates_are_reported() {
     }));
 }
 
-/// Returns the policy with the validation `expression`, as YAML.
+/// Returns a policy with one validation, `expression`, as YAML.
 fn validating(expression: &str) -> String {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -418,7 +418,7 @@ fn check_help(expression: &str, help: &str) {
 }
 
 #[test]
-fn foreign_keywords_are_suggested() {
+fn operators_of_other_languages_get_suggestion() {
     check_help(
         "object.metadata.name != 'a' and true",
         "write `&&` for `and`",
@@ -438,7 +438,7 @@ fn foreign_keywords_are_suggested() {
 }
 
 #[test]
-fn misspelled_and_mistyped_fields_are_named() {
+fn misspelled_kinds_and_fields_get_suggestion() {
     let kind = |kind: &str| {
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "p"}});
         let actual = findings(&object.to_string());
@@ -467,7 +467,7 @@ fn misspelled_and_mistyped_fields_are_named() {
             .any(|help| help.contains("write `Fail` or `Ignore`")),
         "{helps:?}"
     );
-    // The binding finds the policy, although it is rejected.
+    // The binding refers to the policy, although the API server rejects the policy.
     assert!(
         actual.iter().all(|it| it.rule != Rule::UnknownPolicy),
         "{actual:?}"

@@ -1,12 +1,12 @@
-//! The rules of `kubectl vap check`: their page, and their examples.
+//! Tests of `kubectl vap explain` and of the examples in the rule table.
 //!
-//! `VAP_UPDATE=1 cargo test --test all explain` regenerates `docs/rules.md`, `docs/vap.schema.json` and the texts in
-//! `tests/cli_explain`.
+//! `VAP_UPDATE=1 cargo test --test all explain` regenerates `docs/rules.md`, `docs/vap.schema.json` and the expected
+//! output in `tests/cli_explain`.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::{explain, run};
 use vap_status_controller::policy::rule::{Example, Rule};
 
-/// Runs the command. Returns standard output, standard error and the exit status.
+/// Runs `kubectl vap explain`. Returns standard output, standard error and the exit status.
 fn vap(args: &[&str]) -> (String, String, Exit) {
     let args = Args::parse_from([&["kubectl-vap", "explain"], args].concat());
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -30,19 +30,19 @@ fn vap(args: &[&str]) -> (String, String, Exit) {
 }
 
 #[test]
-fn the_page_has_all_rules() {
+fn rules_page_is_up_to_date() {
     golden::compare("docs/rules.md", &explain::markdown());
 }
 
 #[test]
-fn editors_get_a_schema_of_the_configuration() {
+fn schema_of_configuration_file_is_up_to_date() {
     let schema = vap_status_controller::cli::check::config_schema::schema();
     let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
     golden::compare("docs/vap.schema.json", &text);
 }
 
 #[test]
-fn one_rule_and_all_of_them() {
+fn text_output_of_one_rule_and_of_all_rules() {
     let (out, err, exit) = vap(&["undefined-field"]);
     golden::compare("tests/cli_explain/undefined-field.txt", &out);
     assert_eq!((err.as_str(), exit), ("", Exit::Clean));
@@ -55,7 +55,7 @@ fn one_rule_and_all_of_them() {
 }
 
 #[test]
-fn output_json() {
+fn json_output_has_rules() {
     let (out, _, _) = vap(&["-o", "json"]);
     let all: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(all["kind"], "RuleList");
@@ -91,7 +91,7 @@ fn rules_of(file: &str) -> BTreeSet<Rule> {
     report.findings.iter().map(|found| found.rule).collect()
 }
 
-/// Returns a policy for Deployments with the fields `spec` and the required ones.
+/// Returns a policy for Deployments that has the required fields and the fields in `spec`.
 fn policy(spec: &str) -> String {
     let mut fields = spec.to_owned();
     let constraints = "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
@@ -114,7 +114,7 @@ fn policy(spec: &str) -> String {
 }
 
 #[test]
-fn each_example_is_a_case_of_its_rule() {
+fn examples_have_finding_of_their_rule() {
     let mut wrong_examples = Vec::new();
     for rule in Rule::ALL {
         let of_expression = |text: &str| {

@@ -1,16 +1,16 @@
-//! Findings of `kubectl vap check` for mutations that cannot be applied: upstream's texts, at the location in
-//! the expression, and none for valid mutations.
+//! Tests of the findings of `kubectl vap check` about mutations that cannot be applied. The findings must have
+//! upstream's message and the location in the expression. Valid mutations must have no findings.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use serde_json::{Value, json};
 
 use crate::manifest;
 
-/// A rule, and the operations and conditions of the policy.
+/// The resource that the rule of a policy matches, and the operations and the match condition of the policy.
 struct Asked {
     rule: (&'static str, &'static str, &'static str),
     operation: &'static str,
@@ -58,7 +58,7 @@ fn patched(expression: &str) -> Value {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Asserts a warning with a request whose message contains `words`.
+/// Asserts that the mutation has one finding: a warning with a sample request, whose message contains `words`.
 #[track_caller]
 fn fails(asked: &Asked, mutation: &Value, words: &str) {
     let findings = findings(asked, mutation);
@@ -94,7 +94,7 @@ fn atomic_lists_are_reported() {
     );
     let selector = r#"Object{spec: Object.spec{selector: {"x": "y"}}}"#;
     fails(&created("", "v1", "services"), &applied(selector), atomic);
-    // A list with keys can be merged.
+    // A list with `x-kubernetes-list-type: map` can be merged, so it is not reported.
     let containers =
         r#"Object{spec: Object.spec{containers: [Object.spec.containers{name: "a", image: "b"}]}}"#;
     holds(&POD, &applied(containers));
@@ -120,7 +120,7 @@ fn mistyped_apply_configuration_is_reported() {
 }
 
 #[test]
-fn unpublished_kinds_reject_apply_configuration() {
+fn apply_configuration_for_kind_without_schema_is_reported() {
     let scale = Asked {
         operation: "UPDATE",
         ..created("apps", "v1", "deployments/scale")

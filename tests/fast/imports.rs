@@ -1,17 +1,17 @@
-//! Directions of imports: between the modules and folders of a package, and between its files.
+//! Tests that imports between the modules, folders and files of a package have no circles.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::{read, rust_files};
 
-/// The sources of the packages whose imports are checked.
+/// The source directories of the packages whose imports are checked.
 const PACKAGES: [&str; 9] = [
     "src",
     "crates/antlr/src",
@@ -24,24 +24,24 @@ const PACKAGES: [&str; 9] = [
     "parity/src",
 ];
 
-/// The remaining circles of files, each a paragraph. The list may only shrink: an unlisted circle fails the test,
-/// and so does a listed one that no longer exists.
+/// The list of allowed circles of files, each circle in a paragraph. The list may only shrink: a circle that is not
+/// listed fails the test, and so does a listed circle that no longer exists.
 const KNOWN_CIRCLES: &str = "tests/import_circles.txt";
 
-/// The path of a module or an item below the root of its package.
+/// The path of a module or item, relative to the root of its package.
 type ModulePath = Vec<String>;
 
-/// A path in the code of a file.
+/// A path to a module or item in the code of a file.
 #[derive(Debug)]
 struct Import {
     path: ModulePath,
-    /// The name in the code, if a `use` declares it.
+    /// The name that refers to the path in the code, if a `use` declaration introduces it.
     name: Option<String>,
-    /// True if the file exports the name again and does not use it.
+    /// True if the file only reexports the name and does not use it.
     is_reexport: bool,
 }
 
-/// Returns the code of a file without comments and tests.
+/// Returns the code of a file without comments and test modules.
 fn product_code(source: &str) -> String {
     let mut code = String::new();
     let mut lines = source.lines().peekable();
@@ -62,7 +62,7 @@ fn product_code(source: &str) -> String {
     code
 }
 
-/// Returns the code without its `use` declarations.
+/// Returns `code` without its `use` declarations.
 fn without_uses(code: &str) -> String {
     let mut body = String::new();
     let mut is_use = false;
@@ -82,7 +82,7 @@ fn without_uses(code: &str) -> String {
     body
 }
 
-/// Returns true if `code` has `word`, and not only in a longer one.
+/// Returns true if `code` contains `word` as a whole word.
 fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         !code[..at].ends_with(is_in_name) && !code[at + word.len()..].starts_with(is_in_name)
@@ -93,8 +93,8 @@ const fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns the paths below the root of the package that the code of `module` has: those that begin with `crate`, `super`,
-/// `self` or a module that it declares.
+/// Returns the imports in the code of `module`: all paths that begin with `crate`, `super`, `self` or a module that it
+/// declares. Paths are relative to the root of the package.
 fn imports(source: &str, module: &[String]) -> Vec<Import> {
     let code = product_code(source);
     let body = without_uses(&code);
@@ -120,7 +120,7 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     let mut imported = Vec::new();
     let mut end = 0;
     for (at, begin) in starts {
-        // A part of the preceding group.
+        // The path is part of the preceding group of imports.
         if at < end {
             continue;
         }
@@ -148,8 +148,8 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     imported
 }
 
-/// Adds the paths of `text` (one path, or a group of paths below `base`) with their names. Returns the rest of the
-/// text.
+/// Parses one path, or one group of paths, at the start of `text` and adds the paths with their names. `base` is the
+/// path before the group. Returns the rest of the text.
 fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, String)>) -> &'a str {
     let text = text.trim_start();
     if let Some(group) = text.strip_prefix('{') {
@@ -183,7 +183,7 @@ fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, St
     rest
 }
 
-/// Returns the nodes that `from` reaches.
+/// Returns the nodes that are reachable from `from`.
 fn reached<'a, T: Ord>(imports: &'a BTreeMap<T, BTreeSet<T>>, from: &'a T) -> BTreeSet<&'a T> {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
@@ -194,7 +194,7 @@ fn reached<'a, T: Ord>(imports: &'a BTreeMap<T, BTreeSet<T>>, from: &'a T) -> BT
     seen
 }
 
-/// Returns the groups of nodes that reach each other.
+/// Returns the circles: the groups of nodes that can reach each other.
 fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSet<T>> {
     let nodes = imports.keys().map(|from| (from, reached(imports, from)));
     let all: BTreeMap<&T, BTreeSet<&T>> = nodes.collect();
@@ -212,7 +212,7 @@ fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTree
 }
 
 #[test]
-fn imports_and_circles_are_found() {
+fn imports_and_circles_find_known_examples() {
     let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
     let import_paths = |source: &str, module: &str| -> Vec<ModulePath> {
         let imports = imports(source, &path(module)).into_iter();
@@ -247,7 +247,7 @@ fn imports_and_circles_are_found() {
     );
 }
 
-/// The modules of a package with the paths in them, tests excluded.
+/// Returns the modules of a package with their imports, without test code.
 fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
     let mut files = Vec::new();
     rust_files(package, &mut files);
@@ -267,9 +267,9 @@ fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
     modules
 }
 
-/// The modules at the top of a package, each a file or a folder, import each other one way, and so do the folders in
-/// each folder and the files in `src/controller`: between packages Cargo enforces that. Names that are exported again are
-/// not resolved.
+/// Checks that three groups of modules have no circles of imports: the top-level modules of each package, the folders
+/// in each folder, and the files of `src/controller`. (Cargo prevents circles between packages.) Reexported names count
+/// as imports from the reexporting module.
 #[test]
 fn module_imports_have_no_circles() {
     let mut imported = Vec::new();
@@ -279,7 +279,7 @@ fn module_imports_have_no_circles() {
             .keys()
             .flat_map(|module| (1..module.len()).map(|depth| &module[..depth]))
             .collect();
-        // By the folder: which of its modules import which.
+        // The imports between the direct submodules of each folder.
         let mut within: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
         for (module, imports) in &modules {
             for import in imports.iter().map(|import| &import.path) {
@@ -306,7 +306,8 @@ fn module_imports_have_no_circles() {
     assert!(imported.is_empty(), "{}", imported.join("\n"));
 }
 
-/// Returns the module whose file defines the item at `path`, or which is it. `None` if that is the root of the package.
+/// Returns the module that `path` refers to, or the module whose file defines the item at `path`. Returns `None` for
+/// the root of the package.
 fn defining<'a>(
     modules: &'a BTreeMap<ModulePath, Vec<Import>>,
     path: &[String],
@@ -327,11 +328,11 @@ fn defining<'a>(
     }
 }
 
-/// The files of a package import each other one way, except for the known circles.
+/// Checks that the files of each package have no circles of imports except for the listed ones.
 ///
-/// Each file is a node, also the `mod.rs` of a folder. An import of a name that another file exports again is an import of
-/// the file that defines it. A declaration of a module is no import, and neither is `pub use`, unless the file uses the name
-/// itself. So a `mod.rs` that uses a module of its folder is not imported by that module.
+/// Each file is a node, including the `mod.rs` of a folder. An import of a reexported name is an import of the file
+/// that defines the name. Module declarations are not imports. `pub use` is an import only if the file itself uses the
+/// name. Therefore, a submodule that imports a name through its folder's `mod.rs` does not import `mod.rs`.
 #[test]
 fn file_import_circles_are_listed() {
     let mut found = BTreeSet::new();
@@ -362,7 +363,7 @@ fn file_import_circles_are_listed() {
     let gone: Vec<_> = listed.difference(&found).cloned().collect();
     assert!(
         new.is_empty() && gone.is_empty(),
-        "circles that are not in {KNOWN_CIRCLES}:\n\n{}\ncircles that are to be removed from it:\n\n{}",
+        "circles that are not in {KNOWN_CIRCLES}:\n\n{}\ncircles to remove from it:\n\n{}",
         new.join("\n"),
         gone.join("\n")
     );

@@ -1,8 +1,8 @@
-//! The functions of the Kubernetes libraries and of the extensions: values, errors and costs.
+//! Tests of the values, errors and costs of library functions: those of Kubernetes and those of the CEL extensions.
 //!
-//! The expected results are the API server's, including its oddities.
+//! The expected results are those of the API server, including its peculiarities.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use vap_status_controller::library::runtime::KubernetesRuntime;
 
 const LIMIT: u64 = 1_000_000;
 
-/// Evaluates `expression` with `text` as the variable of that name.
+/// Evaluates `expression` with the variable `text`.
 #[track_caller]
 fn evaluate(expression: &str, text: &str) -> Evaluation {
     let variable = Variable::new("text", Type::String);
@@ -33,7 +33,7 @@ fn evaluate(expression: &str, text: &str) -> Evaluation {
     program.eval(&bindings, Limits::from_cost(LIMIT))
 }
 
-/// Expressions with their results and costs.
+/// Asserts the result and the cost of each expression.
 #[track_caller]
 fn check(rows: &[(&str, &str, u64)]) {
     for (expression, expected, cost) in rows {
@@ -48,7 +48,7 @@ fn check(rows: &[(&str, &str, u64)]) {
 }
 
 #[test]
-fn quantities() {
+fn quantity_functions_have_upstream_results() {
     check(&[
         ("quantity('1.5Gi').add(1)", "1610612737", 2),
         ("quantity('50k').sub(quantity('1Ki'))", "48976", 3),
@@ -125,7 +125,7 @@ fn quantities() {
 }
 
 #[test]
-fn addresses_and_networks() {
+fn ip_and_cidr_functions_have_upstream_results() {
     check(&[
         ("ip('2001:DB8:0:0::1')", "2001:db8::1", 2),
         (
@@ -191,7 +191,7 @@ fn addresses_and_networks() {
 }
 
 #[test]
-fn urls() {
+fn url_functions_have_upstream_results() {
     check(&[
         (
             "url('https://u:p@[::1]:80/a%20b?x=1&x=2&y#f')",
@@ -230,7 +230,7 @@ fn urls() {
 }
 
 #[test]
-fn versions() {
+fn semver_functions_have_upstream_results() {
     check(&[
         (
             "semver('1.2.3-rc.1+b').isLessThan(semver('1.2.3'))",
@@ -268,7 +268,7 @@ fn versions() {
 }
 
 #[test]
-fn formats() {
+fn format_functions_have_upstream_results() {
     check(&[
         (
             "format.dns1123LabelPrefix().validate('a-')",
@@ -306,7 +306,7 @@ fn formats() {
 }
 
 #[test]
-fn patterns() {
+fn regex_functions_have_upstream_results() {
     check(&[
         ("'a1b22'.findAll('[0-9]+')", "[1, 22]", 2),
         ("'a1b22'.findAll('[0-9]?', 3)", "[, 1, 2]", 2),
@@ -326,7 +326,7 @@ fn patterns() {
 }
 
 #[test]
-fn lists_of_kubernetes() {
+fn kubernetes_list_functions_have_upstream_results() {
     check(&[
         ("[1.5, 2.5].sum()", "4", 2),
         ("[duration('1h'), duration('30m')].sum()", "1h30m0s", 2),
@@ -351,7 +351,7 @@ fn lists_of_kubernetes() {
 }
 
 #[test]
-fn lists_and_sets() {
+fn list_and_set_extensions_have_upstream_results() {
     check(&[
         (
             "dyn([1]).flatten(-1)",
@@ -390,7 +390,7 @@ fn lists_and_sets() {
 }
 
 #[test]
-fn strings() {
+fn string_extensions_have_upstream_results() {
     check(&[
         ("'a,b,c'.split(',', 2).join('|')", "a|b,c", 2),
         ("'ababab'.replace('b', 'é', 2)", "aéaéab", 2),
@@ -420,9 +420,9 @@ fn strings() {
     ]);
 }
 
-/// Keys that a Go map supports, and keys that cause a panic.
+/// Tests keys that Go maps support, and keys for which Go panics.
 #[test]
-fn non_json_map_keys() {
+fn map_keys_of_other_types_have_upstream_results() {
     let unhashable = "error: internal error: runtime error: hash of unhashable type cel.Semver";
     check(&[
         ("dyn(quantity('1')) in {dyn(quantity('1')): 1}", "false", 35),
@@ -436,9 +436,9 @@ fn non_json_map_keys() {
     ]);
 }
 
-/// A constant pattern is precompiled for each value that wraps a Go string.
+/// Values of some other types are Go strings in cel-go, so their patterns are also precompiled.
 #[test]
-fn patterns_of_non_strings() {
+fn matches_of_non_strings_has_upstream_result() {
     check(&[
         ("dyn(int).matches('n')", "true", 1),
         ("dyn(int).find('n')", "n", 1),
@@ -447,7 +447,7 @@ fn patterns_of_non_strings() {
     ]);
 }
 
-/// Asserts that `expression` ends soon with the error `expected`.
+/// Asserts that the evaluation of `expression` ends quickly with the error `expected`.
 #[track_caller]
 fn check_hostile(expression: &str, text: &str, expected: &str) {
     let timer = crate::processor::Timer::begin();
@@ -472,7 +472,7 @@ fn huge_quantities_are_errors() {
 }
 
 #[test]
-fn huge_lists_and_texts_end_at_the_limit() {
+fn huge_lists_and_strings_exceed_cost_limit() {
     check_hostile("lists.range(9223372036854775807)", "", OVER_LIMIT);
     check_hostile("lists.range(100000).sort()", "", OVER_LIMIT);
     let text = "a,".repeat(1 << 19);
@@ -480,7 +480,7 @@ fn huge_lists_and_texts_end_at_the_limit() {
     let both = "sets.equivalent(text.split(','), text.split(','))";
     check_hostile(both, &text, OUT_OF_MEMORY);
     check_hostile("text.replace('', text)", &text, OUT_OF_MEMORY);
-    // It costs a fifth of the text's length, which is known in advance.
+    // The cost is a fifth of the string's length, which is known before the call.
     let thrice = "['', ''].map(x, text).join(text).replace('', text)";
     check_hostile(thrice, &text, OVER_LIMIT);
 }

@@ -1,15 +1,15 @@
-//! Findings of `kubectl vap check` for policies that deny requests of the cluster itself.
+//! Tests of the findings of `kubectl vap check` about policies that deny requests of the cluster's own components.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use crate::manifest;
 
-/// Returns a policy with these fields of its spec, and its binding.
+/// Returns a policy whose spec has the fields `spec`, and a binding of it.
 fn bound(group: &str, resource: &str, spec: &str, binding: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
@@ -23,7 +23,7 @@ const DENY: &str = "  validationActions: [Deny]\n";
 const ASKS_FOR_LABEL: &str =
     "  validations:\n  - expression: \"'team' in object.metadata.?labels.orValue({})\"\n";
 
-/// Returns the severity and message of the findings of the rule.
+/// Returns the severity and the message of each finding of the rule.
 fn lockouts(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     assert!(
@@ -66,7 +66,7 @@ fn wildcard_policy_is_reported() {
         assert!(message.contains(named), "{message}");
         assert!(message.contains(", binding `b`)"), "{message}");
     }
-    // Failures are denied too.
+    // A request for which an expression fails is also denied.
     let fails = "  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n";
     assert_eq!(lockouts(&bound("*", "*", fails, DENY)).len(), 1);
 }
@@ -101,7 +101,7 @@ fn guarded_policies_are_not_reported() {
     ] {
         assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
     }
-    // A namespace selector in the policy or the binding, and an object selector.
+    // Neither is a policy with a namespace selector in the policy or the binding, or with an object selector.
     let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
                     [kube-system, kube-node-lease]}]}\n";
     let of_binding = format!("{DENY}  matchResources:\n    {selector}");
@@ -114,7 +114,7 @@ fn guarded_policies_are_not_reported() {
         )),
         []
     );
-    // Nodes have no namespace.
+    // A namespace selector does not exclude nodes, because they have no namespace.
     assert_eq!(
         lockouts(&bound("*", "*", ASKS_FOR_LABEL, &of_binding)).len(),
         1
@@ -142,13 +142,13 @@ fn user_workload_policies_are_not_reported() {
     }
     let images = "  validations:\n  - expression: object.spec.containers.all(c, !c.image.endsWith(':latest'))\n";
     assert_eq!(lockouts(&bound("", "pods", images, DENY)), []);
-    // The authorizer's responses are unknown.
+    // The responses of the authorizer are unknown, so the policy is not reported.
     let asks = "  validations:\n  - expression: authorizer.group('').resource('nodes').check('get').allowed()\n";
     assert_eq!(lockouts(&bound("*", "*", asks, DENY)), []);
 }
 
 #[test]
-fn params_of_a_custom_kind_are_needed_at_start() {
+fn params_of_custom_kind_that_block_cluster_start_are_a_note() {
     let kind = "  paramKind: {apiVersion: example.com/v1, kind: Limit}\n  validations:\n  - expression: 'true'\n";
     let binding =
         "  validationActions: [Deny]\n  paramRef: {name: a, parameterNotFoundAction: Allow}\n";
@@ -158,7 +158,7 @@ fn params_of_a_custom_kind_are_needed_at_start() {
     assert_eq!(lockouts(&bound("apps", "*", kind, binding)), []);
     let ignored = format!("  failurePolicy: Ignore\n{kind}");
     assert_eq!(lockouts(&bound("*", "*", &ignored, binding)), []);
-    // The content of a ConfigMap is unknown.
+    // The content of a ConfigMap is unknown, so the policy is not reported.
     let config = kind
         .replace("example.com/v1, kind: Limit", "v1, kind: ConfigMap")
         .replace("'true'", "has(params.data)");
@@ -167,8 +167,8 @@ fn params_of_a_custom_kind_are_needed_at_start() {
 }
 
 #[test]
-fn deletions_of_essential_objects() {
-    // On DELETE there is no object.
+fn denied_deletions_by_system_components_are_reported() {
+    // The request of a DELETE has no object.
     let deleted = |resource: &str, spec: &str| {
         let group = if resource == "replicasets" {
             "apps"
@@ -193,7 +193,7 @@ fn deletions_of_essential_objects() {
         findings[0].1.contains("generic-garbage-collector"),
         "{findings:#?}"
     );
-    // A policy for marked objects blocks nothing.
+    // A policy that denies deletions of labeled objects only is not reported.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
     for resource in ["pods", "replicasets", "*"] {
         assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");
@@ -204,7 +204,7 @@ fn deletions_of_essential_objects() {
 }
 
 #[test]
-fn missing_namespace_params() {
+fn missing_params_in_system_namespaces_are_reported() {
     let kind =
         "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: 'true'\n";
     let with = |resource: &str, reference: &str| {
@@ -212,7 +212,7 @@ fn missing_namespace_params() {
         lockouts(&bound("*", resource, kind, &binding))
     };
     let deny = "{name: a, parameterNotFoundAction: Deny}";
-    // The system namespaces may have the params.
+    // The params may exist in the system namespaces, so the finding is only a note.
     let findings = with("leases", deny);
     let [(severity, message)] = &findings[..] else {
         panic!("{findings:#?}")
@@ -223,7 +223,7 @@ fn missing_namespace_params() {
         "{message}"
     );
     assert!(message.contains("no params found"), "{message}");
-    // Cluster-scoped objects cannot.
+    // Requests for cluster-scoped objects have no namespace, so their params cannot exist.
     let findings = with("*", deny);
     assert_eq!(findings[0].0, "warning", "{findings:#?}");
     assert!(findings[0].1.contains("CREATE of nodes"), "{findings:#?}");

@@ -1,8 +1,9 @@
-//! The fast tests of the engine, the command line and the repository's files as one program, because linking a program
-//! takes longer than running its tests. `tests/slow` has the tests that start programs or take seconds. Tests
-//! that measure a whole process have their own files. `repository` asserts that each file belongs to a program.
+//! The fast tests of the engine, the command line and the repository's files, in one program because linking a program
+//! takes longer than running its tests. `tests/slow` has the tests that start programs or take seconds. Tests that
+//! measure a whole process are separate programs. The module `repository` checks that each test file belongs to a
+//! program.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 #[path = "../support/golden.rs"]
 mod golden;

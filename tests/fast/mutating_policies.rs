@@ -1,12 +1,12 @@
-//! Requests with mutating policies: the resulting object, or the rejection.
+//! Tests of requests with mutating policies: the resulting object, or the error for which the request is denied.
 //!
-//! Upstream's tables apply no defaults after a mutation, and neither do most cases here.
+//! Like upstream's tests, most cases here apply no defaults after a mutation.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use vap_status_controller::policy::admission::{
 use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvk, Gvr};
 
-/// Kinds without defaults.
+/// A wrapper of kinds that applies no defaults.
 struct Plain(KnownKinds);
 
 impl Kinds for Plain {
@@ -125,7 +125,7 @@ fn run(
     mutate(&request, Some(object), &bound, &context)
 }
 
-/// Returns the object after one mutation, or the error message.
+/// Returns the object after one mutation. Returns the error message if the request is denied.
 fn mutated(mutation: &Value, object: &Value, old: Option<&Value>) -> Result<Value, String> {
     let policies = [policy(
         "p",
@@ -142,10 +142,10 @@ fn deployment(metadata: &Value, spec: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`, the cases that
-/// are about expressions.
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`: the cases about
+/// expressions.
 #[test]
-fn the_table_of_json_patches_by_expressions() {
+fn json_patch_expressions_have_upstream_results() {
     let labels = |labels: Value| deployment(&json!({"labels": labels}), &json!({}));
     let containers = |containers: Value| {
         deployment(
@@ -243,10 +243,10 @@ fn the_table_of_json_patches_by_expressions() {
     );
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`, the cases that
-/// are about expressions.
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`: the cases
+/// about expressions.
 #[test]
-fn the_table_of_apply_configurations_by_expressions() {
+fn apply_configuration_expressions_have_upstream_results() {
     let of = |spec: Value| deployment(&json!({}), &spec);
     let replicas = |n: i64| of(json!({"replicas": n}));
     let next = |of: &str| {
@@ -306,7 +306,7 @@ fn the_table_of_apply_configurations_by_expressions() {
         refused("Object.spec.metadata{}"),
         "must evaluate to Object but got Object.spec.metadata"
     );
-    // A null of CEL is not a null of JSON.
+    // The CEL value null is not converted to the JSON value null.
     assert_eq!(
         refused("Object{spec: Object.spec{replicas: null}}"),
         "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got structpb.NullValue"
@@ -341,7 +341,7 @@ fn policies_see_earlier_mutations_and_defaults() {
 }
 
 #[test]
-fn reinvocation_policy_invokes_again() {
+fn reinvocation_policy_if_needed_invokes_policy_again() {
     let count = |reinvocation: &str| {
         policy(
             "count",
@@ -386,7 +386,7 @@ fn failure_policy_applies_to_mutation_errors_only() {
         status.message,
         "policy 'p' with binding 'b' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.sides"
     );
-    // A failed decoding of the patched object is an error of the request.
+    // If the patched object cannot be decoded, the request fails regardless of failurePolicy.
     let broken = json!({"failurePolicy": "Ignore", "mutations": [patched("[JSONPatch{op: \"remove\", path: \"/kind\"}]")]});
     let status = run(&kinds(), &[policy("p", &broken)], &a_box(&json!({})), None)
         .denial
@@ -419,7 +419,7 @@ fn failure_policy_applies_to_mutation_errors_only() {
 }
 
 #[test]
-fn a_deletion_is_not_mutated() {
+fn object_of_delete_is_not_mutated() {
     let policies = [policy(
         "p",
         &json!({"mutations": [applied("Object{spec: Object.spec{size: 7}}")]}),
@@ -444,7 +444,7 @@ fn a_deletion_is_not_mutated() {
 }
 
 #[test]
-fn object_in_patch_list_is_upstream_panic() {
+fn object_in_patch_value_list_has_error_of_upstream_panic() {
     let expression =
         "[JSONPatch{op: \"add\", path: \"/spec/sides\", value: [Object.spec.sides{a: 1}]}]";
     let spec = json!({"failurePolicy": "Ignore", "mutations": [patched(expression)]});
@@ -546,7 +546,7 @@ fn patched_object_is_decoded_by_type() {
 }
 
 #[test]
-fn a_kind_that_is_not_registered_is_an_error() {
+fn change_to_unregistered_kind_is_an_error() {
     let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
     for (path, value, error) in [
         (
@@ -577,7 +577,7 @@ fn a_kind_that_is_not_registered_is_an_error() {
 }
 
 #[test]
-fn numbers_of_an_apply_configuration_are_converted_as_go_does() {
+fn numbers_in_apply_configuration_are_converted_like_in_go() {
     let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
     let apply = |expression: &str| {
         let expression = format!("Object{{spec: Object.spec{{{expression}}}}}");

@@ -1,13 +1,14 @@
-//! Merged and patched objects: recorded cases with upstream's results, upstream's own tables, and
+//! Tests of merging and patching objects: recorded cases with upstream's results, upstream's own test cases, and
 //! hostile input.
 //!
-//! `./dev parity` compares generated cases. `parity mutations --record` records the ones here.
+//! `parity mutations --record` records the cases in `tests/golden/mutations`. `./dev parity` compares many more
+//! generated cases with upstream.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::time::{Duration, Instant};
@@ -110,11 +111,11 @@ fn with_containers(containers: &Value) -> Value {
     json!({"template": {"spec": {"containers": containers}}})
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`, the cases that
-/// are about patches and not about expressions.
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`: the cases about
+/// patches.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
-fn the_table_of_json_patches() {
+fn json_patches_have_upstream_results() {
     let labels = |labels: Value| deployment(&json!({"labels": labels}), &json!({}));
     let bare = || deployment(&json!({}), &json!({}));
     let spec = |spec: Value| deployment(&json!({}), &spec);
@@ -236,10 +237,10 @@ fn the_table_of_json_patches() {
     );
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`, the cases that
-/// are about merges and not about expressions; `typeconverter_test.go`.
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`: the cases
+/// about merging; `typeconverter_test.go`.
 #[test]
-fn the_table_of_apply_configurations() {
+fn apply_configurations_have_upstream_results() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let merged = |live: &Value, applied: &Value| {
@@ -347,7 +348,7 @@ fn non_json_values_have_go_errors() {
 }
 
 #[test]
-fn a_kind_without_a_schema_has_no_type() {
+fn kind_without_schema_has_no_type() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let other = Gvk::new("apps", "v1", "Deploymint");
@@ -360,7 +361,7 @@ fn a_kind_without_a_schema_has_no_type() {
 }
 
 #[test]
-fn a_document_with_a_schema_that_cannot_be_converted_has_no_types() {
+fn document_with_unconvertible_schema_is_an_error() {
     let document = |schema: Value| json!({"components": {"schemas": {"Box": schema}}}).to_string();
     let refused = |schema: Value| {
         Types::from_document(document(schema).as_bytes())
@@ -401,7 +402,7 @@ fn deep_values_are_errors() {
         Err(PatchError::TooDeep)
     );
     assert_eq!(json_patch::apply(&deep, &[]), Err(PatchError::TooDeep));
-    // Each copy doubles the depth.
+    // Each copy operation doubles the depth.
     let mut patch = vec![Operation::new("add", "/a").with_value(json!({}))];
     for levels in 1..=12_u32 {
         let end = "/a".repeat(2_usize.pow(levels - 1));
@@ -455,7 +456,7 @@ fn large_lists_merge_in_linear_time() {
     let applied = items(&mut (0..20_000).rev());
     let merged = merge::apply(&types, &gvk, &live, &Applied::from(&applied)).unwrap();
     assert_eq!(merged["items"], applied["items"]);
-    // The same key repeatedly, with long errors.
+    // Many items have the same key, which is long and therefore causes long error messages.
     let name = "x".repeat(10_000);
     let doubled: Vec<_> = (0..5_000).map(|_| json!({"name": name})).collect();
     let refused = merge::apply(

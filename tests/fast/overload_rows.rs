@@ -1,10 +1,6 @@
-//! The id of an overload occurs only in its row.
+//! Tests that the id of each overload occurs only once in the source: in its row.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    reason = "a test ends by a panic, and its functions are named for what they show"
-)]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use vap_status_controller::library::environment::base_env;
 
-/// Returns the source files below `dir`, without tests.
+/// Adds the Rust source files in `dir` that are not test files.
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -25,7 +21,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns how often each of `words` occurs as a string literal in the product's sources.
+/// Returns how often each of `words` occurs as a string literal in the sources, without test code.
 fn written(words: &BTreeSet<&'static str>) -> BTreeMap<&'static str, usize> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
@@ -52,7 +48,7 @@ fn overload_ids_occur_only_in_rows() {
     let rows: Vec<_> = functions
         .flat_map(|function| function.overloads.iter().map(|overload| overload.row))
         .collect();
-    // A few ids are also names of functions.
+    // A few ids equal the name of a function, which also occurs as a string literal, so they are skipped.
     let names: BTreeSet<_> = rows.iter().map(|row| row.function).collect();
     let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
     let ids: BTreeSet<_> = ids.difference(&names).copied().collect();

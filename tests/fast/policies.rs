@@ -1,26 +1,26 @@
-//! Cases of whole policies as Markdown: `tests/cases/policy/<topic>.md`.
+//! Runs the test cases of whole policies in Markdown files, `tests/cases/policy/<topic>.md`.
 //!
-//! Each block of language `yaml` is a case: a policy, the schema of all its kinds, and the expected results
-//! with the profile `upstream`; or expressions, compiled one by one.
+//! Each block of the language `yaml` is a case. It has a policy, the schema of all its kinds, and the expected results
+//! in the profile `upstream`; or it has expressions that are compiled separately.
 //!
 //! | key | meaning |
 //! |---|---|
 //! | `name` | the name of the case |
-//! | `spec` | the policy |
-//! | `schema` | the schema of each kind, including params; without it no schema is found |
-//! | `kinds` | the kinds that are checked, as `group/version Kind` |
-//! | `warnings` | the fields that have a warning, in order, each with a part of its text |
-//! | `accepted` | expressions that compile as a validation and, in `string(...)`, as an audit annotation |
-//! | `refused` | expressions that do not compile, each with a part of the message |
-//! | `params` | whether these have params |
-//! | `message` | compile them only as a messageExpression, in `string(...)` |
-//! | `variables` | the declared variables |
+//! | `spec` | the spec of the policy |
+//! | `schema` | the schema of every kind, including the paramKind; if it is missing, no kind has a schema |
+//! | `kinds` | the expected kinds that are checked, as `group/version Kind` |
+//! | `warnings` | the expected fields with a warning, in order, each with a substring of the warning |
+//! | `accepted` | expressions that must compile as a validation and, in `string(...)`, as an audit annotation |
+//! | `refused` | expressions that must not compile, each with a substring of the message |
+//! | `params` | true if `accepted` and `refused` can use the variable `params` |
+//! | `message` | true if `accepted` and `refused` are compiled only as a messageExpression, in `string(...)` |
+//! | `variables` | the variables that are declared for `accepted` and `refused` |
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ fn policies() {
     assert!(n_cases > 80, "only {n_cases} expectations");
 }
 
-/// Checks a case. Returns the number of its expectations.
+/// Checks a case and adds its failures. Returns the number of its expectations.
 fn check(case: &Case, failures: &mut String) -> usize {
     let mut n = 0;
     let mut expect = |is_met: bool, difference: &str| {
@@ -117,7 +117,7 @@ fn check(case: &Case, failures: &mut String) -> usize {
             &format!("{text}: {findings:?}"),
         );
     }
-    assert!(n > 0, "{}: nothing is expected", case.name);
+    assert!(n > 0, "{}: the case has no expectation", case.name);
     n
 }
 
@@ -127,7 +127,7 @@ fn compiled(spec: &Value) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// Returns the result of `text` in each field.
+/// Returns the error, if any, of compiling `text` in each of the fields that the case is about.
 fn compile(case: &Case, text: &str) -> Vec<Option<String>> {
     let as_string = format!("string({text})");
     let mut spec = if case.message {
@@ -180,7 +180,7 @@ fn warnings(case: &Case) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The resources of upstream's tests: pods and deployments.
+/// Returns the resources in upstream's tests: pods and deployments.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/policy/validating/typechecking_test.go`,
 /// `buildTypeChecker`.

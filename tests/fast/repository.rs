@@ -1,13 +1,13 @@
-//! Files of the repository that state the same facts: the alert rules in their two forms, the recipes of `dev` and
-//! their list, versions. Also the deadlines of `deny.toml`, the permissions in the manifests, runbooks and metrics of
-//! alerts, how doc comments open, the lengths of files and the names of modules.
+//! Checks files of the repository: facts that several files state must agree (alert rules, versions, the recipes of
+//! `dev`), alerts must have runbooks, tests and existing metrics, permissions in the manifests must be minimal,
+//! `deny.toml` must have no expired deadlines, and source files must follow conventions.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ fn documents(path: &str) -> Vec<Value> {
     read(path).split("\n---\n").map(parse).collect()
 }
 
-/// Returns the strings of a YAML list, none if it is missing.
+/// Returns the strings of a YAML list. Returns an empty list if the value is missing.
 fn strings(value: &Value) -> Vec<String> {
     let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
     items
@@ -44,7 +44,7 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn prometheus_rule_carries_the_tested_rules() {
+fn prometheus_rule_equals_tested_alert_rules() {
     let groups = &yaml("config/alerts/rules.yaml")["groups"];
     assert!(groups.is_sequence());
     assert_eq!(
@@ -54,7 +54,7 @@ fn prometheus_rule_carries_the_tested_rules() {
     );
 }
 
-/// Returns all alerts of `config/alerts/rules.yaml`.
+/// Returns all alerts in `config/alerts/rules.yaml`.
 fn alerts() -> Vec<Value> {
     let rules = yaml("config/alerts/rules.yaml");
     let groups = rules["groups"].as_sequence().unwrap();
@@ -69,7 +69,7 @@ fn every_alert_is_tested() {
     let tests = read("config/alerts/tests.yaml");
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
-        // Once for its silence, at least once for its firing.
+        // The name occurs in at least two tests: one in which the alert is silent, and one in which it fires.
         assert!(tests.matches(name).count() > 1, "{name} has no test");
         for annotation in ["summary", "description"] {
             assert!(
@@ -85,7 +85,7 @@ fn every_alert_is_tested() {
 }
 
 #[test]
-fn every_alert_has_a_runbook_and_a_row_in_the_list() {
+fn every_alert_has_runbook_and_row_in_alert_list() {
     let list = read("docs/alerts.md");
     let mut names = BTreeSet::new();
     for alert in alerts() {
@@ -121,7 +121,7 @@ fn every_alert_has_a_runbook_and_a_row_in_the_list() {
     assert_eq!(pages, names, "a page without an alert");
 }
 
-/// Returns the names of metrics in a query.
+/// Returns the names of the metrics in a PromQL query.
 fn metric_names(query: &str) -> BTreeSet<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     query
@@ -138,7 +138,7 @@ fn metric_sources() -> String {
     files.concat()
 }
 
-/// Returns the names of registration of a metric that is exposed as `name`.
+/// Returns the possible registered names of the metric that is exposed as `name`.
 fn bases(name: &str) -> impl Iterator<Item = &str> {
     let name = name.strip_prefix("vap_").unwrap();
     let suffixes = ["", "_total", "_bucket", "_info"];
@@ -148,9 +148,9 @@ fn bases(name: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_page_of_metrics_lists_those_that_exist() {
+fn metrics_page_lists_registered_metrics() {
     let sources = metric_sources();
-    // A metric is registered by a call of several lines, with the first argument on its own line.
+    // Calls that register metrics span several lines, with the name of the metric on a separate line.
     let registered: BTreeSet<_> = sources
         .lines()
         .filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","))
@@ -171,7 +171,7 @@ fn the_page_of_metrics_lists_those_that_exist() {
     }
 }
 
-/// Returns the panels of the dashboard, without the headings of its rows.
+/// Returns the panels of the dashboard without the row headings.
 fn panels() -> Vec<Value> {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
     let all = dashboard["panels"].as_sequence().unwrap();
@@ -179,7 +179,7 @@ fn panels() -> Vec<Value> {
     panels.cloned().collect()
 }
 
-/// Returns the queries of a panel.
+/// Returns the PromQL queries of a panel.
 fn queries(panel: &Value) -> Vec<String> {
     let targets = panel["targets"].as_sequence().unwrap();
     let exprs = targets.iter().map(|target| target["expr"].as_str());
@@ -203,7 +203,7 @@ fn alerts_and_dashboard_use_existing_metrics() {
     assert!(n_names > 50);
 }
 
-/// Each panel has a description, a unit, and a text for missing data.
+/// Each panel must have a description, a unit, and a text that is shown if there is no data.
 #[test]
 fn dashboard_panels_have_descriptions() {
     for panel in panels() {
@@ -217,7 +217,7 @@ fn dashboard_panels_have_descriptions() {
         for text in texts {
             assert!(text.as_str().is_some_and(|it| !it.is_empty()), "{title}");
         }
-        // A longer title is truncated if the window is 1280 pixels wide.
+        // Grafana truncates longer titles if the window is 1280 pixels wide.
         let width = panel["gridPos"]["w"].as_u64().unwrap();
         assert!(
             title.len() as u64 + 9 <= 13 * width / 2,
@@ -230,7 +230,8 @@ fn dashboard_panels_have_descriptions() {
             .zip(queries(&panel))
         {
             let is_rate = query.contains("$__rate_interval");
-            // A rate over less than two scrapes is empty: the interval is that of the ServiceMonitor.
+            // The query interval must be that of the ServiceMonitor, because a rate over less than two scrapes is
+            // empty.
             let interval = target["interval"].as_str();
             assert_eq!(interval, is_rate.then_some("30s"), "{title}");
         }
@@ -240,7 +241,7 @@ fn dashboard_panels_have_descriptions() {
     assert_eq!(interval.as_str(), Some("30s"));
 }
 
-/// The panel "Requests denied" counts the policies of all critical alerts.
+/// The panel "Requests denied" must count the policies of all critical alerts.
 #[test]
 fn dashboard_counts_subjects_of_critical_alerts() {
     let all = panels();
@@ -259,7 +260,7 @@ fn dashboard_counts_subjects_of_critical_alerts() {
     assert_eq!(query.matches(" or max by ").count(), 2);
 }
 
-/// No panel shows a green zero if there is no leader to report it.
+/// Without a leader that reports values, no panel may show a green zero.
 #[test]
 fn dashboard_is_not_green_without_leader() {
     let mut n_stats = 0;
@@ -285,9 +286,9 @@ fn dashboard_is_not_green_without_leader() {
     assert!(n_stats >= 10, "{n_stats}");
 }
 
-/// Grafana moves panels that overlap, and one that is wider than the grid of 24 columns.
+/// Panels must not overlap, leave gaps, or be wider than the grid of 24 columns. Otherwise Grafana moves them.
 #[test]
-fn panels_of_the_dashboard_fill_their_grid() {
+fn dashboard_panels_fill_grid() {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
     let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
     for panel in dashboard["panels"].as_sequence().unwrap() {
@@ -305,7 +306,7 @@ fn panels_of_the_dashboard_fill_their_grid() {
     assert_eq!(cells, all, "holes, or panels beyond column 24");
 }
 
-/// A paging alert requires a binding, since a policy without one affects no request.
+/// Critical alerts must require a binding, because a policy without a binding affects no request.
 #[test]
 fn critical_alerts_are_about_bound_policies() {
     for alert in alerts() {
@@ -350,9 +351,9 @@ fn each_source_file_is_declared_as_module() {
     assert!(n_modules > 500, "{n_modules}");
 }
 
-/// Cargo's test discovery is off, so a file that no program includes would never run.
+/// Cargo's test discovery is disabled, so tests in a file that belongs to no program would never run.
 #[test]
-fn each_file_of_tests_is_in_a_program() {
+fn test_files_belong_to_a_program() {
     let mut files = Vec::new();
     rust_files("tests", &mut files);
     files.retain(|file| !file.starts_with("tests/support/"));
@@ -375,7 +376,7 @@ fn each_file_of_tests_is_in_a_program() {
 }
 
 #[test]
-fn dev_lists_its_recipes() {
+fn help_of_dev_lists_all_recipes() {
     let dev = read("dev");
     let listed: BTreeSet<_> = dev
         .lines()
@@ -394,7 +395,7 @@ fn dev_lists_its_recipes() {
 }
 
 #[test]
-fn all_go_modules_take_the_same_kubernetes() {
+fn go_modules_use_same_kubernetes_version() {
     let version = |folder: &str| {
         let go_mod = read(&format!("{folder}/go.mod"));
         let mut words = go_mod.split_whitespace();
@@ -411,12 +412,12 @@ fn all_go_modules_take_the_same_kubernetes() {
     };
     let built = version("e2e/controlplane/kubernetes");
     assert_eq!(version("e2e/kubernetes"), built);
-    // Kubernetes v1.36.3 uses modules of v0.36.3.
+    // The modules of Kubernetes v1.36.3 have the version v0.36.3.
     assert_eq!(format!("v1{}", staging("parity/oracle")), built);
 }
 
 #[test]
-fn no_skipped_duplicate_is_past_its_deadline() {
+fn skips_in_deny_toml_have_future_deadline() {
     let deny = read("deny.toml");
     let n_skips = deny.matches("{ crate = ").count();
     let deadlines: Vec<_> = deny
@@ -435,13 +436,13 @@ fn no_skipped_duplicate_is_past_its_deadline() {
         let date: jiff::civil::Date = deadline.parse().unwrap();
         assert!(
             today <= date,
-            "a skip of deny.toml was to be looked at again by {date}: drop it, or say why it stays"
+            "a skip in deny.toml had the deadline {date}: remove the skip, or extend the deadline and give the reason"
         );
     }
 }
 
 #[test]
-fn the_version_is_one() {
+fn images_and_chart_have_package_version() {
     let version = env!("CARGO_PKG_VERSION");
     let image = format!("vap-status-controller:{version}");
     let deployment = yaml("config/controller/deployment.yaml");
@@ -515,20 +516,20 @@ fn other_writes_are_limited_to_a_namespace() {
     assert_eq!(strings(&held["verbs"]), ["get", "update"]);
     assert!(rule(lease, 2).is_null());
 
-    // Source: `k8s.io/client-go` `tools/events/event_recorder.go`, `makeEvent`: events of cluster-scoped objects
-    // are in `default`.
+    // Source: `k8s.io/client-go` `tools/events/event_recorder.go`, `makeEvent`: events about cluster-scoped objects are
+    // in the namespace `default`.
     let events = "config/rbac/events.yaml";
     assert_eq!(namespace(events).as_str(), Some("default"));
     assert_eq!(strings(&rule(events, 0)["verbs"]), ["create", "patch"]);
     assert!(rule(events, 1).is_null());
 }
 
-/// Requirements of the restricted pod security standard, which the namespace's labels
-/// also enforce.
+/// The pods must meet the requirements of the restricted pod security standard, which the labels of the namespace also
+/// enforce.
 ///
 /// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
 #[test]
-fn the_pods_are_restricted() {
+fn pods_meet_restricted_pod_security_standard() {
     for path in ["config/controller/deployment.yaml", "config/clear/job.yaml"] {
         is_restricted(&yaml(path)["spec"]["template"]["spec"]);
     }
@@ -551,7 +552,7 @@ fn is_restricted(pod: &Value) {
     }
 }
 
-/// Adds the files with an extension below a directory, by their paths from the root of the repository.
+/// Adds the files in a directory that have the extension, as paths relative to the root of the repository.
 fn add_files(directory: &str, extension: &str, files: &mut Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for entry in std::fs::read_dir(root.join(directory)).unwrap() {
@@ -566,12 +567,12 @@ fn add_files(directory: &str, extension: &str, files: &mut Vec<String>) {
     }
 }
 
-/// Returns the Rust files below a directory, by their paths from the root of the repository.
+/// Adds the Rust files in a directory, as paths relative to the root of the repository.
 pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
     add_files(directory, "rs", files);
 }
 
-/// Returns the files with an extension in the directories of the project and its root, sorted.
+/// Returns the files that have the extension in the root and the source directories of the repository, sorted.
 pub(crate) fn files_with_extension(extension: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let entries = std::fs::read_dir(root).unwrap().map(Result::unwrap);
@@ -610,7 +611,7 @@ pub(crate) fn all_rust_files() -> Vec<String> {
     files
 }
 
-/// Returns the lines on which a doc comment opens with a question word.
+/// Returns the numbers of the lines on which a doc comment begins with a question word.
 fn questions(source: &str) -> Vec<usize> {
     let mut within = false;
     let mut findings = Vec::new();
@@ -629,7 +630,7 @@ fn questions(source: &str) -> Vec<usize> {
     findings
 }
 
-/// The first word of a doc comment is a noun or a verb, as rustdoc's lists need.
+/// Doc comments must begin with a noun or a verb, so that they are readable in the lists of rustdoc.
 #[test]
 fn doc_comments_open_with_noun_or_verb() {
     let example = "//! What it is.\n\n/// A noun.\n/// Whether it wraps.\nfn a() {}\n    /// Whether it is.\n";
@@ -646,10 +647,10 @@ fn doc_comments_open_with_noun_or_verb() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// The maximum number of lines of a file that is not a table.
+/// The maximum number of lines of a source file, except for tables.
 const MAX_LINES: usize = 800;
 
-/// Files with tables, which may be longer.
+/// Source files that are tables and may be longer.
 const TABLES: [&str; 1] = ["crates/regexp/src/unicode_tables.rs"];
 
 #[test]
@@ -657,13 +658,16 @@ fn no_file_is_too_long() {
     let mut files = all_rust_files();
     let n_lines = |file: &str| read(file).lines().count();
     for table in TABLES {
-        assert!(n_lines(table) > MAX_LINES, "{table} need not be excepted");
+        assert!(
+            n_lines(table) > MAX_LINES,
+            "{table} is short enough without the exception"
+        );
     }
     files.retain(|file| !TABLES.contains(&file.as_str()) && n_lines(file) > MAX_LINES);
     assert!(files.is_empty(), "{}", files.join("\n"));
 }
 
-/// A module with modules of its own is `x/mod.rs`, not `x.rs` next to a folder `x`.
+/// A module with submodules must be `x/mod.rs`, not `x.rs` next to a folder `x`.
 #[test]
 fn modules_of_folders_are_mod_files() {
     let files = all_rust_files();

@@ -1,5 +1,6 @@
-//! Requests as an API server completes them before admission: generated names, allocated addresses, stored params.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+//! Tests of requests as an API server completes them before it evaluates policies: generated names, allocated
+//! addresses, and params with defaults.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::PathBuf;
 
@@ -7,7 +8,8 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 
-/// Returns the outcome of a case with `request`, for a policy with the validation `expression` that must allow it.
+/// Runs a case that expects `request` to be allowed by a policy with the validation `expression`. Returns its outcome
+/// and the difference.
 fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcome, String) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -29,7 +31,7 @@ fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcom
     first(&[policy, probe])
 }
 
-/// Returns the outcome of the first case of `documents`, and the difference.
+/// Runs the probe in `documents`. Returns the outcome of its first case and the difference.
 fn first(documents: &[Value]) -> (CaseOutcome, String) {
     let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
     let options = Options {
@@ -98,9 +100,10 @@ fn generated_name_is_set_for_validation() {
         "request.name.matches('^x-[bcdfghjklmnpqrstvwxz2456789]{5}$')",
         &generated,
     );
-    // A random name equals no name.
+    // The generated suffix is random, so the name does not equal any specific name.
     denied(pods, "request.name == 'x-abcde'", &generated);
-    // The request has no namespace then, as its handler reads it from the written name.
+    // The namespace of the request stays empty, because the API server reads it from the object before it generates the
+    // name.
     let namespace = json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "x-"}}});
     allowed(
         &["namespaces"],
@@ -110,7 +113,7 @@ fn generated_name_is_set_for_validation() {
 }
 
 #[test]
-fn dependence_on_generated_suffix_is_pending() {
+fn case_that_depends_on_generated_suffix_is_pending() {
     let generated = pod(&json!({"generateName": "x-"}));
     let why = "the suffix that the API server generates";
     for expression in [
@@ -123,7 +126,7 @@ fn dependence_on_generated_suffix_is_pending() {
 }
 
 #[test]
-fn dependence_on_allocated_service_fields_is_pending() {
+fn case_that_depends_on_allocated_service_fields_is_pending() {
     let service = |spec: Value| json!({"object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec}});
     let plain = service(json!({"ports": [{"port": 80}]}));
     let services = &["services"];
@@ -250,7 +253,7 @@ fn mutation_of_namespace_is_rejected() {
     );
 }
 
-/// Returns true if the API server rejects a widget after a JSON patch, with the error `why`.
+/// Returns true if the API server rejects a custom resource with the error `why` after the JSON patch `patch`.
 fn is_refused(spec: &Value, patch: &str, why: &str) -> bool {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
@@ -318,7 +321,7 @@ fn mutated_custom_resource_is_validated() {
     ] {
         assert!(is_refused(&pod, patch, why));
     }
-    // A list is valid where a formatted string is required.
+    // If the schema requires a string with a format, a list is also valid.
     assert!(!is_refused(
         &pod,
         "op: 'add', path: '/spec/date', value: []",

@@ -1,10 +1,10 @@
-//! Findings of `kubectl vap check` for runtime errors: the failing expressions, and their
-//! witnesses.
+//! Tests of the findings of `kubectl vap check` about runtime errors: the failing expressions and their witnesses
+//! (sample requests for which they fail).
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::manifest;
 
-/// Returns the findings about runtime errors in `manifest`.
+/// Returns the findings about runtime errors in `manifest`. `crds` are files with CustomResourceDefinitions.
 pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let findings = manifest::findings(manifest, crds);
     assert!(
@@ -45,7 +45,7 @@ pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     findings.into_iter().filter(is_runtime_error).collect()
 }
 
-/// Returns a policy for `resource` in group and version, with `operations` and the rest of its spec.
+/// Returns a policy for `operations` on the resource. `spec` contains the other fields of its spec.
 pub(crate) fn policy(
     (group, version, resource): (&str, &str, &str),
     operations: &str,
@@ -61,7 +61,7 @@ pub(crate) fn policy(
 pub(crate) const POD: (&str, &str, &str) = ("", "v1", "pods");
 pub(crate) const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
 
-/// Returns the rule and the path of each finding about a validation.
+/// Returns the rule and the marked path of each finding about a validation with `expression`.
 pub(crate) fn validation_findings(
     resource: (&str, &str, &str),
     operations: &str,
@@ -163,7 +163,7 @@ fn misplaced_guards_are_reported() {
         "object.spec.nodeName == 'a' && has(object.spec.nodeName) || object.spec.nodeName != 'b'",
         &["absent-field object.spec.nodeName"],
     );
-    // Another validation is not a guard.
+    // A check in one validation does not guard another validation.
     let spec = "  validations:\n  - expression: has(object.metadata.labels)\n  - expression: \"'a' in object.metadata.labels\"\n";
     let findings = runtime_errors(&policy(POD, "CREATE", spec), &[]);
     assert_eq!(shown(&findings), ["absent-field object.metadata.labels"]);
@@ -206,7 +206,7 @@ fn guarded_reads_are_not_reported() {
 }
 
 #[test]
-fn null_roots_are_reported_by_operation() {
+fn object_that_is_null_for_an_operation_is_reported() {
     fails(
         POD,
         "CREATE, DELETE",
@@ -240,7 +240,7 @@ fn null_roots_are_reported_by_operation() {
 }
 
 #[test]
-fn one_cause_is_reported_once() {
+fn same_cause_in_several_expressions_is_reported_once() {
     let spec = "  validations:\n  - expression: object.metadata.name != 'a'\n  - expression: object.metadata.name != 'b'\n  \
                 - expression: object.metadata.name != 'c'\n";
     let findings = runtime_errors(&policy(POD, "CREATE, DELETE", spec), &[]);
@@ -267,7 +267,7 @@ fn severity_follows_failure_policy() {
     let message = "  validations:\n  - expression: object.metadata.name != 'a'\n    messageExpression: \
                    string(object.spec.nodeName)\n";
     assert_eq!(severity(message), ["note"]);
-    // The message of an always-true validation is never evaluated.
+    // The messageExpression of a validation that is always true is never evaluated.
     let never = "  validations:\n  - expression: 'true'\n    messageExpression: string(object.spec.nodeName)\n";
     assert_eq!(severity(never), [""; 0]);
 }
@@ -318,7 +318,7 @@ fn witness_matches_selectors() {
         ),
         ("objectSelector: {matchLabels: {team: a}}", "default"),
     ] {
-        // Selectors of the policy and of the binding.
+        // First the policy has the selector, then (below) its binding.
         let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
         let manifest = policy(DEPLOYMENT, "CREATE", spec);
         let manifest = manifest.replace(
@@ -372,9 +372,9 @@ fn report_has_witness_and_guard() {
     );
 }
 
-/// The search is bounded for any policy.
+/// The time of the search for witnesses is limited for every policy.
 #[test]
-fn costly_expressions_stay_within_budget() {
+fn witness_search_stays_within_budget() {
     let numbers = (0..200)
         .map(|n| n.to_string())
         .collect::<Vec<_>>()
@@ -402,7 +402,7 @@ fn costly_expressions_stay_within_budget() {
     assert_eq!(shown(&findings), ["absent-field object.spec.hostNetwork"]);
 }
 
-/// Returns true if an expression failed in `evaluation`.
+/// Returns true if an expression failed with an error in `evaluation`.
 fn has_error(evaluation: &Evaluation) -> bool {
     let decisions = evaluation.decisions.iter();
     let annotations = evaluation.audit_annotations.iter();
@@ -493,7 +493,7 @@ fn witnesses_of_repository_policies_fail() {
     assert!(n_tried > 10, "{n_tried}");
 }
 
-/// Returns the witness and the marked text of the warning `rule` for a validation of Deployments.
+/// Returns the error of the witness of the first finding of `rule`, and true if the finding is marked as unproven.
 #[track_caller]
 fn proof(rule: &str, expression: &str) -> (Value, bool) {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
@@ -513,9 +513,9 @@ fn type_error_has_witness() {
     let rule = "no-matching-overload";
     let overload = (json!("no such overload"), false);
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
-    // Set by the API server.
+    // The API server sets the field.
     assert_eq!(proof(rule, "object.metadata.generation <= '5'"), overload);
-    // In an object with only optional fields.
+    // All fields of the object are optional.
     let compared = (json!("no such overload: _<_"), false);
     let sized = "size(object.spec.strategy) == 0 || object.spec.strategy < b'x'";
     assert_eq!(proof(rule, sized), compared);
@@ -530,7 +530,7 @@ fn type_error_has_witness() {
     assert_eq!(proof(rule, within), overload);
     let absent = (json!("no such key: replica"), false);
     assert_eq!(proof("undefined-field", "object.spec.replica < 5"), absent);
-    // A value that is not a condition: in a macro, an operand and a range.
+    // The value has the wrong type as a condition in a macro, as an operand, and as a range.
     let counted = "object.metadata.?annotations.orValue({}).existsOne(k, v, v)";
     assert_eq!(proof(rule, counted), overload);
     let operand = "object.spec.replicas == 1 || object.spec.template.spec.containers[0].name";
@@ -540,7 +540,7 @@ fn type_error_has_witness() {
         proof("not-a-range", "object.spec.replicas.all(r, r > 1)"),
         range
     );
-    // After conditions on the kind.
+    // The failing expression is evaluated only for one kind.
     let by_kind = "['Pod', 'Job', 'CronJob', 'DaemonSet', 'ReplicaSet'].exists(k, k == object.kind) ? \
                    object.spec.containers.all(c, c.name != '') : (object.kind == 'Pod' ? object.spec.containers : \
                    object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec.containers : object.kind in \
@@ -550,12 +550,12 @@ fn type_error_has_witness() {
 }
 
 #[test]
-fn type_error_without_witness_is_unproven() {
+fn type_error_without_witness_is_marked_as_unproven() {
     let guarded = "object.metadata.name.charAt(3) + object.metadata.name.charAt(1) != 'zq' || object.spec.replicas < '5'";
     assert_eq!(proof("no-matching-overload", guarded), (Value::Null, true));
 }
 
-/// Returns the help of the first finding about a match condition.
+/// Returns the help of the first finding about a match condition with `expression`.
 fn help_on(expression: &str) -> String {
     let spec = format!(
         "  matchConditions:\n  - name: a\n    expression: {}\n  validations:\n  - expression: 'true'\n",
@@ -566,7 +566,7 @@ fn help_on(expression: &str) -> String {
 }
 
 #[test]
-fn guard_of_negation_is_inside() {
+fn guard_for_negation_is_inside_the_negation() {
     let has = "has(object.metadata.labels) && has(object.metadata.labels.app)";
     for negated in [
         "!(object.metadata.labels.app == 'x')",
@@ -607,7 +607,7 @@ fn guard_of_negation_is_inside() {
             "object.spec.containers.all(c, !c.securityContext.privileged)",
             "add a guard inside the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
         ),
-        // As with orValue([]), `all` of an empty list is true.
+        // The guard is true for an absent list, like `orValue([])`, because `all` is true for an empty list.
         (
             "object.spec.volumes.all(v, !has(v.hostPath))",
             "add a guard: `(!has(object.spec.volumes) || ...)`, or write `object.spec.?volumes.orValue([])`",
@@ -630,7 +630,8 @@ fn guard_of_negation_is_inside() {
     }
 }
 
-/// Returns the findings of `wildcard-kinds` for a validation of `resources` in the group apps, with the witness kind.
+/// Returns the messages of the `wildcard-kinds` findings for a validation of `resources` in the group apps, each with
+/// the kind of its witness.
 fn wildcard_findings(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",
@@ -672,7 +673,7 @@ fn failing_wildcard_kinds_are_reported() {
     let narrowed =
         "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
     assert!(wildcard_findings("*", narrowed, "object.spec.replicas > 1").is_empty());
-    // A rule that names the kind means it, and a failure for all kinds is a warning.
+    // A rule that lists the resource by name is intended for its kind. A failure for all kinds is a warning instead.
     assert!(wildcard_findings("deployments", "", "object.spec.replicas > 1").is_empty());
     assert!(wildcard_findings("*", "", "object.spec.replica > 1").is_empty());
 }

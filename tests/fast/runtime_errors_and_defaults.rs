@@ -1,9 +1,10 @@
-//! Findings of `kubectl vap check` about absent and null values, with defaults: witnesses have the fields that the API
-//! server sets, and fields that it omits or writes as null are reported.
+//! Tests of the findings of `kubectl vap check` about absent and null values, for objects with defaults: witnesses must
+//! have the fields that the API server sets, and reads of fields that the API server omits or writes as null must be
+//! reported.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use serde_json::json;
@@ -18,7 +19,7 @@ const SLICE: (&str, &str, &str) = ("discovery.k8s.io", "v1", "endpointslices");
 const CLUSTER_ROLE: (&str, &str, &str) = ("rbac.authorization.k8s.io", "v1", "clusterroles");
 
 #[test]
-fn server_set_fields_are_present() {
+fn fields_set_by_api_server_are_not_reported() {
     for (resource, expression) in [
         (
             STATEFUL_SET,
@@ -82,7 +83,7 @@ fn server_set_fields_are_present() {
     ] {
         holds(resource, "CREATE", expression);
     }
-    // An update can omit a field that only creation sets.
+    // Only creation sets the field, so an update can remove it.
     fails(
         VOLUME,
         "UPDATE",
@@ -92,7 +93,7 @@ fn server_set_fields_are_present() {
 }
 
 #[test]
-fn invalid_objects_are_no_witnesses() {
+fn invalid_object_is_not_a_witness() {
     for (resource, expression) in [
         (
             VOLUME,
@@ -117,7 +118,7 @@ fn invalid_objects_are_no_witnesses() {
 }
 
 #[test]
-fn defaults_apply_to_their_kind_only() {
+fn default_of_one_kind_does_not_apply_to_another() {
     fails(
         ("batch", "v1", "cronjobs"),
         "CREATE",
@@ -186,7 +187,7 @@ fn scale_of_zero_lacks_replicas() {
     }
 }
 
-/// Returns the help of the only finding for a validation.
+/// Returns the help of the only finding for a validation with `expression`.
 fn help(resource: (&str, &str, &str), expression: &str) -> String {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     let findings = runtime_errors(&policy(resource, "CREATE, UPDATE", &spec), &[]);
@@ -195,7 +196,7 @@ fn help(resource: (&str, &str, &str), expression: &str) -> String {
 }
 
 #[test]
-fn guard_passes_absent_values() {
+fn advised_guard_fixes_finding() {
     for (expression, guard) in [
         (
             "object.metadata.deletionTimestamp == null",
@@ -227,17 +228,17 @@ fn guard_passes_absent_values() {
             help.contains(&format!("add a guard: `{guard}`")),
             "{expression}: {help}"
         );
-        // No replacement for null.
+        // For a field that may be null, the help shows no replacement expression.
         let is_of_null = expression.contains("null");
         assert_eq!(
             help.contains("orValue"),
             !is_of_null,
             "{expression}: {help}"
         );
-        // The advice fixes the error.
+        // The guarded expression has no finding.
         holds(POD, "CREATE, UPDATE", &guard.replace("...", expression));
     }
-    // A Pod always has a container.
+    // A Pod always has at least one container, so no guard for the size is advised.
     let help = help(
         POD,
         "object.spec.containers[0].securityContext.privileged == true",
@@ -271,7 +272,7 @@ spec:
               plain: {type: string}
 ";
 
-/// Returns the findings for a validation of a Gadget: rule, marked text and help.
+/// Returns the findings for a validation of a Gadget, each as rule, message and help.
 fn gadget_findings(expression: &str) -> Vec<[String; 3]> {
     let guarded = format!("has(object.spec) && {expression}");
     let spec = format!("  validations:\n  - expression: {}\n", json!(guarded));
@@ -332,7 +333,7 @@ fn number_may_be_int_or_double() {
     for sound in [
         "has(object.spec.ratio) && double(object.spec.ratio) + 1.0 > 0.5",
         "has(object.spec.ratio) && object.spec.ratio < 2",
-        // No integer is within its limits.
+        // The limits of this number allow no integer.
         "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
     ] {
         assert_eq!(gadget_findings(sound), <[[String; 3]; 0]>::default());

@@ -1,8 +1,8 @@
-//! Findings of the lints, and valid code without findings.
+//! Tests of the lints: their findings for suspicious code, and no findings for valid code.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use vap_status_controller::policy::rule::Rule;
 
 use crate::manifest;
 
-/// Returns the lints that a check of `policy` reports, with the severity and the marked text.
+/// Returns the findings of the lints for a policy with `spec`, each as severity, rule and marked text.
 fn found(spec: &serde_json::Value) -> Vec<String> {
     const RULES: [Rule; 15] = [
         Rule::ConstantCondition,
@@ -58,7 +58,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
     shown.collect()
 }
 
-/// Returns a spec for requests to `resources` of the groups `groups`.
+/// Returns the spec of a policy for requests to `resources` in the groups `groups`.
 fn spec(
     groups: &[&str],
     resources: &[&str],
@@ -85,10 +85,10 @@ fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) 
 }
 
 #[test]
-fn expressions() {
+fn incomparable_types_and_impossible_values_are_reported() {
     let unlike: &[&str] = &["warning incomparable-types at =="];
     let cases: &[(&str, &[&str])] = &[
-        // Types.
+        // Comparisons of different types.
         ("object.spec.replicas == '50'", unlike),
         ("object.metadata.name == 5", unlike),
         (
@@ -112,7 +112,7 @@ fn expressions() {
         ),
         ("object.spec.replicas in [1, 2]", &[]),
         ("'a' in object.metadata.?labels.orValue({})", &[]),
-        // Names of the request.
+        // Values of the request's fields.
         (
             "request.operation == 'create'",
             &["warning impossible-value at =="],
@@ -131,7 +131,7 @@ fn expressions() {
         ),
         ("request.operation == 'DELETE' || object.kind == 'Pod'", &[]),
         ("request.resource.resource == 'deployments'", &[]),
-        // Groups and versions.
+        // API groups and versions.
         (
             "object.apiVersion == 'v1'",
             &["warning impossible-value at =="],
@@ -165,10 +165,10 @@ fn expressions() {
 }
 
 #[test]
-fn conditions_and_calls() {
+fn constant_conditions_and_failing_calls_are_reported() {
     let constant: &[&str] = &["warning constant-condition at >="];
     let cases: &[(&str, &[&str])] = &[
-        // Bounds.
+        // Comparisons with a limit that is always or never exceeded.
         ("size(object.metadata.name) >= 0", constant),
         (
             "object.metadata.name.size() < 0",
@@ -199,7 +199,7 @@ fn conditions_and_calls() {
         ("1 == 1", &["note constant-condition at =="]),
         ("true", &[]),
         ("false", &[]),
-        // Strings with numbers.
+        // Comparisons of strings that contain numbers.
         (
             "object.metadata.name < '10'",
             &["warning string-order at <"],
@@ -215,7 +215,7 @@ fn conditions_and_calls() {
         ("object.metadata.name >= 'm'", &[]),
         ("object.metadata.name == '10'", &[]),
         ("object.metadata.name >= '2024-01-01'", &[]),
-        // Calls with literals.
+        // Calls with literals for which they always fail.
         (
             "quantity('512MB').isLessThan(quantity(object.metadata.name))",
             &["warning failing-call at '512MB'"],
@@ -240,22 +240,22 @@ fn conditions_and_calls() {
 }
 
 #[test]
-fn incomparable_types_need_all_kinds() {
-    // A Deployment's replicas are a number. A Pod has none.
+fn incomparable_types_are_reported_only_if_so_for_all_kinds() {
+    // The replicas of a Deployment are a number, and a Pod has no replicas.
     let both = |text: &str| spec(&["apps", ""], &["deployments", "pods"], &["CREATE"], text);
     let cases: &[(&str, &[&str])] = &[
         (
             "object.kind == 'Deployment' ? object.spec.replicas == '1' : true",
             &["warning incomparable-types at =="],
         ),
-        // The host of a Pod is a string, `template` an object.
+        // The `hostname` of a Pod is a string, and a Deployment has no `hostname`.
         ("object.spec.?hostname.orValue('') == ''", &[]),
     ];
     check_all(cases, both);
 }
 
 #[test]
-fn groups() {
+fn impossible_groups_are_reported() {
     let group: &[&str] = &["warning impossible-group at \"apps/v1\""];
     let cases: &[(&str, &[&str])] = &[
         ("apps/v1", group),
@@ -276,7 +276,7 @@ fn groups() {
 }
 
 #[test]
-fn operations() {
+fn impossible_operations_are_reported() {
     let of = |resource: &str, operation: &str| spec(&[""], &[resource], &[operation], "false");
     let impossible =
         |resource: &str| vec![format!("warning impossible-operation at \"{resource}\"")];
@@ -368,7 +368,7 @@ fn removable_labels_are_reported() {
     let findings = of(&["*"], optional, guarded);
     assert_eq!(findings, ["note removable-label at .?annotations"]);
     let silent: &[(&[&str], &str, &str)] = &[
-        // No existing object is guarded.
+        // A removable label is not reported if the policy does not depend on the label of an existing object.
         (&["UPDATE"], guard, "object.spec.template.spec.hostNetwork"),
         (&["CREATE"], guard, guarded),
         (&["UPDATE"], "has(oldObject.metadata.labels)", guarded),
@@ -394,7 +394,7 @@ fn removable_labels_are_reported() {
 }
 
 #[test]
-fn variables() {
+fn unused_and_duplicate_variables_are_reported() {
     let of = |variables: &serde_json::Value, expression: &str| {
         let mut spec = spec(&["apps"], &["deployments"], &["CREATE"], expression);
         *spec.get_mut("validations").unwrap() = json!([{"expression": expression}]);
@@ -429,7 +429,7 @@ fn shadowed_variables_are_reported() {
             "object.spec.template.spec.containers.all(c, c.image != '')",
             &[],
         ),
-        // Without a paramKind there are no params to shadow.
+        // A policy without a paramKind has no variable `params`.
         (
             "object.spec.template.spec.containers.all(params, params.image != '')",
             &[],
@@ -486,7 +486,8 @@ fn namespace_selectors_of_cluster_scoped_kinds_are_reported() {
     assert!(!of("example.com", &["widgets"], labels()));
 }
 
-/// Params of a CRD that cannot be installed without the params.
+/// The creation of CRDs requires params. Therefore, the CRD of the paramKind cannot be created, and the params cannot
+/// exist.
 #[test]
 fn params_with_own_crd_are_reported() {
     let of = |group: &str, operations: &[&str], more: serde_json::Value| {
@@ -520,7 +521,7 @@ fn params_with_own_crd_are_reported() {
 }
 
 #[test]
-fn bindings() {
+fn mistakes_in_bindings_are_reported() {
     let file = |param_kind: &str, binding: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \

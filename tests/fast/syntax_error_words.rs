@@ -1,11 +1,12 @@
-//! Messages of syntax errors: the API server's where its text is compared, own ones elsewhere.
+//! Tests which messages of syntax errors are used: the API server's if they are compared with it or sent to it, our own
+//! elsewhere.
 //!
-//! `tests/cases/check/syntax_errors.md` has the API server's messages for single texts.
+//! `tests/cases/check/syntax_errors.md` has the API server's messages for many expressions.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

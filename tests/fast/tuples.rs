@@ -1,12 +1,12 @@
-//! Literal lists are tuples: each element keeps its type, through macros and variables.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+//! Tests that literal lists have the types of tuples: each element has its own type, also in macros and variables.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::json;
 use vap_status_controller::cli::check::finding::Severity;
 
 use crate::manifest;
 
-/// Returns the messages of the warnings for `expression`.
+/// Returns the messages of the warnings for `expression`, which may use a variable with a list of pairs.
 fn warnings(expression: &str) -> Vec<String> {
     let pairs = "object.spec.template.spec.containers.map(c, [c.name, c.?args.orValue([])])";
     let policy = json!({
@@ -28,7 +28,7 @@ fn warnings(expression: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_element_keeps_its_type() {
+fn tuple_elements_keep_their_types() {
     for expression in [
         "variables.pairs.all(p, p[0].startsWith('a') && p[1].size() > 0)",
         "object.spec.template.spec.containers.map(c, [c.name, c.ports]).all(p, p[0] != '' && p[1].all(q, q.containerPort > 5))",

@@ -1,8 +1,8 @@
-//! Values with a schema, as rules of CustomResourceDefinitions see them: concatenation and equality of lists.
+//! Tests of values with a schema, which rules of CustomResourceDefinitions use: concatenation and equality of lists.
 //!
-//! Expected results are those of `parity/oracle eval` with `typedValues`.
+//! The expected results are those of the API server's code (`parity/oracle eval` with `typedValues`).
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
-/// Evaluates with `l` of `schema`, and `j` without a schema. Both are `dyn` for the checker.
+/// Asserts the results of expressions in which `l` has the schema `schema`, and `j` has no schema. The type of both
+/// variables is `dyn`.
 #[track_caller]
 fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
     for (expression, expected) in rows {
@@ -26,7 +27,7 @@ fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
     }
 }
 
-/// Returns the result as a string, and the cost.
+/// Evaluates `expression` like [`check`]. Returns the result as a string, and the cost.
 #[track_caller]
 fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
@@ -134,7 +135,7 @@ fn sets_contain_hashable_values() {
         &json!(["1h"]),
         &[("l == l", "false"), ("l == []", "false")],
     );
-    // A concatenated element belongs to the set afterwards.
+    // A set contains the elements that were concatenated to it.
     check(
         &set(json!({"type": "number"})),
         &json!([1, 1.5]),
@@ -143,7 +144,7 @@ fn sets_contain_hashable_values() {
 }
 
 #[test]
-fn lists_that_are_maps_have_keys_of_objects() {
+fn map_list_replaces_items_with_equal_keys() {
     let list = |key: Json, items: Json| json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": key, "items": items});
     let object = json!({"type": "object", "properties": {"k": {"type": "string", "nullable": true}, "v": {"type": "integer"}}});
     check(
@@ -152,12 +153,12 @@ fn lists_that_are_maps_have_keys_of_objects() {
         &[
             ("(l + l).size()", "2"),
             ("l == l", "true"),
-            // The expression constructs no Go object.
+            // The result is computed without a conversion to a Go object.
             ("(l + [{'k': 'a', 'v': 3}]).size()", "3"),
             ("'%s'.format([l[0]])", "{\"k\":\"a\", \"v\":1}"),
         ],
     );
-    // Elements that are not objects have unique keys.
+    // Items that are not objects count as having different keys.
     check(
         &list(json!(["k"]), json!({"type": "integer"})),
         &json!([1, 1]),
@@ -204,7 +205,7 @@ fn untyped_value_has_no_type_error() {
 
 /// Source: cel-go `common/types/list.go`, `concatList.Value`; `interpreter/attributes.go`, `newQualifier`.
 #[test]
-fn concatenation_of_short_lists() {
+fn concatenated_short_lists_have_upstream_results() {
     let set =
         json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
     let unhashable = "error: internal error: runtime error: hash of unhashable type";
@@ -231,7 +232,7 @@ fn concatenation_of_short_lists() {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost` (`_==_`).
 #[test]
-fn untyped_comparison_costs_its_size() {
+fn comparison_without_schema_costs_size_of_value() {
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});
     for (expression, expected) in [
         ("l == ''", 1),

@@ -1,4 +1,5 @@
-//! Findings of `kubectl vap check` for updates: an update that validation rejects is not a witness.
+//! Tests of the findings of `kubectl vap check` about updates: an update that the API server's validation rejects is
+//! not a witness.
 
 use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds};
 
@@ -81,7 +82,7 @@ fn immutable_field_keeps_presence() {
 }
 
 #[test]
-fn mutable_field_can_be_removed() {
+fn read_of_removable_field_is_reported() {
     let gone = |resource, field: &str| {
         fails(
             resource,
@@ -97,13 +98,13 @@ fn mutable_field_can_be_removed() {
     gone(DEPLOYMENT, "spec.template.spec.nodeSelector");
     gone(("", "v1", "configmaps"), "immutable");
     gone(("", "v1", "persistentvolumes"), "spec.claimRef");
-    // The claim is bound.
+    // The field of a bound claim can be removed.
     gone(CLAIM, "spec.volumeAttributesClassName");
-    // The job is suspended.
+    // The fields of a suspended job can be removed.
     gone(JOB, "spec.template.spec.nodeSelector");
     gone(JOB, "spec.activeDeadlineSeconds");
     gone(POD, "metadata.labels");
-    // It can be added, but not removed.
+    // An update can add the field, but not remove it.
     fails(
         CLAIM,
         "UPDATE",

@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` for values for which a call fails: invalid strings, derived lists that are too
-//! short, zero divisors. Each finding has its witness.
+//! Tests of the findings of `kubectl vap check` about values for which a call fails: invalid strings, lists that are
+//! too short, and zero divisors. Each finding must have a witness.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds, policy, runtime_error
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 const CONFIG_MAP: (&str, &str, &str) = ("", "v1", "configmaps");
 
-/// Returns the findings for a validation after a match condition that requires a label.
+/// Returns the findings for a validation of objects that have a label, which a match condition requires.
 fn with_label(expression: &str) -> Vec<String> {
     let spec = format!(
         "  matchConditions:\n  - {{name: m, expression: \"'n' in object.metadata.?labels.orValue({{}})\"}}\n  \
@@ -76,14 +76,14 @@ fn guarded_or_formatted_strings_are_not_reported() {
 }
 
 #[test]
-fn values_of_params_are_not_reported() {
+fn conversions_of_params_are_not_reported() {
     let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: \
                 \"!has(params.data) || !('max' in params.data) || object.spec.replicas <= int(params.data['max'])\"\n";
     let findings = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
     assert_eq!(shown(&findings), [""; 0]);
 }
 
-/// Calls that accept only integers or only strings, with a value that the API server accepts.
+/// Calls accept only integers or only strings, but the API server accepts both types for the field.
 #[test]
 fn int_or_string_values_are_reported() {
     const UNAVAILABLE: &str = "object.spec.strategy.rollingUpdate.maxUnavailable";
@@ -203,7 +203,7 @@ fn zero_divisors_are_reported() {
 }
 
 #[test]
-fn services_without_addresses_or_ports() {
+fn absent_fields_of_services_are_reported() {
     let create = "CREATE, UPDATE";
     for (expression, found) in [
         (
@@ -243,7 +243,7 @@ fn services_without_addresses_or_ports() {
 }
 
 #[test]
-fn arguments_of_the_authorizer() {
+fn failing_arguments_of_authorizer_are_reported() {
     for expression in [
         "authorizer.group('').resource('x').name(object.metadata.labels['a']).check('get').allowed()",
         "authorizer.group('').resource('x').check('get').allowed() || object.metadata.labels['a'] == 'b'",

@@ -1,11 +1,12 @@
-//! Findings of `kubectl vap check` for unions, types with exactly one of several members.
+//! Tests of the findings of `kubectl vap check` about unions: types that have exactly one of several fields, called
+//! members.
 
 use crate::runtime_errors::{POD, fails, holds};
 
 const AUTOSCALER: (&str, &str, &str) = ("autoscaling", "v2", "horizontalpodautoscalers");
 
 #[test]
-fn union_member_can_differ() {
+fn read_of_one_union_member_is_reported() {
     for (resource, expression, field) in [
         (
             AUTOSCALER,
@@ -64,7 +65,7 @@ fn union_member_can_differ() {
 }
 
 #[test]
-fn union_has_a_member() {
+fn union_always_has_a_member() {
     for (resource, expression) in [
         (
             AUTOSCALER,

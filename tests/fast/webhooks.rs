@@ -1,10 +1,10 @@
-//! `kubectl vap check` for webhook configurations: their match conditions are checked like those of policies.
+//! Tests of `kubectl vap check` for webhook configurations: their match conditions are checked like those of policies.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
 
-/// Returns a configuration with one webhook for `resource` and these match conditions.
+/// Returns a configuration whose second webhook has a rule for `resource` and the match conditions `conditions`.
 fn configuration(kind: &str, resource: (&str, &str), conditions: &[&str]) -> String {
     let conditions = conditions.iter().enumerate();
     let conditions: Vec<String> = conditions
@@ -38,7 +38,8 @@ fn report(manifest: &str) -> Value {
     serde_json::to_value(report).unwrap()
 }
 
-/// Returns the findings without notes: rule, rejection, field and marked text.
+/// Returns the findings without notes, each as rule, true if the API server rejects the configuration, field and marked
+/// text.
 fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
     let report = report(manifest);
     let actual = report["findings"].as_array().unwrap().iter();
@@ -123,7 +124,7 @@ fn uncompilable_rule_is_rejected() {
     }
 }
 
-/// Types are those of the kinds that the rules match. An absent field has a witness.
+/// Match conditions are checked for the kinds that the rules match. A finding about an absent field has a witness.
 #[test]
 fn types_and_absent_fields_are_checked() {
     let field = "matchConditions[0].expression";
@@ -177,14 +178,14 @@ fn rules_without_match_are_reported() {
     );
 }
 
-/// Webhooks are called for access reviews, and policies are not.
+/// API servers call webhooks for access reviews, although they never evaluate policies for them.
 #[test]
 fn access_reviews_are_not_reported() {
     finds(("authentication.k8s.io", "tokenreviews"), &["true"], &[]);
     finds(("'*'", "'*'"), &["true"], &[]);
 }
 
-/// An invalid configuration is rejected, and its readable webhooks are checked.
+/// If a configuration is rejected because of one webhook, its other webhooks are still checked.
 #[test]
 fn mistyped_fields_are_rejected() {
     for (webhooks, rule) in [
@@ -231,7 +232,7 @@ fn mistyped_fields_are_rejected() {
             "{webhooks}: {findings:#?}"
         );
     }
-    // Null is equivalent to an absent field.
+    // A null field is treated as absent.
     let manifest = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: \
                     hooks}\nwebhooks: null\n";
     assert_eq!(report(manifest)["findings"], json!([]));

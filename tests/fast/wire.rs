@@ -1,4 +1,5 @@
-//! Lists and watches with damaged bytes: an object affects only itself, and chunk boundaries do not change the result.
+//! Tests of parsing damaged lists and watch streams: a damaged object must not affect other objects, and chunk
+//! boundaries must not change the result.
 
 use serde_json::{Value, json};
 use vap_status_controller::controller::fuzzing::{
@@ -7,7 +8,7 @@ use vap_status_controller::controller::fuzzing::{
 
 use crate::random::Random;
 
-/// Inputs to damage.
+/// The number of damaged inputs that are tested.
 const N_DAMAGED: usize = 2_000;
 
 fn policy_object() -> Value {
@@ -70,7 +71,7 @@ fn damaged(text: &str, random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn sound_and_unreadable_items_are_counted() {
+fn parsed_and_unreadable_items_are_counted() {
     let expected = Counts {
         objects: 2,
         unreadable: 1,
@@ -95,7 +96,7 @@ fn sound_and_unreadable_items_are_counted() {
 }
 
 #[test]
-fn damaged_bytes_chunks_do_not_change_the_result() {
+fn chunk_size_does_not_change_result_for_damaged_bytes() {
     let mut random = Random(1);
     let texts = [watch(&policy_object()), watch(&probe_object())];
     let mut n_objects = 0;

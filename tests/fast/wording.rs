@@ -1,21 +1,22 @@
-//! A ratchet on the wording of comments, pages and names: each count may only fall. CONTRIBUTING.md has examples.
+//! Counts words, phrases and names that plain English would replace. Each count may only fall. CONTRIBUTING.md has
+//! examples.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::repository::{all_rust_files, files_with_extension, read};
 
-/// The remaining counts. A lower count must be recorded in the file. A higher one means a new offender.
+/// The file with the allowed counts. If a count falls, the file must be updated. If a count rises, the test fails.
 const COUNTS: &str = "tests/wording.txt";
 
-/// Words that plain terms replace.
+/// Words that have a plain replacement.
 const WORDS: [&str; 22] = [
     "anybody", "apart", "beside", "behind", "judge", "judged", "judges", "mend", "mended", "mends",
     "nobody", "refusal", "refuse", "refused", "refuses", "said", "somebody", "tell", "tells",
     "told", "trouble", "whoever",
 ];
 
-/// Phrases that plain terms replace.
+/// Phrases that have a plain replacement.
 const PHRASES: [&str; 6] = [
     "Reports whether",
     "; whether ",
@@ -28,7 +29,7 @@ const PHRASES: [&str; 6] = [
 /// Words that must not begin a sentence.
 const OPENERS: [&str; 7] = ["Nothing", "Of", "That", "Those", "What", "Where", "Who"];
 
-/// Prefixes of functions that are not terms.
+/// Prefixes that must not begin the name of a function, because they are not terms.
 const FUNCTIONS: [&str; 8] = [
     "nobody_",
     "nothing_",
@@ -40,10 +41,10 @@ const FUNCTIONS: [&str; 8] = [
     "whatever_",
 ];
 
-/// Names of locals that do not state a role.
+/// Names of locals that do not state the role of the local.
 const LOCALS: [&str; 4] = ["found", "known", "made", "told"];
 
-/// Adds the offenders in a line of prose. `offender` receives each key.
+/// Counts the listed words, phrases and openers in a line of prose. `offender` is called with the key of each.
 fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
     let sentences = prose.split(". ").map(str::trim_start);
     for opener in sentences.filter_map(|sentence| sentence.split(' ').next()) {
@@ -61,7 +62,8 @@ fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
     }
 }
 
-/// Adds the offenders of a Rust source. `offender` receives each with its line, from 1.
+/// Counts the listed items in a Rust source file. `offender` is called with the line number (from 1) and the key of
+/// each.
 fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     for (n, line) in source.lines().enumerate() {
         let line = line.trim_start();
@@ -89,7 +91,7 @@ fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     }
 }
 
-/// Adds the offenders of a Markdown page outside of code blocks.
+/// Counts the listed items in a Markdown page outside of code blocks. `offender` is called as in [`count_source`].
 fn count_page(page: &str, offender: &mut impl FnMut(usize, String)) {
     let mut is_code = false;
     for (n, line) in page.lines().enumerate() {
@@ -137,7 +139,7 @@ fn count_page_skips_code_blocks() {
 fn counts_only_fall() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in all_rust_files() {
-        // This file contains the words as data.
+        // This file contains the listed words as data.
         if file.ends_with("tests/fast/wording.rs") {
             continue;
         }
@@ -149,7 +151,7 @@ fn counts_only_fall() {
         });
     }
     for file in files_with_extension("md") {
-        // CONTRIBUTING.md and the decision about renames quote the replaced words, rules.md is generated.
+        // CONTRIBUTING.md and the ADR about renames quote replaced words, and rules.md is generated.
         if !["CONTRIBUTING.md", "0039-public-renames.md"]
             .iter()
             .any(|name| file.ends_with(name))

@@ -1,7 +1,7 @@
-//! The binary `kubectl-vap` in a shell: standard output, standard error, exit status.
+//! Tests of the binary `kubectl-vap`: standard output, standard error and exit status.
 //!
 //! The API server is a thread that returns prepared responses on the loopback interface.
-#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const LIST: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// A server that ends with the test process. Paths are looked up without `limit=`.
+/// Starts a server that runs until the test process ends. `answers` are the responses by path, without `limit=`.
 fn serve(answers: &[(&str, u16, Value)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -33,10 +33,10 @@ fn serve(answers: &[(&str, u16, Value)]) -> String {
 fn answer(mut stream: &TcpStream, answers: &BTreeMap<String, (u16, String)>) {
     let mut lines = BufReader::new(stream).lines();
     let request = lines.next().unwrap().unwrap();
-    // The rest of the head is read, so that the connection closes without a reset.
+    // The remaining headers are read so that closing the connection does not reset it.
     while !lines.next().unwrap().unwrap().is_empty() {}
     let path = request.split(' ').nth(1).unwrap();
-    // The client writes `?&limit=500&continue=…`.
+    // The client requests paths such as `?&limit=500&continue=…`.
     let path = path.replace("&limit=500", "").replace("?&", "?");
     let path = path.trim_end_matches('?');
     let missing = (404, "404 page not found".to_owned());
@@ -52,7 +52,7 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A kubeconfig with the contexts `here` (the current one) and `nowhere`.
+/// Writes a kubeconfig with the contexts `here` (the current context) and `nowhere`.
 fn kubeconfig(test: &str, url: &str) -> PathBuf {
     let path = directory().join(format!("{test}.kubeconfig"));
     let config = json!({
@@ -71,7 +71,7 @@ fn kubeconfig(test: &str, url: &str) -> PathBuf {
     path
 }
 
-/// Returns an address without a listener.
+/// Returns an address on which no server listens.
 fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
@@ -122,8 +122,8 @@ fn failure(code: u16, reason: &str, message: &str, name: Option<&str>) -> Value 
            "code": code, "reason": reason, "message": message, "details": details})
 }
 
-/// Asserts a usage error or an unusable cluster: exit status 2, nothing on standard output, and one line that contains
-/// all of `expect`.
+/// Asserts a usage error or an error of the cluster: exit status 2, empty standard output, and one line on standard
+/// error that contains every string of `expect`.
 #[track_caller]
 fn check_error(output: &Output, expect: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -159,7 +159,7 @@ fn pages_are_merged_in_name_order() {
 }
 
 #[test]
-fn errors_show_no_credentials_of_addresses() {
+fn errors_show_no_credentials_of_urls() {
     let closed = closed_port();
     let host = closed.strip_prefix("http://").unwrap();
     let server = format!("http://ann:p4ssw0rd@{host}");
@@ -267,7 +267,7 @@ fn findings_exit_1_by_default() {
         assert!(output.stderr.is_empty());
         assert!(
             !output.stdout.contains(&0x1b),
-            "colour in a pipe: {output:?}"
+            "color in a pipe: {output:?}"
         );
     }
     let output = run(&config, &["status"]);
@@ -281,7 +281,7 @@ fn findings_exit_1_by_default() {
 const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/vap-status-system/leases/vap-status-controller";
 
-/// Returns the Lease of a controller that was in sync so many seconds ago, and renews it.
+/// Returns the Lease of a running controller that was last in sync `seconds_ago` seconds ago.
 fn lease(seconds_ago: i64) -> Value {
     let now = jiff::Timestamp::now();
     let then = jiff::Timestamp::from_second(now.as_second() - seconds_ago).unwrap();
@@ -292,7 +292,7 @@ fn lease(seconds_ago: i64) -> Value {
                     "leaseDurationSeconds": 15}})
 }
 
-/// Returns the line above the table, and the controller in `-o json`.
+/// Returns the line above the table, and the field `controller` of `-o json`.
 fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
     let url = serve(&[
         (LIST, 200, list(&[policy("a", "True")], "")),
@@ -339,7 +339,7 @@ fn possibly_stale_statuses_are_labeled() {
         "{above}"
     );
     assert_eq!(controller["current"], Value::Null);
-    // Flags name the Lease of another controller.
+    // Flags set the name and namespace of another controller's Lease.
     let named = ["status", "--controller-namespace=a", "--lease-name=b"];
     let (above, _) = told_of("other-lease", (200, lease(3)), &named);
     assert!(above.contains("there is no Lease a/b,"), "{above}");
@@ -360,7 +360,7 @@ fn missing_lease_permission_prints_no_warning() {
 }
 
 #[test]
-fn a_cluster_without_policies_is_clean() {
+fn cluster_without_policies_exits_0() {
     let url = serve(&[(LIST, 200, list(&[], ""))]);
     let output = run(&kubeconfig("empty", &url), &["status"]);
     assert_eq!(output.status.code(), Some(0));
@@ -369,7 +369,7 @@ fn a_cluster_without_policies_is_clean() {
 }
 
 #[test]
-fn error_responses_are_one_line() {
+fn error_response_is_reported_on_one_line() {
     let forbidden = failure(403, "Forbidden", "User \"ann\" cannot list them", None);
     let url = serve(&[
         (LIST, 403, forbidden),
@@ -401,7 +401,7 @@ fn error_responses_are_one_line() {
 }
 
 #[test]
-fn unreachable_clusters_are_one_line() {
+fn unreachable_cluster_is_reported_on_one_line() {
     let config = kubeconfig("reach", &closed_port());
     check_error(
         &run(&config, &["status"]),

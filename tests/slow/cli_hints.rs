@@ -2,7 +2,7 @@
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use crate::cli_commands::{deployment, directory, vap};

@@ -1,7 +1,7 @@
 //! Commands with a policy whose evaluation exceeds the memory budget: no decision, the reason, and an exit status other
 //! than 0.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::PathBuf;
 

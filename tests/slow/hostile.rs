@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and gives its values away"
+    reason = "tests fail by panicking, and helpers take arguments by value"
 )]
 
 use std::fmt::Write as _;

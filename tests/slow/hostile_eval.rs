@@ -1,6 +1,6 @@
 //! Expressions and values that could exhaust time, memory or the stack: each ends soon, within bounds.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::Write as _;
 use std::sync::Arc;

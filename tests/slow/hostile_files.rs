@@ -5,7 +5,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panicking"
 )]
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! The tests that start programs, read all of Kubernetes' schemas or take large input, as one program.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 #[path = "../support/checks.rs"]
 mod checks;

@@ -2,7 +2,7 @@
 //!
 //! The built-in schemas equal Kubernetes' OpenAPI documents. For policies in files,
 //! `kubectl vap check` returns the warnings of the type checker with the documents.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! JSON Schemas of `-o json`: they are up to date, and the output satisfies them.
 //!
 //! `VAP_UPDATE=1 cargo test --test slow report_schemas` regenerates them.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
 

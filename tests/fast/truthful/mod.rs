@@ -1,15 +1,14 @@
-//! The `truthful` profile: a pair of cases for each of its rules, a false warning of upstream and
-//! a similar real failure.
+//! Tests of the type checking profile `truthful`. For each of its rules, there is an expression that upstream warns
+//! about although it cannot fail, and a similar expression that can fail.
 //!
-//! `parity/oracle admit` evaluates the expressions of the first kind without
-//! an error.
+//! The API server's evaluator (`parity/oracle admit`) evaluates the first expression of each pair without an error.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and gives its values away"
+    reason = "tests fail by panicking, and helpers take arguments by value"
 )]
 
 mod values;
@@ -40,7 +39,8 @@ fn kind(kind: &str, spec: Value) -> Value {
     })
 }
 
-/// Returns the document of pods, deployments and the scale of deployments, which has its own kind.
+/// Returns an OpenAPI document with Pod, Deployment, and Scale, which is the kind of the subresource
+/// `deployments/scale`.
 fn document() -> Vec<u8> {
     let container = json!({"type": "object", "properties": {
         "image": {"type": "string"},
@@ -92,7 +92,7 @@ fn document() -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// Returns the results for a policy with `rule`, in the upstream profile and in the truthful one.
+/// Returns the outcomes of type-checking a policy with `rule` in the profiles `upstream` and `truthful`.
 fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
     let compiled = compiled(rule, spec);
     assert_eq!(compiled.findings(), []);
@@ -123,13 +123,13 @@ fn outcomes_of(compiled: &CompiledPolicy) -> (TypeCheck, TypeCheck) {
     (check(Profile::Upstream), check(Profile::Truthful))
 }
 
-/// Returns the warnings of a policy for pods and deployments, in the upstream profile and in the truthful one.
+/// Returns the numbers of warnings of a policy for pods and deployments in the profiles `upstream` and `truthful`.
 fn n_warnings(spec: &Value) -> (usize, usize) {
     let (upstream, truthful) = outcomes(json!({"resources": ["pods", "deployments"]}), spec);
     (upstream.findings.len(), truthful.findings.len())
 }
 
-/// Returns the truthful warnings of one validation for `rule`.
+/// Returns the warnings in the profile `truthful` for a policy with `rule` and one validation.
 fn warnings_of(rule: Value, expression: &str) -> Vec<String> {
     let spec = json!({"validations": [{"expression": expression}]});
     let (_, truthful) = outcomes(rule, &spec);
@@ -166,7 +166,7 @@ fn check_true(expression: &str) {
 }
 
 #[test]
-fn every_rule_has_a_name_and_a_reason() {
+fn rules_have_unique_name_and_reason() {
     let names: Vec<_> = rules().map(|(name, _)| name).collect();
     assert!(names.len() >= 10);
     assert!(rules().all(|(name, reason)| !name.is_empty() && reason.len() > 20));
@@ -177,7 +177,7 @@ fn every_rule_has_a_name_and_a_reason() {
 }
 
 #[test]
-fn guards_on_the_kind() {
+fn comparison_of_kind_is_a_guard() {
     check_false(
         "object.kind == 'Pod' ? object.spec.hostNetwork == true : object.spec.template.spec.hostNetwork == true",
     );
@@ -195,7 +195,7 @@ fn guards_on_the_kind() {
 }
 
 #[test]
-fn guards_in_variables_and_match_conditions() {
+fn variables_and_match_conditions_are_guards() {
     let in_variable = json!({
         "variables": [
             {"name": "isPod", "expression": "object.kind == 'Pod'"},
@@ -223,7 +223,7 @@ fn guards_in_variables_and_match_conditions() {
 }
 
 #[test]
-fn guards_by_presence() {
+fn has_is_a_guard() {
     check_false("has(object.spec.template)");
     check_false("!has(object.spec.template) || object.spec.template.spec.hostNetwork");
     check_false("object.spec.?template.hasValue()");
@@ -231,7 +231,7 @@ fn guards_by_presence() {
 }
 
 #[test]
-fn values_of_different_types() {
+fn values_of_different_types_can_be_compared() {
     check_false("object.spec.replicas == null");
     check_false("object.spec.replicas != 'one'");
     check_false("object.metadata.name in [1, 2]");
@@ -240,7 +240,7 @@ fn values_of_different_types() {
 }
 
 #[test]
-fn lists_of_mixed_types() {
+fn lists_of_mixed_types_have_no_warning() {
     check_false(
         "object.kind != 'Pod' || size(object.spec.containers + object.spec.initContainers) > 0",
     );
@@ -248,7 +248,7 @@ fn lists_of_mixed_types() {
 }
 
 #[test]
-fn fields_without_a_type() {
+fn fields_without_type_have_no_warning() {
     check_false(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.resources.limits.cpu != null)",
     );
@@ -272,18 +272,18 @@ fn timestamps_are_strings() {
 }
 
 #[test]
-fn the_resource_of_the_request_can_be_authorized() {
+fn authorizer_has_request_resource() {
     check_false("authorizer.requestResource.check('get').allowed()");
 }
 
 #[test]
-fn values_that_may_be_of_several_types() {
-    // Requests with `secretRef` exist. For these the conjunction fails.
+fn value_of_several_possible_types_fails_only_if_all_fail() {
+    // Requests for a Pod with `secretRef` are possible, and the conjunction fails for them.
     check_true("object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.orValue(true))");
     check_false_to_us(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",
     );
-    // The replacement of an absent value is not checked by type.
+    // The type checker does not compare the type of the replacement with that of the absent value.
     check_false_to_us("object.spec.?replicas.orValue('') > 1");
     check_true("object.spec.?replicas.orValue('').startsWith('a')");
     check_false_to_us("(has(object.spec.replicas) ? object.spec.replicas : 'none') > 1 || true");
@@ -293,7 +293,7 @@ fn values_that_may_be_of_several_types() {
     check_false_to_us("type(object.spec) == map || object.spec.startsWith('a')");
 }
 
-/// Asserts that the truthful profile has no warning, whatever upstream reports.
+/// Asserts that the profile `truthful` has no warning. The profile `upstream` may have one.
 #[track_caller]
 fn check_false_to_us(expression: &str) {
     let (_, truthful) = n_warnings(&json!({"validations": [{"expression": expression}]}));
@@ -301,7 +301,7 @@ fn check_false_to_us(expression: &str) {
 }
 
 #[test]
-fn failure_ends_the_evaluation() {
+fn expressions_after_certain_failure_are_not_reported() {
     let check = |expression: &str, wanted: &[&str]| {
         let spec = json!({
             "variables": [{"name": "tls", "expression": "object.spec.tls"}],
@@ -319,7 +319,7 @@ fn failure_ends_the_evaluation() {
         "spec.validations[0].expression",
         "spec.variables[0].expression",
     );
-    // A variable that is only read while iterating over an absent list, or in a branch.
+    // The variable is evaluated only while iterating over a list that may be absent, or only in one branch.
     check(
         "object.rules.all(r, variables.tls.exists(t, t == r))",
         &[validation],
@@ -329,7 +329,7 @@ fn failure_ends_the_evaluation() {
         &[validation],
     );
     check("object.rules ? variables.tls == 'a' : true", &[validation]);
-    // The other operand is evaluated, and can decide.
+    // The other operand is also evaluated, and it may determine the result.
     check(
         "object.rules.all(r, r == 'a') || variables.tls == 'b'",
         &[variable, validation],
@@ -379,7 +379,7 @@ fn variables_keep_their_types() {
 }
 
 #[test]
-fn operations() {
+fn types_depend_on_operations() {
     let all = json!({"resources": ["deployments"], "operations": ["CREATE", "UPDATE", "DELETE"]});
     let failing = &["undefined field 'x'"][..];
     check_on(
@@ -399,7 +399,7 @@ fn operations() {
     );
     check_on(&all, "object == null || object.spec.x == 1", failing);
     check_on(&all, "oldObject == null || oldObject.spec.x == 1", failing);
-    // It fails for DELETE only.
+    // The expression fails only for DELETE, so it is not reported.
     check_on(&all, "object.spec.replicas > 0", &[]);
     let create = json!({"resources": ["deployments"], "operations": ["CREATE"]});
     check_on(&create, "oldObject == null || oldObject.spec.x == 1", &[]);
@@ -429,7 +429,7 @@ fn operations() {
 }
 
 #[test]
-fn subresources_have_kinds_of_their_own() {
+fn subresource_with_own_kind_is_checked() {
     let both = json!({"resources": ["deployments", "deployments/scale"], "operations": ["UPDATE"]});
     check_on(&both, "object.spec.replicas > 1", &[]);
     check_on(
@@ -463,7 +463,7 @@ fn subresources_have_kinds_of_their_own() {
 }
 
 #[test]
-fn wildcard_means_any_kind() {
+fn failure_for_wildcard_is_reported_only_if_all_kinds_fail() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
     check_on(&wild, "object.spec.hostNetwork == true", &[]);
     check_on(
@@ -479,7 +479,7 @@ fn wildcard_means_any_kind() {
     let (_, outcome) = outcomes(wild, &json!({"validations": [{"expression": "true"}]}));
     assert_eq!(outcome.checked, []);
     assert_eq!(outcome.by_wildcard.checked.len(), 2);
-    // A kind that is also named is meant.
+    // A kind that a rule also lists by name is intended, so its failure alone is reported.
     let named = json!({"resources": ["*", "deployments"]});
     check_on(
         &named,
@@ -532,7 +532,7 @@ fn has_of_unknown_field_is_a_warning() {
 
 #[test]
 fn required_fields_are_present() {
-    // Deployments require `template`, so the other branch is for pods only.
+    // A Deployment always has `template`, so the other branch is evaluated only for pods.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(
         "(!has(object.spec.template) && object.spec.hostNetwork) || has(object.spec.template)",
@@ -540,17 +540,17 @@ fn required_fields_are_present() {
 }
 
 #[test]
-fn errors_that_are_absorbed() {
+fn absorbed_errors_are_not_reported() {
     check_false("object.spec.hostNetwork || true");
     check_false("!(object.spec.hostNetwork && false)");
     check_false("['Pod', 'Deployment'].exists(k, k == object.kind) || object.spec.hostNetwork");
     check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
 }
 
-/// Expressions that the API server cannot plan are rejected in each branch. Upstream's
-/// type checker does not plan, and reports nothing.
+/// The API server rejects expressions that it cannot plan, even if the wrong part is in a branch that is never
+/// evaluated. Upstream's type checker does not plan, so it does not report them.
 #[test]
-fn planning_errors() {
+fn planning_errors_are_reported() {
     let check = |expression: &str, wanted: &str| {
         let spec = json!({"validations": [{"expression": expression}]});
         let compiled = compiled(json!({"resources": ["deployments"]}), &spec);
@@ -584,7 +584,7 @@ fn planning_errors() {
 }
 
 #[test]
-fn values_of_requests() {
+fn variables_of_request_have_types() {
     check_false_to_us("namespaceObject.metadata.name == 'a'");
     check_true("namespaceObject.metadata.creationTimestamp < timestamp('2024-01-01T00:00:00Z')");
     check_true("namespaceObject.metadata.UID != ''");
@@ -593,7 +593,7 @@ fn values_of_requests() {
 }
 
 #[test]
-fn empty_optionals() {
+fn absent_optionals_have_no_warning() {
     check_false("object.spec.volumes.orValue([]).all(v, v != '') || true");
     check_false("object.spec.replicas.orValue(1) == 1");
     check_true("object.spec.replicas.hasValue()");
@@ -603,7 +603,7 @@ fn empty_optionals() {
 }
 
 #[test]
-fn messages_are_evaluated_after_failures() {
+fn message_is_checked_only_if_validation_can_fail() {
     let check = |expression: &str, wanted: usize| {
         let spec = json!({"validations": [{
             "expression": expression,
@@ -616,7 +616,7 @@ fn messages_are_evaluated_after_failures() {
 }
 
 #[test]
-fn hostile_expressions_end() {
+fn hostile_expressions_are_checked_in_bounded_time() {
     let mut nested = "object.spec.containers".to_owned();
     for _ in 0..12 {
         nested = format!("{nested}.map(c, [dyn(c), dyn([c])]).filter(c, c != [])");
@@ -645,11 +645,11 @@ fn hostile_expressions_end() {
     assert!(timer.used() < std::time::Duration::from_secs(20));
 }
 
-/// Upstream evaluates match conditions without the namespace.
+/// Upstream evaluates match conditions without the variable `namespaceObject`.
 ///
 /// Source: `matchconditions/matcher.go`, `Match`; observed with `oracle admit`.
 #[test]
-fn match_conditions_see_no_namespace() {
+fn namespace_object_is_null_in_match_conditions() {
     let check = |condition: &str, expression: &str| {
         let spec = json!({
             "matchConditions": [{"name": "m", "expression": condition}],
@@ -664,7 +664,7 @@ fn match_conditions_see_no_namespace() {
     let name = "namespaceObject.metadata.name != 'a'";
     assert_eq!(check(name, "true"), ["spec.matchConditions[0].expression"]);
     assert_eq!(check("true", name), [""; 0]);
-    // An always-false condition prevents the evaluation of the rest.
+    // After a match condition that is always false, no other expression is evaluated.
     assert_eq!(
         check("namespaceObject != null", "object.spec.x == 1"),
         [""; 0]
@@ -676,7 +676,7 @@ fn match_conditions_see_no_namespace() {
     );
 }
 
-/// A validation that does not compile denies nothing, so its message is not evaluated.
+/// A validation that does not compile denies no request, so its message is never evaluated.
 #[test]
 fn messages_of_uncompiled_validations_are_skipped() {
     let spec = json!({"validations": [
@@ -686,9 +686,10 @@ fn messages_of_uncompiled_validations_are_skipped() {
     assert_eq!(truthful.findings, []);
 }
 
-/// Findings for some kinds of a wildcard are reported if all of these fail.
+/// If only some of the kinds that a wildcard matches reach an expression, a failure is reported if it occurs for all of
+/// these kinds.
 #[test]
-fn wildcards_and_guards() {
+fn wildcard_failure_behind_guard_is_reported_if_all_reaching_kinds_fail() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
     let one = "of the kinds matched by wildcards, only one reaches this expression";
     for guarded in [
@@ -711,7 +712,7 @@ fn wildcards_and_guards() {
     let [warning] = &*warnings else {
         panic!("{warnings:?}")
     };
-    // The source location is shown for the first kind, before the common text.
+    // The source excerpt follows the first kind, and the note about all kinds follows the excerpt.
     assert_eq!(warning.matches("ERROR: ").count(), 2, "{warning}");
     assert!(
         warning.ends_with("^\nthe evaluation fails for all 2 kinds that the wildcards match\n"),

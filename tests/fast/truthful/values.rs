@@ -1,9 +1,10 @@
-//! Abstract values: constants, decoded objects, refinement by conditions, alternatives.
+//! Tests of abstract values in the profile `truthful`: constants, decoded objects, refinement by conditions, and values
+//! of several possible types.
 
 use super::*;
 
 #[test]
-fn constant_calls_are_guards() {
+fn constant_call_is_a_guard() {
     check_false("object.kind.matches('^Deployment$') || object.spec.hostNetwork == true");
     check_false("object.kind.size() != 3 || object.spec.hostNetwork == true");
     check_false("object.?kind != optional.of('Pod') || object.spec.hostNetwork == true");
@@ -14,7 +15,7 @@ fn constant_calls_are_guards() {
 }
 
 #[test]
-fn values_are_those_of_decoded_objects() {
+fn values_have_types_of_decoded_objects() {
     let pods = json!({"resources": ["pods"]});
     let container = |check: &str| format!("object.spec.containers.all(c, {check})");
     check_on(&pods, &container("c.memory.startsWith('1')"), &[]);
@@ -23,10 +24,10 @@ fn values_are_those_of_decoded_objects() {
         &container("c.memory < 5"),
         &["applied to '(string, int)'"],
     );
-    // An object without properties is empty, unless it denotes a named type.
+    // A schema without properties is an empty object, unless it is a reference to a named type.
     check_on(&pods, "object.spec.extension.a == 1", &[]);
     check_on(&pods, "object.spec.sealed.a == 1", &["undefined field 'a'"]);
-    // A field with a default is always present.
+    // A field that has a default is never absent.
     check_on(&pods, &container("has(c.protocol) || c.nothing == 1"), &[]);
     check_on(&pods, &container("c['if'] == 'a'"), &[]);
     check_on(
@@ -36,7 +37,7 @@ fn values_are_those_of_decoded_objects() {
     );
 }
 
-/// A condition determines which types of a value remain.
+/// In the branches of a condition, only those types of a value remain for which the condition can have that result.
 #[test]
 fn conditions_narrow_values() {
     let pods = json!({"resources": ["pods"]});
@@ -77,7 +78,7 @@ fn conditions_narrow_values() {
         &format!("{filtered}.all(x, x.b == 1)"),
         &["undefined field 'b'"],
     );
-    // By a constant field, by null and by type.
+    // The type is refined by a constant field, by a comparison with null, or by a type test.
     let by_kind = "[{'kind': dyn('a'), 'n': dyn(1)}, {'kind': dyn('b'), 'text': dyn('x')}]";
     check_on(
         &pods,
@@ -100,7 +101,7 @@ fn conditions_narrow_values() {
         &format!("{mixed}.all(x, type(x) == list ? x.startsWith('a') : true)"),
         &["startsWith"],
     );
-    // A variable with the same value refines nothing.
+    // A condition on one variable does not refine another variable that has the same value.
     check_on(
         &pods,
         &format!("{of_both}.all(x, has(x.a) ? {of_both}.all(x, x.a == 1) : true)"),
@@ -115,7 +116,7 @@ fn absent_value_is_bottom() {
     );
     check_false_to_us("!has(object.metadata.labels) && object.metadata.labels <= 1");
     check_true("has(object.metadata.labels) && object.metadata.labels <= 1");
-    // A request for the resource itself has no subresource.
+    // The rule matches only the resource itself, so `request.subResource` is empty.
     let pods = json!({"resources": ["pods"]});
     check_on(
         &pods,
@@ -134,7 +135,8 @@ fn absent_value_is_bottom() {
     );
 }
 
-/// Literal lists and maps are interpreted by element: `exists` ends with the first true one.
+/// Macros over literal lists and maps are interpreted element by element, and `exists` ends with the first element that
+/// is true.
 #[test]
 fn literal_elements_are_interpreted() {
     let pods = json!({"resources": ["pods"]});
@@ -171,9 +173,9 @@ fn literal_elements_are_interpreted() {
     );
 }
 
-/// A value that is a number or a string fails only if both fail.
+/// A call with a value that may be a number or a string is reported only if it fails for both types.
 #[test]
-fn values_of_one_of_two_types() {
+fn call_is_reported_only_if_it_fails_for_all_types_of_value() {
     let pods = json!({"resources": ["pods"]});
     let all = |check: &str| format!("object.spec.containers.all(c, {check})");
     for fine in [

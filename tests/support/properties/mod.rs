@@ -11,7 +11,7 @@
     clippy::format_push_string,
     clippy::indexing_slicing,
     dead_code,
-    reason = "a test fails by a panic, and who shares this module uses parts of it"
+    reason = "tests fail by panicking, and each test program uses a part of this module"
 )]
 
 pub(crate) mod choices;
