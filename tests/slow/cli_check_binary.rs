@@ -1,5 +1,4 @@
-//! `kubectl vap check` in a shell: standard input and error, exit statuses, and
-//! hostile input.
+//! Tests of the program `kubectl vap check`: standard input, standard error, exit statuses, and hostile input.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -32,7 +31,7 @@ fn run_with(arguments: &[&str], stdin: &[u8]) -> Output {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     let bytes = stdin.to_vec();
-    // The program may end before it has read everything.
+    // The program may exit before it has read all of standard input.
     let writer = thread::spawn(move || {
         let _ = pipe.write_all(&bytes);
     });
@@ -57,7 +56,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Creates a directory for one test.
+/// Creates an empty directory for the test `test`.
 fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{test}"));
     let _ = fs::remove_dir_all(&path);
@@ -70,7 +69,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn exit_statuses_have_their_meaning() {
+fn exit_status_depends_on_findings_and_flags() {
     assert_eq!(code(&run(&[SOUND])), 0);
     assert_eq!(code(&run(&[WRONG])), 1);
     assert_eq!(code(&run(&[WRONG, "--exit-zero"])), 0);
@@ -93,13 +92,13 @@ fn unknown_results_fail_with_strict() {
 }
 
 #[test]
-fn standard_input_is_a_file_like_any_other() {
+fn standard_input_is_checked_like_a_file() {
     let policy = fs::read(WRONG).unwrap();
     let output = run_with(&["-"], &policy);
     assert_eq!(code(&output), 1);
     let findings = stdout(&output);
     assert!(findings.contains("--> <stdin>:19:28"), "{findings}");
-    assert!(!findings.contains('\u{1b}'), "colour in a pipe: {findings}");
+    assert!(!findings.contains('\u{1b}'), "color in a pipe: {findings}");
 
     let json: Value =
         serde_json::from_slice(&run_with(&["-", "-o", "json"], &policy).stdout).unwrap();
@@ -129,9 +128,9 @@ fn empty_input_is_reported() {
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));
 }
 
-/// CRDs and webhook configurations are checked without a policy.
+/// CRDs and webhook configurations are checked even if the input has no policy.
 #[test]
-fn crds_and_webhooks_are_checked_alone() {
+fn crds_and_webhooks_are_checked_without_policies() {
     let crd = run(&["config/samples/late"]);
     assert_eq!(code(&crd), 0);
     assert!(stdout(&crd).contains("1 CustomResourceDefinition in 2 files checked"));
@@ -234,7 +233,7 @@ fn binary_files_are_reported() {
     fs::remove_file(&path).unwrap();
 }
 
-/// Returns a policy with these lines in its spec, in addition to its rules.
+/// Returns a policy whose spec has the lines `spec` in addition to its match constraints.
 fn policy(spec: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: \

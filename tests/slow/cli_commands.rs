@@ -1,5 +1,5 @@
-//! `kubectl vap eval`, `audit` and `diff` on files: decisions, messages for wrong or hostile input,
-//! and exit statuses.
+//! Tests of `kubectl vap eval`, `audit` and `diff` on files: decisions, messages for wrong or hostile input, and exit
+//! statuses.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -30,7 +30,7 @@ impl Ran {
     }
 }
 
-/// Runs the plugin with `stdin` as standard input.
+/// Runs the plugin. `stdin` is its standard input.
 #[track_caller]
 pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
@@ -41,7 +41,7 @@ pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that does not read it may have ended.
+    // Writing fails if the command exits without reading its standard input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     Ran {
@@ -51,7 +51,7 @@ pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
     }
 }
 
-/// Creates a directory with these files.
+/// Creates a directory that contains `files`.
 pub(crate) fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join("cli_commands")
@@ -80,7 +80,7 @@ pub(crate) fn deployment(name: &str, replicas: i64) -> Value {
     })
 }
 
-/// Returns the only policy of an evaluation.
+/// Runs `kubectl vap eval` for a sample policy. Returns the result for this policy.
 #[track_caller]
 fn eval(arguments: &[&str], stdin: &str, status: i32) -> Value {
     let arguments = [&["eval", POLICY, "-o", "json"], arguments].concat();
@@ -90,7 +90,7 @@ fn eval(arguments: &[&str], stdin: &str, status: i32) -> Value {
 }
 
 #[test]
-fn eval_shows_the_deciding_expression() {
+fn eval_shows_deciding_expression() {
     let denied = eval(&["--object", "-"], &deployment("web", 51).to_string(), 1);
     assert_eq!(denied["verdict"], "Denied");
     assert_eq!(denied["why"], "at most 50 replicas, not 51");
@@ -127,7 +127,7 @@ fn eval_shows_the_deciding_expression() {
     assert_eq!(allowed["verdict"], "Allowed");
 }
 
-/// Policies see the object with the API server's defaults.
+/// Policies are evaluated for the object with the API server's defaults.
 #[test]
 fn eval_sets_defaults() {
     let mut object = deployment("web", 1);
@@ -316,7 +316,7 @@ fn audit_counts_and_lists_objects() {
 }
 
 #[test]
-fn json_lines_end_with_the_summary() {
+fn json_lines_end_with_summary() {
     let ran = vap(
         &[
             "audit",
@@ -339,9 +339,9 @@ fn json_lines_end_with_the_summary() {
     assert_eq!(lines[2]["summary"]["violating"], 2);
 }
 
-/// `audit` and `eval` decide the same for one object.
+/// `audit` and `eval` must have the same result for the same object.
 #[test]
-fn audit_decides_like_eval() {
+fn audit_has_same_result_as_eval() {
     for replicas in [1, 50, 51] {
         let object = deployment("web", replicas).to_string();
         let denied =
@@ -364,7 +364,7 @@ fn audit_expands_lists() {
     for field in ["apiVersion", "kind"] {
         bare.as_object_mut().unwrap().remove(field);
     }
-    // As in the API server's responses, the items have no kind.
+    // In the API server's responses, the items of a list have no apiVersion and kind.
     let typed = json!({"apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": {}, "items": [bare, b]});
     let lines = format!("{a}\n{b}\n");
     let yaml = format!("apiVersion: v1\nkind: List\nitems:\n- {a}\n- {b}\n");
@@ -382,9 +382,9 @@ fn audit_expands_lists() {
     }
 }
 
-/// An object that cannot be decoded is listed, and affects only itself.
+/// An object that cannot be decoded is listed in the report, and does not affect other objects.
 #[test]
-fn audit_lists_hostile_objects() {
+fn audit_lists_undecodable_objects() {
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
     let deep = format!(
         "{{\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \"metadata\": {{\"name\": \"deep\"}}, \"spec\": {deep}}}"
@@ -407,7 +407,7 @@ fn audit_lists_hostile_objects() {
     let report = audit(&["-f", "-"], &list, 2);
     assert_eq!(report["summary"]["objects"], 9, "{report}");
     assert_eq!(report["summary"]["violating"], 1);
-    // The policy fails for a Deployment without a spec.
+    // The policy has an error for the Deployment without a spec.
     let count = |name: &str| report["summary"][name].as_u64().unwrap();
     assert!(count("unread") >= 7, "{report}");
     assert_eq!(count("unread") + count("failing") + count("violating"), 9);
@@ -444,7 +444,7 @@ fn audit_lists_hostile_objects() {
     assert_eq!(missing["summary"]["unread"], 1);
 }
 
-/// A large file takes little more memory than its size.
+/// The memory for auditing a large file is not much more than the size of the file.
 #[test]
 fn audit_memory_is_bounded() {
     let items: Vec<String> = (0..600)
@@ -465,7 +465,7 @@ fn audit_memory_is_bounded() {
 }
 
 #[test]
-fn unknown_kind_counts_if_a_rule_may_match() {
+fn object_of_unknown_kind_is_counted_only_if_a_rule_may_match() {
     let widget = |group: &str| json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "a"}});
     let folder = directory("widgets", &[("policy.yaml", "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -497,7 +497,7 @@ spec:
 }
 
 #[test]
-fn rejected_policy_decides_nothing() {
+fn rejected_policy_is_not_evaluated() {
     let text = fs::read_to_string(POLICY)
         .unwrap()
         .replace("replicas <= 50", "replicas <=");
@@ -537,7 +537,7 @@ fn diff(new: &str, status: i32) -> Value {
 }
 
 #[test]
-fn diff_groups_by_cause() {
+fn diff_groups_changes_by_cause() {
     let text = fs::read_to_string(POLICY).unwrap();
     let same = diff(&text, 0);
     assert_eq!(same["summary"]["objects"], 4);
@@ -565,7 +565,7 @@ fn diff_groups_by_cause() {
         (kind.to_owned(), field.to_owned(), denied, allowed, same)
     };
     let first = "spec.validations[0].expression";
-    // The message differs for the object that both versions deny.
+    // Both versions deny the object, but with different messages.
     let stricter = fs::read_to_string("docs/examples/replica-limit-new.yaml").unwrap();
     assert_eq!(
         groups(&stricter),
@@ -630,9 +630,10 @@ fn diff_without_requests_is_usage_error() {
     assert!(ran.out.contains("4 cases"), "{}", ran.out);
 }
 
-/// GitHub shows ten annotations per step. The last one counts the others, which are in the log.
+/// GitHub shows at most ten annotations per step. Therefore, the tenth annotation gives the number of further errors,
+/// which are in the log.
 #[test]
-fn failed_cases_keep_to_the_limits_of_github() {
+fn failed_cases_stay_within_annotation_limit_of_github() {
     let cases: Vec<Value> = (0..15)
         .map(|n| json!({"name": format!("case {n}"), "request": {"object": deployment("a", 99)}, "expect": {"decision": "Allow"}}))
         .collect();

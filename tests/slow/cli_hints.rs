@@ -1,4 +1,4 @@
-//! Hints for wrong input: the probably intended word, and the reason why a policy decides nothing.
+//! Tests of hints for wrong input: the word that was probably intended, and the reason why a policy is not evaluated.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn says(arguments: &[&str], texts: &[&str]) {
     }
 }
 
-/// Returns a probe of the policy `replica-limit`.
+/// Returns a probe of the policy `replica-limit` with the fields `spec`.
 fn probe(spec: &str) -> String {
     format!(
         "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {{name: a}}\nspec:\n{spec}"
@@ -152,7 +152,7 @@ fn unmatched_bindings_show_the_reason() {
         "  policyName: replica-limit\n  cases:\n  - name: a\n    request: {{object: {object}}}\n    \
          expect: {{applies: true}}\n"
     );
-    // The example has its own binding.
+    // The example file also has a binding, which is removed here.
     let policy = fs_policy();
     let policy = policy.split("---").next().unwrap().to_owned();
     let files = [
@@ -174,7 +174,8 @@ fn unmatched_bindings_show_the_reason() {
     says(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
 }
 
-/// Policies see an object as `kubectl get -o yaml` wrote it, before the storage rejects it.
+/// An object may have the metadata and status that `kubectl get -o yaml` prints: policies are evaluated before the
+/// storage would reject it.
 #[test]
 fn stored_objects_are_evaluated() {
     let mut object = deployment("web", 200);

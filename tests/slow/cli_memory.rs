@@ -1,5 +1,5 @@
-//! Commands with a policy whose evaluation exceeds the memory budget: no decision, the reason, and an exit status other
-//! than 0.
+//! Tests of commands with a policy whose evaluation exceeds the memory budget: they must make no decision, print the
+//! reason, and exit with a status other than 0.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -26,13 +26,13 @@ fn policy(failure_policy: &str, expression: &str) -> Value {
     })
 }
 
-/// An expression that doubles a string 31 times.
+/// Returns an expression that doubles a string 31 times.
 fn doubling() -> String {
     let steps = ".map(x, x + x)".repeat(31);
     format!("[dyn(object.metadata.name)]{steps}.all(x, x.size() > 0)")
 }
 
-/// A probe with one case for each decision, and one that expects an error.
+/// Returns a probe with one case for each decision, and one case that expects an error.
 fn probe() -> Value {
     let case = |name: &str, expect: Value| {
         json!({
@@ -88,7 +88,7 @@ fn test_reports_pending_if_memory_is_exceeded() {
 }
 
 #[test]
-fn commands_exceeded_memory_is_no_decision() {
+fn commands_make_no_decision_if_memory_is_exceeded() {
     let policy = policy("Ignore", &doubling());
     let other = {
         let mut other = policy.clone();
@@ -123,7 +123,7 @@ fn commands_exceeded_memory_is_no_decision() {
 }
 
 #[test]
-fn eval_of_variables_as_a_whole_ends() {
+fn eval_of_all_variables_as_map_ends() {
     let policy = policy("Fail", "dyn(variables).limit == false");
     let folder = files(
         "memory_variables",

@@ -1,4 +1,4 @@
-//! `kubectl vap eval`, `audit` and `diff` with mutating policies.
+//! Tests of `kubectl vap eval`, `audit` and `diff` with mutating policies.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::{deployment, directory, vap};
 
-/// A mutating policy that limits replicas and sets the team, and a validating one that requires both.
+/// Returns a mutating policy that limits replicas and sets the label `label`, and a validating policy that requires at
+/// most 5 replicas and the label `team`.
 fn mutating(replicas: i64, label: &str) -> String {
     let rules = json!({"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
         "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}]});
@@ -84,7 +85,7 @@ fn eval_mutates_before_validation() {
         (&json!(1), &json!(1))
     );
 
-    // A policy that cannot be evaluated leaves the decision unknown.
+    // If a mutating policy cannot be evaluated, the decision is unknown.
     let broken = mutating(5, "team").replace("'team': object", "'team': objet");
     let folder = directory("eval-mutating-broken", &[("p.yaml", &broken)]);
     let policies = folder.join("p.yaml");
@@ -104,7 +105,7 @@ fn eval_mutates_before_validation() {
     assert!(why.contains("mutating policy limit"), "{why}");
 }
 
-/// Two policies that overwrite each other have an undefined result.
+/// If two mutating policies overwrite the same field, the result is undefined.
 #[test]
 fn eval_tries_both_orders_of_mutating_policies() {
     let one = mutating(5, "team");
@@ -121,7 +122,7 @@ fn eval_tries_both_orders_of_mutating_policies() {
         "json",
     ];
     let ran = vap(&arguments, &deployment("web", 9).to_string());
-    // 5 and then 4, or only 4: the object is the same.
+    // The result does not depend on the order: 4 is the lower limit.
     assert_eq!(ran.json()["mutated"]["object"]["spec"]["replicas"], 4);
     let text = text.replace("value: 4", "value: 6");
     let folder = directory("eval-orders-differ", &[("p.yaml", &text)]);
@@ -204,7 +205,7 @@ fn diff_shows_changed_mutations() {
     );
 }
 
-/// Returns the report of `eval` for an object of a subresource of `resource` with one mutation.
+/// Returns the report of `eval` for an object of the subresource `resource` and a policy with one mutation.
 fn subresource_report(resource: &str, object: &Value, mutation: &Value) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap();
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",

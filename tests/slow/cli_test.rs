@@ -1,7 +1,7 @@
-//! Output of `kubectl vap test` for small probes, in all formats, and its exit status.
+//! Tests of the output of `kubectl vap test` for small probes, in all formats, and of its exit status.
 //!
-//! The expected texts are in `tests/cli_test`, next to the probes. `VAP_UPDATE=1 cargo test --test
-//! slow cli_test` regenerates them; review the difference before the commit.
+//! The expected output is in `tests/cli_test`, next to the probes. `VAP_UPDATE=1 cargo test --test slow cli_test`
+//! regenerates it. Review the difference before you commit it.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -62,7 +62,7 @@ fn unmatched_request_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
-/// A probe of a CustomResourceDefinition has the API server's errors for custom resources.
+/// Cases about a CustomResourceDefinition have the API server's errors for custom resources.
 #[test]
 fn custom_resources_are_validated() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
@@ -83,10 +83,10 @@ fn custom_resources_are_validated() {
     assert_eq!(case["errors"].as_array().unwrap().len(), 3);
 }
 
-/// A failing case shows the rule at its location in the definition, the values of its subexpressions, and one error per
-/// line.
+/// The output for a failing case shows the failing rule at its location in the definition, the values of its
+/// subexpressions, and each error on a separate line.
 #[test]
-fn failing_custom_resources_show_the_rules_that_decided() {
+fn failing_custom_resource_shows_failing_rules() {
     let report = report(&["tests/cli_test/definition_traces.yaml"]);
     compare(
         "definition_traces.txt",
@@ -121,7 +121,7 @@ fn failing_custom_resources_show_the_rules_that_decided() {
     assert_eq!(difference.lines().count(), 4, "{difference}");
 }
 
-/// A rejected definition, a missing one, and expectations that only policies have.
+/// Tests a rejected definition, a missing definition, and expectations that are allowed only for policies.
 #[test]
 fn invalid_definitions_are_reported() {
     let report = report(&["tests/cli_test/definitions_invalid.yaml"]);
@@ -132,7 +132,7 @@ fn invalid_definitions_are_reported() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// A probe of a webhook states whether it is called.
+/// Cases about a webhook expect that it is called or not called.
 #[test]
 fn webhook_cases_expect_calls() {
     let report = report(&["tests/cli_test/webhooks.yaml"]);
@@ -147,7 +147,7 @@ fn webhook_cases_expect_calls() {
     assert_eq!(field, "webhooks[0].matchConditions[0].expression");
 }
 
-/// A probe of a mutating policy compares the resulting object with the expected one.
+/// Cases about a mutating policy compare the object after the mutations with the expected object.
 #[test]
 fn mutating_cases_compare_objects() {
     let report = report(&["tests/cli_test/mutating.yaml"]);
@@ -172,7 +172,7 @@ fn mutating_cases_compare_objects() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// Only validating policies have coverage and mutants. The report lists the others.
+/// Coverage and mutants are supported for validating policies only. The report lists other policies as not measured.
 #[test]
 fn mutating_policies_have_no_coverage() {
     let options = Options {
@@ -195,7 +195,7 @@ fn mutating_policies_have_no_coverage() {
     );
 }
 
-/// Probes of rejected configurations, or with fields that webhooks lack, are invalid.
+/// Probes of rejected configurations, and probes with fields that are not allowed for webhooks, are invalid.
 #[test]
 fn webhook_probes_reject_policy_fields() {
     let report = report(&["tests/cli_test/webhooks_invalid.yaml"]);
@@ -208,7 +208,7 @@ fn webhook_probes_reject_policy_fields() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// A case passes only if the cluster behaves so. Vacuous cases fail.
+/// A case passes only if a cluster would behave as expected. Cases that would pass without testing the policy fail.
 #[test]
 fn vacuous_cases_fail() {
     let report = report(&["tests/cli_test/traps.yaml"]);
@@ -231,7 +231,7 @@ fn vacuous_cases_fail() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// Policies see a sample with the API server's defaults.
+/// Policies are evaluated for the sample with the API server's defaults, in the version that the policy matches.
 #[test]
 fn samples_are_completed_and_converted() {
     let report = report(&["tests/cli_test/defaults.yaml"]);
@@ -240,9 +240,10 @@ fn samples_are_completed_and_converted() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
 }
 
-/// Events are served in two groups with different fields. A case that needs a conversion is pending.
+/// Events are served in two API groups with different fields. A case that requires a conversion between them is
+/// pending.
 #[test]
-fn events_of_the_other_group_are_pending() {
+fn case_that_requires_conversion_of_event_is_pending() {
     let report = report(&["tests/cli_test/events.yaml"]);
     let summary = report.summary;
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 0, 2));
@@ -257,7 +258,7 @@ fn events_of_the_other_group_are_pending() {
     );
 }
 
-/// Objects of subresources and request options have the API server's defaults.
+/// Objects of subresources, and the options of requests, get the API server's defaults.
 #[test]
 fn subresources_and_options_are_completed() {
     let report = report(&["tests/cli_test/subresources.yaml"]);
@@ -271,7 +272,7 @@ fn subresources_and_options_are_completed() {
 }
 
 #[test]
-fn case_forms() {
+fn output_for_all_ways_to_write_cases_is_as_expected() {
     let report = report(&["tests/cli_test/ways"]);
     compare("ways.txt", &test::render::text(&report, PLAIN, false));
     compare("ways.github.txt", &test::github::annotations(&report));
@@ -279,10 +280,10 @@ fn case_forms() {
     assert_eq!((summary.passed, summary.failed, summary.errors), (7, 1, 3));
 }
 
-/// Each form of a request and each expectation, right and wrong. Exactly the cases with "wrong" in their names
-/// fail.
+/// Tests each way to write a request, and each expectation with a right and a wrong value. Exactly the cases with
+/// "wrong" in their names must fail.
 #[test]
-fn case_forms_are_equivalent() {
+fn only_cases_named_wrong_fail() {
     let report = report(&["tests/cli_test/each_way"]);
     compare("each_way.txt", &test::render::text(&report, PLAIN, false));
     let cases = report.probes.iter().flat_map(|probe| &probe.cases);
@@ -320,7 +321,8 @@ fn coverage_and_mutants_are_reported() {
     );
 }
 
-/// Small suites of other tools, their probes, and the notes of the conversion.
+/// Converts small test suites of other tools, and compares the probes and the notes about the conversion with the
+/// expected ones.
 #[test]
 fn suites_are_converted_to_probes() {
     for (suite, file, counts) in [
@@ -361,9 +363,9 @@ fn suites_are_converted_to_probes() {
     assert!(none.diagnostics()[0].contains("is not a suite of kaptest"));
 }
 
-/// Kyverno's own suites use one of two groups.
+/// Kyverno test suites may have one of two API groups.
 #[test]
-fn kyverno_suites_are_read_in_both_groups() {
+fn kyverno_suite_may_have_either_api_group() {
     let read = |suite: PathBuf| {
         let options = test::convert::ConvertOptions {
             suite,
@@ -393,7 +395,7 @@ fn kyverno_suites_are_read_in_both_groups() {
     assert_eq!(read(copy.join(name)), n_probes);
 }
 
-/// Probes of `init` pass, and have an allowed and a denied request for each validation.
+/// The cases that `init` generates pass, and include an allowed and a denied request for each validation.
 #[test]
 fn init_generates_probes() {
     let policy = "tests/cli_test/ways/policies.yaml";
@@ -422,7 +424,7 @@ fn init_generates_probes() {
     assert!(mutants.killed * 2 > mutants.total, "{mutants:?}");
 }
 
-/// The API server sends the denied requests of `init` to policies.
+/// The API server accepts the denied requests that `init` generates up to the evaluation of policies.
 #[test]
 fn init_requests_are_valid() {
     let denied = |resource: &str, expression: &str| {
@@ -483,7 +485,7 @@ fn init_requests_are_valid() {
         object["spec"]["containers"][0]["securityContext"]["runAsUser"],
         0
     );
-    // Such a Pod cannot be created.
+    // The API server rejects the creation of a Pod with ephemeral containers.
     assert_eq!(
         denied("/pods", "!has(object.spec.ephemeralContainers)"),
         None
@@ -499,7 +501,7 @@ fn rejected_policy_fails_all_cases() {
 }
 
 #[test]
-fn the_samples_pass() {
+fn sample_probes_pass() {
     let report = report(&["config/samples"]);
     assert_eq!(
         report.exit(),
@@ -510,9 +512,9 @@ fn the_samples_pass() {
     assert_eq!((report.summary.probes, report.summary.passed), (2, 7));
 }
 
-/// The order of files does not change decisions, and color changes only escape sequences.
+/// The order of the files must not change the results, and color must only add escape sequences.
 #[test]
-fn output_depends_on_nothing_else() {
+fn output_does_not_depend_on_file_order_or_color() {
     let files = ["probes", "objects", "policies"];
     let files = files.map(|name| format!("tests/cli_test/files/{name}.yaml"));
     let turned = report(&files.each_ref().map(String::as_str));
@@ -543,7 +545,7 @@ fn run(arguments: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program may end before it has read everything.
+    // The program may exit before it has read all of standard input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -553,11 +555,11 @@ fn code(output: &Output) -> i32 {
 }
 
 #[test]
-fn exit_statuses_have_their_meaning() {
+fn exit_status_depends_on_results_and_errors() {
     const SAMPLES: &str = "config/samples";
     let passed = run(&[SAMPLES], "");
     assert_eq!(code(&passed), 0);
-    assert!(!passed.stdout.contains(&0x1b), "colour in a pipe");
+    assert!(!passed.stdout.contains(&0x1b), "color in a pipe");
     assert_eq!(code(&run(&["tests/cli_test/files"], "")), 1);
     assert_eq!(code(&run(&["tests/cli_test/invalid.yaml"], "")), 2);
     assert_eq!(code(&run(&[SAMPLES, "no/such/file.yaml"], "")), 2);
@@ -595,9 +597,9 @@ fn exit_statuses_have_their_meaning() {
     assert!(text.contains("no params found"), "{text}");
 }
 
-/// Damaged input terminates with a valid exit status.
+/// For damaged input, the program must exit with a valid status.
 #[test]
-fn damaged_input_terminates() {
+fn damaged_input_exits_with_valid_status() {
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut random = |below: usize| {
         // Source: G. Marsaglia, "Xorshift RNGs".

@@ -1,4 +1,4 @@
-//! Traces and locations of failing cases of `kubectl vap test`.
+//! Tests of the traces and locations that `kubectl vap test` shows for failing cases.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -110,7 +110,7 @@ fn failing_audit_annotations_are_shown() {
 }
 
 #[test]
-fn unmatched_expectations_are_named() {
+fn reason_for_unmatched_request_is_shown() {
     let report = report();
     for (name, part) in [
         (

@@ -1,5 +1,5 @@
-//! Requests for custom resources with upstream's results, as recorded by `./dev record-custom-resources`, and
-//! expensive definitions and objects.
+//! Tests of requests for custom resources: recorded requests with upstream's results (see `./dev
+//! record-custom-resources`), and definitions and objects whose validation is expensive.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -76,7 +76,7 @@ fn values_are_validated_by_keywords() {
             "spec: Invalid value: \"host\": spec in body must be of type ipv4: \"host\"",
         ],
     );
-    // Two multibyte characters.
+    // The value has two characters of several bytes each.
     check(
         &json!({"type": "string", "maxLength": 2, "minLength": 2}),
         &json!("\u{1f600}\u{e4}"),
@@ -125,11 +125,11 @@ fn values_are_validated_by_keywords() {
     );
 }
 
-/// A generation of 0 is treated as absent.
+/// Tests `metadata.generation`. A generation of 0 is treated as absent.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
 #[test]
-fn changes_are_counted() {
+fn generation_increases_with_changes() {
     let validator = Validator::new(&definition(&json!({"type": "integer"})), "v1").unwrap();
     let generation = |before: i64, spec: i64| {
         let mut old = object(&json!(1));
@@ -142,11 +142,12 @@ fn changes_are_counted() {
     assert_eq!(generation(-1, 2), Value::Null);
 }
 
-/// An unchanged object is its own `oldSelf`, with all fields that the API server preserves.
+/// In an update that changes nothing, `self` equals `oldSelf`, including the fields that the API server preserves, such
+/// as `managedFields`.
 ///
 /// Source: a real API server v1.36.3, `./dev custom-resources 2000 9`.
 #[test]
-fn unchanged_values_are_ratcheted() {
+fn unchanged_object_equals_old_self() {
     let mut of_root = definition(&json!({"type": "integer"}));
     of_root["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
         json!([{"rule": "self == oldSelf"}]);
@@ -162,7 +163,7 @@ fn unchanged_values_are_ratcheted() {
     assert_eq!(n_errors(2), 1);
 }
 
-/// Objects for which the API server would need minutes end with an error.
+/// The validation of objects that would take the API server minutes ends with an error.
 #[test]
 fn work_limit_is_an_error() {
     let alternatives: Vec<Value> = (0..5_000)

@@ -1,9 +1,9 @@
-//! Distribution of the plugin: the krew manifest, the GitHub Action, the pre-commit hook, and
-//! completion scripts. Their scripts run here without their hosts.
+//! Tests of the ways to install and run the plugin: the krew manifest, the GitHub Action, the pre-commit hook, and
+//! completion scripts. The scripts are run locally, without krew, GitHub or pre-commit.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test that panics fails"
+    reason = "tests fail by panicking"
 )]
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// Returns PATH with the directory of the plugin.
+/// Returns the environment variable PATH with the directory of the plugin added.
 fn path() -> String {
     let plugin = Path::new(env!("CARGO_BIN_EXE_kubectl-vap"))
         .parent()
@@ -124,7 +124,7 @@ fn krew_manifest_lists_existing_archives() {
             .env("VAP_ARCHIVES", &archives);
         command.output().unwrap()
     };
-    // No archive, no manifest.
+    // Without archives, the script fails.
     assert!(!krew().status.success());
     for (platform, content) in [
         ("linux_amd64", "a"),
@@ -144,12 +144,12 @@ fn krew_manifest_lists_existing_archives() {
         platforms[0]["uri"],
         format!("https://example.com/v1/kubectl-vap_v{version}_linux_amd64.tar.gz").as_str()
     );
-    // The checksum of "a".
+    // This is the SHA-256 of "a", the content of the archive.
     assert_eq!(
         platforms[0]["sha256"],
         "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
     );
-    // Omitted platforms are listed.
+    // The script warns about each platform without an archive.
     assert!(
         text(&output.stderr).contains("warning: kubectl-vap_v"),
         "{output:?}"
@@ -157,7 +157,7 @@ fn krew_manifest_lists_existing_archives() {
 }
 
 #[test]
-fn unsupported_platform_names_requirements() {
+fn unsupported_platform_error_lists_supported_platforms() {
     let archive = |target: &str| {
         let command = Command::new(root().join("dev"))
             .args(["archive", target])
@@ -182,7 +182,7 @@ fn unsupported_platform_names_requirements() {
 }
 
 #[test]
-fn the_action_uses_the_inputs_that_it_declares() {
+fn action_uses_exactly_its_declared_inputs() {
     let action = yaml("action.yml");
     let text = fs::read_to_string(root().join("action.yml")).unwrap();
     let declared = keys(&action["inputs"]);
@@ -200,7 +200,7 @@ fn the_action_uses_the_inputs_that_it_declares() {
     }
     assert_eq!(action["runs"]["using"], "composite");
     for step in action["runs"]["steps"].as_sequence().unwrap() {
-        // Inputs are not interpolated into scripts, since they could inject code.
+        // Scripts must get inputs from the environment: interpolated inputs could inject code.
         assert!(!step["run"].as_str().unwrap().contains("${{"), "{step:?}");
         let script = step["run"].as_str().unwrap().trim_matches('"');
         let script = script.strip_prefix("$GITHUB_ACTION_PATH/").unwrap();
@@ -208,7 +208,7 @@ fn the_action_uses_the_inputs_that_it_declares() {
     }
 }
 
-/// Runs a script of the action in the environment of its step.
+/// Runs a script of the action with `inputs` as its environment.
 fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let mut command = Command::new(root().join(".github/actions").join(script));
     command.current_dir(folder).env("PATH", path());
@@ -222,9 +222,9 @@ fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 }
 
 #[test]
-fn the_action_builds_its_source_with_its_own_toolchain() {
+fn action_builds_plugin_with_its_own_toolchain() {
     let folder = directory("action-build");
-    // The checked repository may request another toolchain.
+    // The repository that uses the action may require another toolchain.
     fs::write(
         folder.join("rust-toolchain.toml"),
         "[toolchain]\nchannel = \"1.0\"\n",
@@ -355,7 +355,7 @@ fn action_install_verifies_checksum() {
 }
 
 #[test]
-fn the_hooks_check_a_repository() {
+fn pre_commit_hooks_check_repository() {
     let hooks = yaml(".pre-commit-hooks.yaml");
     let folder = directory("hooks");
     fs::write(folder.join("values.yaml"), "replicas: 3\n").unwrap();
@@ -379,7 +379,7 @@ fn the_hooks_check_a_repository() {
                 .output();
             command.unwrap().status.code()
         };
-        // YAML that is not a manifest is ignored.
+        // YAML files that are not manifests are ignored.
         let _ = fs::remove_file(folder.join("policy.yaml"));
         assert_eq!(run(), Some(0));
         fs::write(folder.join("policy.yaml"), POLICY).unwrap();
@@ -416,7 +416,7 @@ fn completion_scripts_are_valid_shell() {
         .env("PATH", path())
         .output();
     assert!(text(&script.unwrap().stdout).starts_with("--no-headers\t"));
-    // Bash calls the function for the words after the program.
+    // Bash calls the completion function with the program, the current word and the previous word.
     let words = "source ./bash; COMP_WORDS=(kubectl-vap che); COMP_CWORD=1; _kubectl-vap kubectl-vap che kubectl-vap; \
                  echo \"${COMPREPLY[@]}\"";
     let bash = Command::new("bash")

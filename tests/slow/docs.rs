@@ -1,8 +1,9 @@
-//! README.md and the pages of docs: their console sessions run again, their links resolve, and
-//! their blocks are not wider than a page.
+//! Tests README.md and the pages in docs: the output of their console sessions must be up to date, their links must
+//! resolve, and their code blocks must not be too wide.
 //!
-//! A session of `kubectl vap check`, `test`, `explain`, `eval`, `audit` or `diff` runs. Other sessions need a cluster, and
-//! have the mark `<!-- cluster: COMMAND -->` on the line before the block, with the command to run.
+//! Sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit` and `diff` are run by this test. Sessions that
+//! require a cluster are not. The line before such a block is `<!-- cluster: COMMAND -->`, with the command that
+//! regenerates the output.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -15,14 +16,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The maximum width of a preformatted line, and the terminal width of sessions, in columns.
+/// The maximum width of a line in a code block, and the terminal width of the sessions, in columns.
 const MAX_COLUMNS: usize = 120;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns all Markdown files below `folder`, in order.
+/// Adds all Markdown files in `folder`, sorted.
 fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -34,7 +35,7 @@ fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// Returns the pages of docs, and the pages in the root.
+/// Returns the pages in docs and the pages in the root of the repository.
 fn pages() -> BTreeSet<PathBuf> {
     let names = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY"];
     let mut findings = BTreeSet::from(names.map(|name| root().join(format!("{name}.md"))));
@@ -42,7 +43,7 @@ fn pages() -> BTreeSet<PathBuf> {
     findings
 }
 
-/// A ```` ```console ```` block of a page.
+/// A code block with the language `console` in a page.
 struct Block {
     place: String,
     is_of_cluster: bool,
@@ -50,7 +51,7 @@ struct Block {
 }
 
 impl Block {
-    /// Returns each command with its output.
+    /// Returns the commands in the block, each with its output.
     fn commands(&self) -> Vec<(&str, String)> {
         let mut commands: Vec<(&str, String)> = Vec::new();
         for line in &self.lines {
@@ -90,7 +91,7 @@ fn blocks(path: &Path) -> Vec<Block> {
     blocks
 }
 
-/// Returns the arguments of a command that needs no cluster. `None` for other commands.
+/// Returns the arguments of a command that requires no cluster. Returns `None` for other commands.
 fn offline(command: &str) -> Option<Vec<&str>> {
     let arguments: Vec<_> = command.strip_prefix("kubectl vap ")?.split(' ').collect();
     ["check", "test", "explain", "eval", "audit", "diff"]
@@ -107,12 +108,15 @@ fn console_sessions_match_output() {
             let Some(arguments) = offline(command) else {
                 assert!(
                     block.is_of_cluster,
-                    "{place}: `{command}` is not run, and its block is not marked as one of a cluster"
+                    "{place}: `{command}` is not run by this test, but its block is not marked as requiring a cluster"
                 );
                 n_of_cluster += 1;
                 continue;
             };
-            assert!(!block.is_of_cluster, "{place}: `{command}` can be run");
+            assert!(
+                !block.is_of_cluster,
+                "{place}: `{command}` requires no cluster"
+            );
             assert!(
                 !command.contains(['|', '<', '>', '\'', '"', '\\', '$']),
                 "{place}: `{command}` needs a shell"
@@ -133,9 +137,9 @@ fn console_sessions_match_output() {
             n_run += 1;
         }
     }
-    // A session that gets a mark changes the second number.
+    // Marking another session as requiring a cluster changes the second number.
     assert!(n_run >= 5, "only {n_run} sessions were run");
-    assert_eq!(n_of_cluster, 7, "sessions of a cluster");
+    assert_eq!(n_of_cluster, 7, "number of sessions that require a cluster");
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn console_sessions_fit_the_page() {
     }
 }
 
-/// Returns the targets of `](…)` and `{{#include …}}` in a page, without anchors and external addresses.
+/// Returns the targets of links and of `{{#include …}}` in a page, without anchors and without external URLs.
 fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;
@@ -175,7 +179,7 @@ fn targets(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn links_lead_to_files() {
+fn links_refer_to_existing_files() {
     let mut n_links = 0;
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
@@ -192,7 +196,7 @@ fn links_lead_to_files() {
 }
 
 #[test]
-fn each_page_is_in_the_summary() {
+fn summary_lists_each_page() {
     let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
     let listed: BTreeSet<_> = targets(&summary).into_iter().collect();
     let mut pages = BTreeSet::new();
@@ -200,7 +204,7 @@ fn each_page_is_in_the_summary() {
     for page in pages {
         let name = page.strip_prefix(root().join("docs")).unwrap();
         let name = name.to_str().unwrap();
-        // Decisions are not part of the site.
+        // ADRs are not part of the documentation site.
         if name == "SUMMARY.md" || name.starts_with("adr/") {
             continue;
         }
@@ -212,7 +216,7 @@ fn each_page_is_in_the_summary() {
         let to_decision = targets(&text).into_iter().find(|it| it.contains("adr/"));
         assert_eq!(
             to_decision, None,
-            "{name} links to a page that the site lacks"
+            "{name} links to a page that is not part of the site"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Hostile policies and schemas: a finding or an unknown result, never a crash, a hang or a stack overflow.
+//! Tests of hostile policies and schemas: each must result in a finding or an unknown result, never in a crash, a hang
+//! or a stack overflow.
 
 #![allow(
     clippy::indexing_slicing,
@@ -42,7 +43,7 @@ fn check_message(expression: &str, message: &str) {
 }
 
 #[test]
-fn nesting_ends_at_the_limit() {
+fn nesting_beyond_limit_is_an_error() {
     let limit = "expression recursion limit exceeded: 250";
     check_message(
         &format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000)),
@@ -62,7 +63,7 @@ fn nesting_ends_at_the_limit() {
 }
 
 #[test]
-fn policy_at_the_limits_is_checked() {
+fn expressions_at_limits_are_checked() {
     for expression in [
         format!("{}true{}", "(".repeat(200), ")".repeat(200)),
         format!("object{} == 1", ".a".repeat(240)),
@@ -75,7 +76,7 @@ fn policy_at_the_limits_is_checked() {
 }
 
 #[test]
-fn long_texts_end_at_the_limit() {
+fn expression_beyond_length_limit_is_an_error() {
     let expression = format!("'{}' == ''", "a".repeat(100_000));
     check_message(
         &expression,
@@ -84,7 +85,7 @@ fn long_texts_end_at_the_limit() {
 }
 
 #[test]
-fn doubling_copies_are_unsupported() {
+fn macro_expansion_that_doubles_is_unsupported() {
     let chain = ".optMap(x, x)".repeat(40);
     let compiled = with_expression(&format!("optional.of(1){chain}.hasValue()"));
     let [finding] = compiled.findings() else {
@@ -125,7 +126,7 @@ fn doubling_constants_are_bounded() {
 
 #[test]
 fn doubling_types_are_bounded() {
-    // Each variable is a map of the preceding one to itself.
+    // Each variable is a map whose key and value are the preceding variable, so its type doubles in size.
     let mut variables = vec![json!({"name": "v0", "expression": "{'a': 1}"})];
     for n in 1..60 {
         let before = n - 1;
@@ -155,7 +156,7 @@ fn doubling_types_are_bounded() {
 }
 
 #[test]
-fn copies_in_many_expressions_have_one_bound() {
+fn macro_expansions_of_all_expressions_share_one_limit() {
     let expression = format!("optional.of(1){}.hasValue()", ".optMap(x, x)".repeat(40));
     let validations: Vec<_> = (0..300)
         .map(|_| json!({"expression": expression}))
@@ -172,7 +173,7 @@ fn copies_in_many_expressions_have_one_bound() {
     );
 }
 
-/// Returns validations with a hundred undefined names in a line of 1.5 KB.
+/// Returns a policy whose validations each have a hundred undefined names on a line of 1.5 KB.
 fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
     let expression = format!("[{}]", ["undeclared_name"; 100].join(","));
     let validations: Vec<_> = (0..n_validations)
@@ -207,7 +208,7 @@ fn findings_memory_is_bounded() {
 }
 
 #[test]
-fn kinds_beyond_work_limit_are_listed() {
+fn kinds_beyond_work_limit_are_unchecked() {
     let mut offline = Offline::default();
     for n in 0..4 {
         let kind = json!({"group": "example.com", "version": "v1", "kind": format!("Widget{n}")});
@@ -234,7 +235,7 @@ fn kinds_beyond_work_limit_are_listed() {
     assert_eq!((upstream.checked.len(), upstream.unchecked.len()), (2, 2));
     let reason = &upstream.unchecked[1].reason;
     assert!(reason.contains("too large"), "{reason}");
-    // The truthful profile stops at the first error of an expression, which takes less memory.
+    // The truthful profile stops at the first error of each expression, which takes less memory.
     let truthful = type_check(&many, &mapper, &schemas, Profile::Truthful);
     assert_eq!((truthful.checked.len(), truthful.unchecked.len()), (4, 0));
 }
@@ -279,7 +280,7 @@ fn self_reading_variable_is_unsafe() {
     assert_eq!(finding.kind, CompileFindingKind::Unsafe);
 }
 
-/// Returns an OpenAPI document with widgets of this schema.
+/// Returns an OpenAPI document with the kind Widget, which has the schema `schema`, and other schemas.
 fn widgets(schema: Value, others: Value) -> Value {
     let mut schemas = others;
     schemas["Widget"] = schema;
@@ -358,7 +359,7 @@ fn invalid_utf8_in_description_is_accepted() {
 }
 
 #[test]
-fn ten_megabyte_schema_is_read() {
+fn schema_of_ten_megabytes_is_parsed() {
     let mut properties = String::new();
     for n in 0..60_000 {
         let _ = write!(

@@ -1,4 +1,5 @@
-//! Expressions and values that could exhaust time, memory or the stack: each ends soon, within bounds.
+//! Tests of expressions and values that could exhaust time, memory or the stack: each evaluation must end quickly and
+//! stay within its limits.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -21,7 +22,8 @@ const TOO_MANY_VALUES: &str = "the evaluation compares more than ";
 
 const LIMIT_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
-/// Debug builds on a busy machine are slow; without bounds these would take minutes, or all memory.
+/// The time limit of each test. It is generous because debug builds on a busy machine are slow. Without the tested
+/// limits, the evaluations would take minutes, or all memory.
 const SOON: Duration = Duration::from_secs(60);
 
 fn program(text: &str, variables: &[&str]) -> Program {
@@ -38,7 +40,7 @@ fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
     eval_within(text, bindings, Limits::from_cost(PER_CALL_LIMIT))
 }
 
-/// Evaluates on a thread with the stack of a worker.
+/// Evaluates `text` on a thread with the stack size of a worker thread.
 fn eval_within(text: &str, bindings: &[(&str, Value)], limits: Limits<'_>) -> Evaluation {
     let names: Vec<&str> = bindings.iter().map(|(name, _)| *name).collect();
     let bound: Bindings = bindings
@@ -77,7 +79,7 @@ fn numbers(n: i64) -> Value {
 }
 
 #[test]
-fn comprehensions_end_at_the_cost_limit() {
+fn comprehensions_exceed_cost_limit() {
     let l = numbers(2_000);
     check_limit(
         "l.all(a, l.all(b, l.all(c, a + b + c >= 0)))",
@@ -90,8 +92,8 @@ fn comprehensions_end_at_the_cost_limit() {
 }
 
 #[test]
-fn million_iterations_are_linear() {
-    // Terms that were not evaluated are searched among the steps of earlier iterations.
+fn million_iterations_take_linear_time() {
+    // To find the cost of a term that was not evaluated, the costs of earlier iterations are searched.
     check_limit(
         "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
         &[("l", numbers(400_000))],
@@ -99,7 +101,7 @@ fn million_iterations_are_linear() {
 }
 
 #[test]
-fn longest_chains() {
+fn longest_operator_and_selection_chains_are_evaluated() {
     let mut sum = "1".to_owned();
     let mut ands = "x == 1".to_owned();
     let mut fields = "o".to_owned();
@@ -122,7 +124,7 @@ fn longest_chains() {
 }
 
 #[test]
-fn deepest_brackets() {
+fn deepest_nested_brackets_are_evaluated() {
     let n = 200;
     let text = format!("dyn({}1{}) == [1]", "[".repeat(n), "]".repeat(n));
     check_bool(&text, &[], false);
@@ -130,7 +132,7 @@ fn deepest_brackets() {
     check_bool(&format!("{nested} == 1"), &[("x", Value::Int(1))], true);
 }
 
-/// Returns nested comprehensions over `list`.
+/// Returns an expression of `n` nested comprehensions over `list`.
 fn nested(n: u32, list: &str) -> String {
     let mut text = String::new();
     for level in 0..n {
@@ -142,17 +144,17 @@ fn nested(n: u32, list: &str) -> String {
 }
 
 #[test]
-fn deepest_comprehensions() {
+fn deepest_nested_comprehensions_are_evaluated() {
     let is_too_deep = |n: &u32| syntax::parse(&nested(*n, "[1]")).0.is_none();
     let n = (1..250).find(is_too_deep).unwrap() - 1;
     assert!(n >= 30, "{n}");
     check_bool(&nested(n, "[1]"), &[], true);
-    // Two to that power iterations.
+    // This takes 2^n iterations.
     check_limit(&nested(n, "[1, 1]"), &[]);
 }
 
 #[test]
-fn chains_of_five_thousand() {
+fn chains_of_five_thousand_operators_do_not_overflow_stack() {
     for chain in [
         format!("1{}", " + 1".repeat(5_000)),
         format!("o{}", ".b".repeat(5_000)),
@@ -171,7 +173,7 @@ fn chains_of_five_thousand() {
 }
 
 #[test]
-fn exponential_patterns() {
+fn exponential_patterns_take_bounded_time() {
     let text = Value::from("x".repeat(3_000));
     let bound = [("s", text)];
     for pattern in [
@@ -187,7 +189,7 @@ fn exponential_patterns() {
         check_bool(&format!("s.matches('{pattern}')"), &bound, false);
         check_bool(&format!("s.findAll('{pattern}').size() == 0"), &bound, true);
     }
-    // Too large for Go, and therefore an error here.
+    // Go rejects these patterns because of their size, so they are errors here too.
     for pattern in ["((x{100}){100}){100}", "x{1001}", "(x{1000}){1000}"] {
         let (text, names) = (format!("s.matches(dyn('{pattern}'))"), ["s"]);
         let env = base_env();
@@ -198,7 +200,7 @@ fn exponential_patterns() {
     }
 }
 
-/// Returns patterns of about `n_bytes` with many fragments.
+/// Returns patterns of about `n_bytes` bytes that repeat a fragment.
 fn long_patterns(n_bytes: usize) -> Vec<String> {
     let pieces = [
         "a",
@@ -215,7 +217,7 @@ fn long_patterns(n_bytes: usize) -> Vec<String> {
 }
 
 #[test]
-fn long_patterns_for_long_texts_end_at_the_limit() {
+fn long_patterns_for_long_strings_exceed_cost_limit() {
     let text = Value::from("a".repeat(1_000));
     for pattern in long_patterns(3_000_000) {
         let bound = [("s", text.clone()), ("p", Value::from(pattern))];
@@ -223,13 +225,13 @@ fn long_patterns_for_long_texts_end_at_the_limit() {
         check_limit("s.matches(p)", &bound);
         check_limit("s.find(p) == ''", &bound);
         check_limit("s.findAll(p, 3).size() == 0", &bound);
-        // They are not parsed.
+        // The cost is checked before the patterns are parsed.
         assert!(started.elapsed() < Duration::from_secs(5));
     }
 }
 
 #[test]
-fn long_patterns_for_short_texts_take_bounded_memory() {
+fn long_patterns_for_short_strings_take_bounded_memory() {
     for pattern in [3_000_000, 1_000_000].map(long_patterns).concat() {
         let started = Instant::now();
         let bound = [("s", Value::from("ab")), ("p", Value::from(pattern))];
@@ -251,7 +253,7 @@ fn long_patterns_for_short_texts_take_bounded_memory() {
 }
 
 #[test]
-fn texts_of_ten_megabytes() {
+fn strings_of_ten_megabytes_exceed_limits() {
     let text = Value::from("a".repeat(10_000_000));
     check_bool(
         "s.startsWith('aa')",
@@ -267,7 +269,7 @@ fn texts_of_ten_megabytes() {
 }
 
 #[test]
-fn values_nested_a_hundred_thousand_deep() {
+fn comparison_of_deeply_nested_values_is_an_error() {
     let nested = |leaf: i64| {
         let mut list = Value::Int(leaf);
         let mut map = Value::Int(leaf);
@@ -286,11 +288,11 @@ fn values_nested_a_hundred_thousand_deep() {
         assert_eq!(error.message(), "value is nested too deeply to be compared");
     }
     assert!(optional.equals(&other_optional).is_err());
-    // All of them are dropped here, on the stack of the test.
+    // The nested values are dropped here, on the stack of the test's thread, which must not overflow.
 }
 
 #[test]
-fn lists_concatenated_to_themselves() {
+fn list_repeatedly_concatenated_to_itself_is_evaluated() {
     let mut text = "l".to_owned();
     for level in 0..60 {
         text = format!("[{text}].map(x{level}, x{level} + x{level})[0]");
@@ -318,7 +320,7 @@ fn list_cannot_contain_itself() {
 }
 
 #[test]
-fn appending_is_not_quadratic() {
+fn appending_takes_linear_time() {
     check_bool(
         "l.map(x, x).size() == 50000",
         &[("l", numbers(50_000))],
@@ -332,7 +334,7 @@ fn appending_is_not_quadratic() {
 }
 
 #[test]
-fn an_interruption_ends_an_evaluation() {
+fn interruption_ends_evaluation() {
     let program = program("l.all(x, l.all(y, x + y >= 0))", &["l"]);
     let bound: Bindings = [("l".to_owned(), numbers(10_000))].into_iter().collect();
     let n_asked = AtomicU32::new(0);
@@ -367,16 +369,16 @@ fn evaluation_is_deterministic() {
     }
 }
 
-/// Returns a list that contains another list twice, recursively.
+/// Returns a list that is nested `levels` deep, and contains the same list twice at each level.
 fn doubling(levels: usize) -> Value {
     (0..levels).fold(Value::Int(1), |below, _| {
         Value::list(vec![below.clone(), below])
     })
 }
 
-/// Each of these comparisons ends alone; together they would take hours.
+/// Each of these comparisons alone ends quickly, but an expression with many of them would take hours.
 #[test]
-fn comparisons_are_bounded_together() {
+fn comparisons_of_an_evaluation_share_one_limit() {
     let bindings = [("a", doubling(12)), ("b", doubling(12))];
     for comparison in [
         "a == b",
@@ -403,7 +405,7 @@ fn comparisons_are_bounded_together() {
 }
 
 #[test]
-fn counting_doubling_values_is_bounded() {
+fn index_of_in_doubling_list_is_bounded() {
     let bindings = [("a", doubling(40))];
     for text in ["[a].indexOf(1) == 0", "[a].lastIndexOf(1) == 0"] {
         let error = eval(text, &bindings).result.unwrap_err();
@@ -415,7 +417,7 @@ fn counting_doubling_values_is_bounded() {
     }
 }
 
-/// The cost of a call depends only on its string, so a string that is too long is not processed.
+/// The cost of `split` depends only on the length of the string, so a string that is too long is not split.
 #[test]
 fn split_strings_are_bounded() {
     let text = Value::from("a".repeat(10_000_000));

@@ -1,5 +1,5 @@
-//! Files and policies that could exhaust the plugin: each ends soon, in bounded memory, with an error about the
-//! exceeded limit.
+//! Tests of files and policies that could exhaust the plugin: checking each must end quickly, take bounded memory, and
+//! report an error about the exceeded limit.
 
 #![allow(
     clippy::indexing_slicing,
@@ -21,12 +21,13 @@ use vap_status_controller::policy::{RequestPolicy, matching};
 use vap_status_controller::schema::Builtin;
 use vap_status_controller::schema::rest_mapper::RestMapper;
 
-/// Debug builds on a busy machine are slow; without bounds these would take minutes, or all memory.
+/// The time limit of each test. It is generous because debug builds on a busy machine are slow. Without the tested
+/// limits, the checks would take minutes, or all memory.
 const SOON: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1024 * 1024;
 
-/// Checks a text in at most `max_bytes`. Returns the findings and their output.
+/// Checks `text`, and asserts that this allocates less than `max_bytes`. Returns the report and its text output.
 #[track_caller]
 fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     let started = Instant::now();
@@ -49,7 +50,7 @@ fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     outcome.unwrap()
 }
 
-/// Runs the probes of a text in at most `max_bytes`.
+/// Runs the probes in `text`, and asserts that this allocates less than `max_bytes`.
 #[track_caller]
 fn test_within(max_bytes: u64, text: &str) -> TestReport {
     let started = Instant::now();
@@ -89,7 +90,7 @@ fn built_in() -> RestMapper {
 }
 
 #[test]
-fn aliases_do_not_multiply_texts() {
+fn expansion_of_aliases_is_limited() {
     let long = "x".repeat(100_000);
     let aliases = vec!["*a"; 10_000].join(",");
     let bomb = format!("a: &a \"{long}\"\nb: [{aliases}]\n");
@@ -97,7 +98,7 @@ fn aliases_do_not_multiply_texts() {
     let message = &report.findings[0].message;
     assert!(message.contains("aliases expand to"), "{message}");
 
-    // Neither do many documents.
+    // Many documents with aliases do not take much memory either.
     let aliases = vec!["*a"; 500].join(",");
     let document = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\na: &a \"{}\"\nb: [{aliases}]\n---\n",
@@ -108,7 +109,7 @@ fn aliases_do_not_multiply_texts() {
 }
 
 #[test]
-fn aliases_do_not_multiply_objects() {
+fn nested_aliases_are_limited() {
     let mut text = "a0: &a0 {x: 1}\n".to_owned();
     for n in 1..60 {
         let before = n - 1;
@@ -125,12 +126,12 @@ fn aliases_do_not_multiply_objects() {
 fn small_objects_take_little_memory() {
     let n = 10_000;
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n".repeat(n);
-    // Most of it is the objects as JSON.
+    // The parsed objects take most of this memory.
     test_within(3_000 * u64::try_from(n).unwrap(), &text);
 }
 
 #[test]
-fn documents_of_a_file_are_bounded() {
+fn number_of_documents_is_limited() {
     let text = "apiVersion: v1\nkind: A\n---\n".repeat(120_000);
     let (report, _) = check_within(150 * MIB, &text);
     let has_limit = |message: &str| {
@@ -149,7 +150,7 @@ fn depth_limit_is_reported() {
 }
 
 #[test]
-fn locations_in_one_line_files() {
+fn findings_in_one_line_file_take_bounded_time() {
     let validations: Vec<_> = (0..10_000)
         .map(|_| json!({"expression": "'é' +"}))
         .collect();
@@ -161,7 +162,7 @@ fn locations_in_one_line_files() {
 }
 
 #[test]
-fn findings_for_many_kinds_are_bounded_together() {
+fn findings_for_many_kinds_share_one_limit() {
     let names: Vec<_> = (0..200).map(|n| format!("u{n}")).collect();
     let expression = names.join("+");
     let validations: Vec<_> = (0..40).map(|_| json!({"expression": expression})).collect();
@@ -184,7 +185,7 @@ fn many_validations_for_all_kinds_are_bounded() {
 }
 
 #[test]
-fn rules_and_exclusions_are_not_multiplied() {
+fn matching_many_rules_and_exclusions_takes_bounded_time() {
     let rules = vec![rule(&["*"; 20], &["*", "*/*", "pods/*"]); 500];
     let exclusions: Vec<_> = (0..3_000)
         .map(|n| rule(&["*"], &[&format!("r{n}s")]))
@@ -198,7 +199,7 @@ fn rules_and_exclusions_are_not_multiplied() {
 }
 
 #[test]
-fn groups_versions_and_resources_are_not_multiplied() {
+fn matching_many_groups_versions_and_resources_takes_bounded_time() {
     let many = |name: &str, n: usize| (0..n).map(|n| format!("{name}{n}")).collect::<Vec<_>>();
     let groups = many("group", 10_000).into_iter();
     let groups: Vec<_> = groups.map(|group| format!("{group}.example.com")).collect();

@@ -1,4 +1,4 @@
-//! The tests that start programs, read all of Kubernetes' schemas or take large input, as one program.
+//! The tests that start programs, read all of Kubernetes' schemas or process large input, in one program.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 

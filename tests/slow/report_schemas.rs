@@ -1,6 +1,6 @@
-//! JSON Schemas of `-o json`: they are up to date, and the output satisfies them.
+//! Tests of the JSON Schemas of `-o json`: the files must be up to date, and recorded output must be valid.
 //!
-//! `VAP_UPDATE=1 cargo test --test slow report_schemas` regenerates them.
+//! `VAP_UPDATE=1 cargo test --test slow report_schemas` regenerates the schemas.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ fn all_report_kinds_are_valid() {
     }
 }
 
-/// A check that cannot fail would prove nothing.
+/// Invalid reports must violate the schemas. Otherwise the other tests would prove nothing.
 #[test]
 fn schema_violations_are_found() {
     let schema = report_schema::test_schema();

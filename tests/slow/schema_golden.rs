@@ -1,5 +1,5 @@
-//! Declared types of whole clusters, compared by kind with upstream's types of the same
-//! documents (`oracle decl --summary`, recipes in the first lines of `tests/golden/schema`).
+//! Compares the types of all kinds of a cluster with upstream's types for the same documents. The golden files in
+//! `tests/golden/schema` are written by `oracle decl --summary`; their first lines contain the commands.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use vap_status_controller::schema::{Crd, GroupVersion, Gvk};
 
-/// A line of a golden file.
+/// A kind in a golden file.
 #[derive(Deserialize)]
 struct Expected {
     group: String,
@@ -30,7 +30,7 @@ struct Expected {
     digest: String,
 }
 
-/// Compares all kinds of the golden file `name`. Returns their number.
+/// Compares all kinds in the golden file `name` except those in `but`. Returns the number of compared kinds.
 fn compare(name: &str, schemas: &SchemaSet, but: &[&str]) -> usize {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden/schema")
@@ -59,7 +59,7 @@ fn compare(name: &str, schemas: &SchemaSet, but: &[&str]) -> usize {
 }
 
 #[test]
-fn built_in_kinds() {
+fn types_of_built_in_kinds_match_upstream() {
     let directory = support::openapi_dir();
     let mut offline = Offline::default();
     for (name, bytes) in support::documents(&directory) {
@@ -69,7 +69,7 @@ fn built_in_kinds() {
     let (schemas, mapper) = offline.finish();
     assert_eq!(compare("built-in.jsonl", &schemas, &[]), 259);
     assert_eq!(schemas.kinds().count(), 259);
-    // Only connection subresources have no schema: `pods/exec`, `services/proxy`.
+    // Only subresources for connections have no schema, such as `pods/exec` and `services/proxy`.
     for served in &mapper.resources {
         let is_found = matches!(schemas.resolve(&served.gvk), Resolution::Found(_));
         let is_connection = served.gvr.is_subresource() && served.gvk.kind.ends_with("Options");
@@ -77,7 +77,7 @@ fn built_in_kinds() {
     }
 }
 
-/// Returns the types of all CustomResourceDefinitions below a directory.
+/// Returns the types of all CustomResourceDefinitions in a directory.
 fn crds(directory: &Path) -> SchemaSet {
     let mut offline = Offline::default();
     for path in support::files(directory) {
@@ -93,9 +93,9 @@ fn crds(directory: &Path) -> SchemaSet {
 }
 
 #[test]
-fn custom_resources() {
+fn types_of_custom_resources_match_upstream() {
     let schemas = crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/oracle/testdata/crds"));
-    // The oracle reads YAML 1.1, in which the property `n` of this kind is `false`.
+    // The oracle parses YAML 1.1, in which the field name `n` of this kind is the boolean false.
     let compared = compare("crds.jsonl", &schemas, &["NumKind7", "NumKind7List"]);
     assert_eq!(compared, 26);
 }

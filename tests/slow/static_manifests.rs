@@ -1,4 +1,5 @@
-//! Findings of `kubectl vap check --static` for a directory of manifests that an API server loads at its start.
+//! Tests of the findings of `kubectl vap check --static` for a directory of manifests that an API server loads when it
+//! starts.
 
 #![allow(
     clippy::indexing_slicing,
@@ -21,7 +22,7 @@ const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: Validat
 const BINDING: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
                        b.static.k8s.io}\nspec:\n  policyName: a.static.k8s.io\n  validationActions: [Deny]\n";
 
-/// Returns the findings of the rule for a directory with the files: message and severity.
+/// Returns the findings of the rule for a directory that contains `files`, each as message and severity.
 fn findings(dir: &Path, files: &[(&str, &str)]) -> Vec<(String, String)> {
     for (name, text) in files {
         let path = dir.join(name);
@@ -60,7 +61,7 @@ fn check(files: &[(&str, &str)], parts: &[&str]) {
 }
 
 #[test]
-fn complete_set_is_loaded() {
+fn complete_set_has_no_findings() {
     check(&[("a.yaml", POLICY), ("b.yaml", BINDING)], &[]);
 }
 

@@ -1,5 +1,5 @@
-//! The plugin in a terminal: output fits the width, also if the terminal reports no height.
-#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+//! Tests of the plugin in a terminal: the output must fit the width, even if the terminal reports no height.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Returns the output of a command in a terminal of this size.
+/// Runs a command in a terminal of the given size and returns its output.
 fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -33,12 +33,12 @@ fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
         .env("NO_COLOR", "1")
         .env_remove("COLUMNS");
     let mut child = command.stdout(Stdio::from(terminal)).spawn().unwrap();
-    // The command also holds the terminal, which closes with its last holder.
+    // The command also has a handle of the terminal, which is closed when the last handle is dropped.
     drop(command);
     let mut output = Vec::new();
     let mut master = File::from(master);
     let mut piece = [0; 4096];
-    // Reading a closed terminal fails.
+    // Reading returns an error after the terminal is closed.
     while let Ok(n) = master.read(&mut piece) {
         output.extend_from_slice(piece.get(..n).unwrap());
     }
@@ -47,7 +47,7 @@ fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn lines_are_as_wide_as_the_terminal() {
+fn lines_fit_width_of_terminal() {
     let widest = |columns, rows| {
         let text = in_terminal(columns, rows, &["explain", "undefined-field"]);
         assert!(text.starts_with("undefined-field\n"), "{text}");
@@ -63,6 +63,6 @@ fn lines_are_as_wide_as_the_terminal() {
             );
         }
     }
-    // A terminal that reports no width has no limit.
+    // If the terminal reports no width, lines are not wrapped.
     assert!(widest(0, 0) > 100);
 }

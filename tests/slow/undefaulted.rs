@@ -1,5 +1,5 @@
-//! Objects of kinds with unknown defaults: `eval`, `test`, `audit` and `diff` decide if the policy reads no field with
-//! defaults, and count the other cases.
+//! Tests of objects whose kind has unknown defaults: `eval`, `test`, `audit` and `diff` evaluate a policy only if it
+//! reads no field that a default may set. Other cases are counted as not evaluated.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::{directory, vap};
 
-/// Returns a policy for CustomResourceDefinitions with one validation, similar to Gateway API's.
+/// Returns a policy for CustomResourceDefinitions with one validation, similar to the policy of Gateway API.
 fn policy(name: &str, validation: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -43,22 +43,22 @@ fn definition() -> Value {
     })
 }
 
-/// Reads no field that the API server may set.
+/// A validation that reads no field that the API server may set.
 const OF_VERSIONS: &str = "object.spec.group != 'gateway.networking.k8s.io' || \
     (has(object.metadata.annotations) && \
      !object.metadata.annotations['gateway.networking.k8s.io/bundle-version'].matches('v1.[0-4].\\\\d+') && \
      oldObject == null)";
 
-/// Reads a field that the API server sets if it is absent.
+/// A validation that reads a field that the API server sets if it is absent.
 const OF_CONVERSION: &str =
     "has(object.spec.conversion) && object.spec.conversion.strategy == 'None'";
 
-/// The message for unknown defaults.
+/// The reason why a policy is not evaluated.
 const WHY: &str = "the policy reads `object.spec.conversion`, which the API server may set: the defaults of \
                    apiextensions.k8s.io/v1 CustomResourceDefinition are unknown";
 
 #[test]
-fn definition_without_relevant_defaults_is_decided() {
+fn policy_that_reads_no_defaults_is_evaluated() {
     let text = policy("versions", OF_VERSIONS).to_string();
     let folder = directory("undefaulted", &[("policy.yaml", &text)]);
     let policy = folder.join("policy.yaml");
@@ -73,7 +73,7 @@ fn definition_without_relevant_defaults_is_decided() {
         [&summary["audited"], &summary["denied"], &summary["unread"]],
         [1, 1, 0]
     );
-    // With a true validation.
+    // Here the validation is true.
     let other = text.replace("v1.[0-4]", "v0.[0-4]");
     let folder = directory("undefaulted-other", &[("policy.yaml", &other)]);
     let other = folder.join("policy.yaml");
@@ -86,7 +86,7 @@ fn definition_without_relevant_defaults_is_decided() {
 }
 
 #[test]
-fn cases_depending_on_unknown_defaults_are_pending() {
+fn case_that_depends_on_unknown_defaults_is_pending() {
     let text = [
         policy("conversion", OF_CONVERSION).to_string(),
         policy("versions", OF_VERSIONS).to_string(),
@@ -143,7 +143,7 @@ fn cases_depending_on_unknown_defaults_are_pending() {
         (2, &json!(1))
     );
 
-    // A given field is decided.
+    // If the object has the field, the policy is evaluated.
     let mut given = definition();
     given["spec"]["conversion"] = json!({"strategy": "None"});
     let ran = vap(
@@ -157,7 +157,7 @@ fn cases_depending_on_unknown_defaults_are_pending() {
 }
 
 #[test]
-fn pending_case_names_the_field() {
+fn pending_case_shows_field() {
     let probe = |policy: &str, expect: Value| {
         json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": policy},
             "spec": {"policyName": policy, "bindings": "Implied", "cases": [

@@ -1,4 +1,4 @@
-//! Comparison of `kubectl vap check` with the type checker.
+//! Compares the warnings of `kubectl vap check` with those of the type checker.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,8 @@ use vap_status_controller::status::warnings::warnings;
 
 use crate::support;
 
-/// Checks at least `at_least` files of `policies`, in both ways and both profiles.
+/// Checks at least `at_least` policies in the files `policies` by `kubectl vap check` and by the type checker, in both
+/// profiles.
 pub(crate) fn warnings_match_the_type_checker(
     policies: &[PathBuf],
     crds: &[PathBuf],
@@ -42,7 +43,7 @@ pub(crate) fn warnings_match_the_type_checker(
             version: None,
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();
-        // A mutating policy has no status, and therefore no expressionWarnings.
+        // Mutating policies have no expressionWarnings to compare, because their kind has no status.
         let validating = report.policies.iter();
         let validating = validating.filter(|policy| policy.kind.is_none());
         let validating: Vec<_> = validating.collect();
@@ -61,7 +62,7 @@ pub(crate) fn warnings_match_the_type_checker(
                 .map(|warning| (warning.field_ref.clone(), warning.warning.clone()))
                 .collect();
             assert_eq!(ours_, theirs, "{} in {}", ours.name, ours.file);
-            // Each warning is a finding with a location.
+            // Each warning of the type checker must also be a finding with a location.
             for (field_ref, _) in theirs {
                 let is_found = report.findings.iter().any(|found| {
                     found.location.file == ours.file && found.field_ref.as_ref() == Some(&field_ref)

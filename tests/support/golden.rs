@@ -1,16 +1,16 @@
-//! Comparison of output with golden files.
+//! Compares output with golden files.
 
 use std::fs;
 
 use vap_status_controller::cli::terminal::Terminal;
 
-/// A terminal of a known width, without colors.
+/// A terminal of 100 columns without colors.
 pub(crate) const PLAIN: Terminal = Terminal {
     width: Some(100),
     color: false,
 };
 
-/// Compares `found` with the text at `path`. With `VAP_UPDATE=1`, writes the text.
+/// Compares `found` with the content of the file at `path`. If `VAP_UPDATE=1` is set, writes the file instead.
 #[track_caller]
 pub(crate) fn compare(path: &str, found: &str) {
     if std::env::var_os("VAP_UPDATE").is_some() {
@@ -19,6 +19,6 @@ pub(crate) fn compare(path: &str, found: &str) {
     let wanted = fs::read_to_string(path).unwrap_or_default();
     assert!(
         wanted == found,
-        "{path} differs; this is printed now:\n{found}"
+        "{path} differs from the actual output:\n{found}"
     );
 }

@@ -1,4 +1,4 @@
-//! Validation by a JSON Schema, with the keywords of this project's schemas. An unknown keyword fails.
+//! Validates values by a JSON Schema. Supports the keywords in this project's schemas, and panics for other keywords.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{checker, stdlib, syntax};
 
-/// Keywords that do not restrict values, and formats that types imply.
+/// Keywords that need no validation: annotations, and formats that the types of values imply.
 const SILENT: [&str; 12] = [
     "$schema",
     "id",
@@ -27,7 +27,7 @@ const SILENT: [&str; 12] = [
     "readOnly",
 ];
 
-/// Returns the errors of `value`, each with its path. With `is_closed`, an undeclared field is an error.
+/// Returns the validation errors of `value`, each with its path. If `is_closed` is true, undeclared fields are errors.
 pub(crate) fn faults(schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root: schema,
@@ -124,10 +124,10 @@ impl<'a> Walk<'a> {
                 }
                 true
             }
-            // With the fields.
+            // These keywords are validated together with the fields.
             "properties" | "additionalProperties" | "required" => true,
             silent if SILENT.contains(&silent) => true,
-            unknown => panic!("the keyword {unknown} is not known"),
+            unknown => panic!("the keyword {unknown} is not supported"),
         };
         if !holds {
             let shown: String = value.to_string().chars().take(80).collect();
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
             match (properties.and_then(|known| known.get(name)), others) {
                 (Some(schema), _) | (None, Some(schema)) => self.value(schema, field, &path),
                 (None, None) if self.is_closed && properties.is_some() => {
-                    self.fault(&path, "is named by no schema");
+                    self.fault(&path, "is not declared in the schema");
                 }
                 (None, None) => {}
             }
@@ -171,7 +171,7 @@ fn faults_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Ve
     walk.found
 }
 
-/// Returns true if `pattern` matches a part of `text`.
+/// Returns true if `pattern` matches a substring of `text`.
 fn matches(pattern: &str, text: &str) -> bool {
     const EXPRESSION: &str = "t.matches(p)";
     let variables = ["t", "p"].map(|name| Variable::new(name, Type::String));

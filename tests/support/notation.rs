@@ -1,4 +1,4 @@
-//! The notation of types, variables and functions in the cases, which is that of the API server.
+//! Parses the notation of types, variables and functions in test cases, which is that of the API server's messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use vap_status_controller::cel::types::{
     FieldTypes, OPTIONAL_TYPE, Primitive, StructType, Type, TypeParam,
 };
 
-/// `name: type`.
+/// Parses a variable of the form `name: type`.
 #[track_caller]
 pub(crate) fn variable(line: &str, objects: &Objects) -> Variable {
     let (name, type_) = line.split_once(": ").unwrap();
     Variable::new(name, objects.parse_type(type_))
 }
 
-/// The object types and constants of a case.
+/// The object types and constants that a case declares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     fields: Arc<BTreeMap<String, BTreeMap<String, String>>>,
@@ -49,14 +49,14 @@ impl Objects {
         }
     }
 
-    /// Returns the constants, as those of enumerations.
+    /// Adds the constants to `library`.
     pub(crate) fn add_to(&self, library: &mut Library) {
         for (name, value) in &self.constants {
             library.add_constant(name, *value);
         }
     }
 
-    /// Returns the types by name.
+    /// Returns the object types by name.
     pub(crate) fn types(&self) -> Vec<(Arc<str>, Type)> {
         let names = self.fields.keys();
         names
@@ -68,8 +68,8 @@ impl Objects {
         Type::Struct(StructType::new(name, Arc::new(self.clone())))
     }
 
-    /// Parses a type: an object type by its name, `object` and a name for an undeclared one, any other
-    /// name for an opaque type.
+    /// Parses a type. The name of a declared object type is that type, `object` followed by a name is an object type
+    /// that is not declared, and any other unknown name is an opaque type.
     pub(crate) fn parse_type(&self, text: &str) -> Type {
         parse_type_with(text, &|name| {
             let object = self.fields.contains_key(name).then(|| self.object(name));
@@ -88,9 +88,10 @@ impl FieldTypes for Objects {
     }
 }
 
-/// Parses `id: function(type, ...) -> type`. A member has the prefix `member`, and its receiver is the first argument.
+/// Parses an overload of the form `id: function(type, ...) -> type`. The prefix `member` marks a member function, whose
+/// receiver is the first argument.
 ///
-/// Type parameters are written `<T>`. A signature is leaked, since those of the libraries are static.
+/// Type parameters are written as `<T>`. The signature is leaked, because signatures in libraries are static.
 #[track_caller]
 pub(crate) fn overload(line: &str, objects: &Objects) -> Overload {
     let (id, rest) = line.split_once(": ").unwrap();
@@ -137,7 +138,7 @@ fn collect_params(type_: &Type, names: &mut Vec<&'static str>) {
     }
 }
 
-/// Splits a list of types at the commas outside of parentheses.
+/// Splits a list of types at the commas that are outside of parentheses.
 fn parts(text: &str) -> Vec<&str> {
     let mut findings = Vec::new();
     let (mut depth, mut start) = (0, 0);

@@ -1,8 +1,8 @@
-//! Processor time of a test, which distinguishes an endless one from one that waits for others.
+//! Measures the processor time of a test, which, unlike elapsed time, does not include waiting for other processes.
 
 use std::time::Duration;
 
-/// The processor time of the current thread since a start.
+/// The processor time of the current thread at the start of a measurement.
 pub(crate) struct Timer(Duration);
 
 impl Timer {
@@ -25,7 +25,7 @@ fn time() -> Duration {
     Duration::from_nanos(nanoseconds.parse().unwrap())
 }
 
-/// Returns the time since the first call, if the system does not report processor time.
+/// Returns the time since the first call. Used if the operating system does not report processor time.
 #[cfg(not(target_os = "linux"))]
 fn time() -> Duration {
     static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

@@ -1,10 +1,10 @@
-//! Pseudorandom numbers from a seed.
+//! Generates pseudorandom numbers from a seed.
 
-/// A pseudorandom sequence.
+/// A pseudorandom number generator. The field is its state.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// Returns a number below `n`.
+    /// Returns a number less than `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self
             .0
@@ -13,7 +13,7 @@ impl Random {
         usize::try_from(self.0 >> 33).unwrap() % n
     }
 
-    /// Returns true one time in `n`.
+    /// Returns true with the probability 1/`n`.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

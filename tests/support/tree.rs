@@ -1,4 +1,4 @@
-//! Prints a tree as cel-go's tests do, without white space, with the results of a pass for each node.
+//! Prints a syntax tree in the format of cel-go's tests without white space, with the results of a pass for each node.
 //!
 //! Source: cel-go `common/debug/debug.go`, `checker/printer.go`.
 
@@ -8,7 +8,7 @@ use vap_status_controller::cel::ast::{Ast, Expr, ExprId, Literal};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::source::SourceMap;
 
-/// Prints only the tree.
+/// Prints the tree without results of a pass.
 pub(crate) fn plain(ast: &Ast) -> String {
     print(ast, &|_| String::new(), &|_| None)
 }
@@ -33,7 +33,7 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
         }
         text
     };
-    // A resolved name is replaced by its full name.
+    // A resolved name is printed as its full name.
     let resolved = |id: ExprId| match (checked.ast().expr(id), checked.reference(id)) {
         (Expr::Ident(_) | Expr::Select { .. }, Some(Reference::Ident(name))) => {
             Some(name.to_string())
@@ -43,7 +43,7 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
     print(checked.ast(), &adorn, &resolved)
 }
 
-/// Prints the tree with the location of each node: line from 1, column from 0.
+/// Prints the tree with the location of each node: the line from 1, and the column from 0.
 pub(crate) fn places(ast: &Ast, text: &str) -> String {
     let source = SourceMap::new(text);
     let adorn = |id: ExprId| {
@@ -203,7 +203,7 @@ impl Printer<'_> {
     }
 }
 
-/// Formats a `double` as Go's verb `%v`.
+/// Formats a `double` like Go's format verb `%v`.
 fn double(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap();
@@ -215,7 +215,7 @@ fn double(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Formats a string as Go's `strconv.Quote`.
+/// Formats a string like Go's `strconv.Quote`.
 fn quote(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in bytes.utf8_chunks() {

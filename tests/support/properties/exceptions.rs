@@ -1,21 +1,23 @@
-//! Exceptions from the properties in upstream, which this project reproduces. Each was observed by running upstream.
+//! Expressions for which upstream violates a property. This project reproduces upstream, and each exception was
+//! observed by running upstream.
 
 use vap_status_controller::cel::ast::{Expr, ExprId};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::types::Type;
 
-/// Overloads whose cost upstream's estimate can underestimate.
+/// Overloads whose actual cost can be higher than upstream's estimate.
 ///
-/// - flattened lists: the result is assumed to be as long as the outer list (cel-go `ext/lists.go`,
+/// - `flatten`: the estimate assumes that the result is as long as the outer list (cel-go `ext/lists.go`,
 ///   `estimateListFlatten`);
-/// - distinct strings: only the evaluation counts the comparison of strings (`estimateListDistinct`,
+/// - `distinct` of strings: only the actual cost includes the comparison of strings (`estimateListDistinct`,
 ///   `trackListDistinct`);
-/// - all matches in a string: an empty one has one match, and is assumed to have none (k8s.io/apiserver
+/// - `findAll`: the estimate assumes that an empty string has no match, but it has one (k8s.io/apiserver
 ///   `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost` of `findAll`);
-/// - prefixes and suffixes: the estimate uses the searched string, the cost the receiver
-///   (cel-go `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
-/// - formats: an empty string is assumed to cost nothing, and costs as much as the pattern (both of `validate`);
-/// - indices in lists: elements of type `dyn` are assumed to have size one (`CostEstimator` of `indexOf`).
+/// - `startsWith` and `endsWith`: the estimate depends on the argument, the actual cost on the receiver (cel-go
+///   `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
+/// - `validate` of formats: the estimate assumes no cost for an empty string, but the actual cost is that of the
+///   pattern (both of `validate`);
+/// - `indexOf` of lists: the estimate assumes that elements of type `dyn` have size one (`CostEstimator` of `indexOf`).
 const UNDERESTIMATED: [&str; 10] = [
     "list_flatten",
     "list_flatten_int",
@@ -29,21 +31,21 @@ const UNDERESTIMATED: [&str; 10] = [
     "list_a_last_index_of_int",
 ];
 
-/// Overloads that drop the error of an invalid address and report a missing overload.
+/// Overloads that, for an invalid address, return the error that there is no such overload.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIP`, `cidrContainsCIDR`.
 const NO_OVERLOAD_FOR_A_BAD_TEXT: [&str; 2] =
     ["cidr_contains_ip_string", "cidr_contains_cidr_string"];
 
-/// Returns true if the estimate of `checked` may be too low.
+/// Returns true if the actual cost of `checked` may be higher than the estimate for a known reason.
 pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
     has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED)
 }
 
-/// Returns the cost above the estimate of an expression that ends in an error: an error as an argument
-/// counts as a value of size one, for which the estimate may assume zero.
+/// Returns how much the actual cost of an expression that ends with an error may exceed the estimate. An error as an
+/// argument counts as a value of size one, but the estimate may assume size zero.
 ///
-/// A selector of authorization costs 2 for one code point: one for parsing it, and one requirement.
+/// A selector of an authorization check costs 2 for one code point: one for parsing it, and one for a requirement.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `actualSize`; k8s.io/apiserver `pkg/cel/library/cost.go`,
 /// `selectorCostEstimate`.
@@ -58,16 +60,16 @@ pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
-/// Returns true if an overload may be missing although all types are known, or if a value may have
-/// another type.
+/// Returns true if an overload may be missing at run time although all types are known, or if a value may have a type
+/// other than the checked type.
 pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
     has_odd_optionals(checked)
         || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)
         || computes_with_null(checked)
 }
 
-/// Returns true if null is an argument of a function for a duration, a timestamp or another type that
-/// may be null: the checker accepts `null < null`, and the evaluator has no such overload.
+/// Returns true if null is an argument of a function that requires a duration, a timestamp or another nullable type.
+/// The checker accepts, for example, `null < null`, but the evaluator has no such overload.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignable`, `isLegacyNullable`.
 fn computes_with_null(checked: &CheckedAst) -> bool {
@@ -90,10 +92,10 @@ fn computes_with_null(checked: &CheckedAst) -> bool {
     })
 }
 
-/// Returns true if there is an index or a field of an operand that is neither a variable nor below one.
+/// Returns true if the expression has an index or a selection whose operand is neither a variable nor a field of a
+/// variable.
 ///
-/// The estimate omits one step of the evaluation: for `[1, x][0]` the estimate is 13,
-/// and the cost is 14.
+/// The estimate omits one unit of its actual cost: for `[1, x][0]`, the estimate is 13, and the actual cost is 14.
 ///
 /// Source: cel-go `checker/cost.go`, `costSelect`; `interpreter/attributes.go`, `relativeAttribute`;
 /// `interpreter/runtimecost.go`, `CostObserver`.
@@ -133,12 +135,11 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
         })
 }
 
-/// Returns true if there is an optional of an optional, of a type, or of a value of a foreign
-/// type.
+/// Returns true if the expression has an optional of an optional, of a type, or of a value of an opaque type.
 ///
-/// A conditional, also that of `optMap`, converts an optional to a native value and back: of nested optionals
-/// one remains, of a type its name, and foreign values are lost. An index of a list or map of optionals returns
-/// the contained optional.
+/// A conditional (including the one in `optMap`) converts an optional to a native value and back. Of nested optionals,
+/// only one remains; of a type, only its name remains; and opaque values are lost. An index into a list or map of
+/// optionals returns the optional in it.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
 /// `Optional.Value`.

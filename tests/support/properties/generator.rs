@@ -1,8 +1,8 @@
-//! Randomly generated expressions of given types: all overloads of an environment, its
-//! operators, the macros, optionals, literals, variables and their fields.
+//! Generates random expressions of given types, which use all overloads of an environment, its operators, macros,
+//! optionals, literals, variables and their fields.
 //!
-//! Generated expressions usually pass the checker. Their evaluation may fail for reasons other than
-//! types: invalid strings, missing keys, overflows.
+//! Most generated expressions pass the type checker. Their evaluation may fail for reasons other than types: invalid
+//! strings, missing keys, overflows.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type, TypeParam};
 use super::choices::Choices;
 use super::texts;
 
-/// Functions without a syntax, and those that upstream declares as disabled.
+/// Functions that have no syntax for calls, and functions that upstream disables.
 const NOT_CALLED: [&str; 4] = ["_in_", "in", "__not_strictly_false__", "_?._"];
 
 const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
@@ -22,7 +22,7 @@ const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
 #[derive(Debug)]
 pub(crate) struct Material {
     pub(crate) overloads: Vec<Overload>,
-    /// Variables and their fields, with their types.
+    /// The variables and their fields, each as an expression with its type.
     pub(crate) places: Vec<(String, Type)>,
 }
 
@@ -51,7 +51,7 @@ impl Material {
     }
 }
 
-/// Adds `text` of type `type_`, and its fields.
+/// Adds the expression `text`, which has the type `type_`, and its fields up to `depth` levels.
 fn add_places(text: String, type_: &Type, depth: u32, places: &mut Vec<(String, Type)>) {
     if let (Type::Struct(object), true) = (type_, depth > 0)
         && let Some(fields) = &object.fields
@@ -71,7 +71,7 @@ pub(crate) struct Generator<'a> {
     material: &'a Material,
     choices: Choices<'a>,
     scope: Vec<(String, Type)>,
-    /// True if values may have types that only the evaluation knows.
+    /// True if values may have types that are known only at run time.
     may_be_dyn: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Returns an expression of any type, at most `depth` calls deep.
+    /// Returns an expression of any type with at most `depth` nested calls.
     pub(crate) fn any(&mut self, depth: u32) -> String {
         let type_ = match self.choices.below(4) {
             0 => Type::Bool,
@@ -99,7 +99,7 @@ impl<'a> Generator<'a> {
         self.expr(&type_, depth)
     }
 
-    /// Returns the result type of some overload.
+    /// Returns the result type of a random overload.
     fn result_type(&mut self) -> Type {
         let n = self.choices.below(self.material.overloads.len());
         let overload = self.material.overloads[n].clone();
@@ -144,7 +144,7 @@ impl<'a> Generator<'a> {
         .clone()
     }
 
-    /// Returns an expression of `type_`, at most `depth` calls deep.
+    /// Returns an expression of `type_` with at most `depth` nested calls.
     pub(crate) fn expr(&mut self, type_: &Type, depth: u32) -> String {
         if type_.is_dyn() {
             return self.dynamic(depth);
@@ -198,7 +198,7 @@ impl<'a> Generator<'a> {
         format!("dyn({})", self.expr(&of, depth.saturating_sub(1)))
     }
 
-    /// Returns a variable, or a field of a variable, of `type_`.
+    /// Returns a variable, or a field of a variable, that has the type `type_`. Returns `None` if there is none.
     fn place(&mut self, type_: &Type) -> Option<String> {
         let mut in_scope = Vec::new();
         for (name, of) in &self.scope {
@@ -228,7 +228,7 @@ impl<'a> Generator<'a> {
         literal + "'"
     }
 
-    /// Returns the length of a list. Empty lists are rare, since their type is `list(dyn)`.
+    /// Returns the length for a generated list. It is rarely 0, because empty lists have the type `list(dyn)`.
     fn length(&mut self) -> usize {
         if self.choices.chance(10) {
             return 0;
@@ -240,7 +240,7 @@ impl<'a> Generator<'a> {
         self.choices.below(5).to_string()
     }
 
-    /// Returns the shortest expression of `type_`.
+    /// Returns a short expression of `type_`, a literal if possible.
     fn literal(&mut self, type_: &Type) -> String {
         match type_ {
             Type::Bool => self.choices.pick(&["true", "false"]).to_owned(),
@@ -304,7 +304,7 @@ impl<'a> Generator<'a> {
         self.text(texts::argument_texts(id, 0).unwrap_or(texts::ANY))
     }
 
-    /// Returns the shortest expression of a type without literals.
+    /// Returns a short expression of a type that has no literals.
     fn abstract_literal(&mut self, type_: &Type) -> String {
         if let Some(value) = type_.optional_value() {
             let value = self.literal(value);
@@ -387,7 +387,7 @@ impl<'a> Generator<'a> {
         self.call(overload, bound, depth)
     }
 
-    /// Returns an element of a list, sometimes an optional one.
+    /// Returns an element of a list literal. Sometimes it is an optional element.
     fn element(&mut self, type_: &Type, depth: u32) -> String {
         if self.choices.chance(10) {
             return format!("?{}", self.expr(&Type::optional(type_.clone()), depth));
@@ -427,7 +427,7 @@ impl<'a> Generator<'a> {
         write_call(overload, &args)
     }
 
-    /// Returns an argument. A parameter of any type gets a concrete one.
+    /// Returns an argument for a parameter of `type_`. If `type_` is `dyn`, the argument has a concrete type.
     fn argument(&mut self, type_: &Type, depth: u32) -> String {
         match type_ {
             Type::Dyn if !self.may_be_dyn || self.choices.chance(70) => {
@@ -444,7 +444,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Generates `body` with `variables` in scope.
+    /// Generates an expression by `body`, with `variables` in scope.
     fn within(
         &mut self,
         variables: &[(&str, &Type)],
@@ -465,7 +465,7 @@ impl<'a> Generator<'a> {
         NAMES[n % NAMES.len()]
     }
 
-    /// Returns a list and the type of its elements.
+    /// Returns an expression for a list, and the type of its elements.
     fn range(&mut self, depth: u32) -> (String, Type) {
         let places = self.material.places.iter();
         let lists: Vec<&(String, Type)> = places
@@ -482,7 +482,7 @@ impl<'a> Generator<'a> {
         (list, element)
     }
 
-    /// Returns a macro call, if a macro returns `type_`.
+    /// Returns a macro call of `type_`. Returns `None` if no macro has this result type.
     fn by_macro(&mut self, type_: &Type, depth: u32) -> Option<String> {
         let name = self.name();
         match type_ {
@@ -564,8 +564,8 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Returns a map or list for macros of two variables, with their types. A map has one entry, since
-    /// upstream's maps have no order.
+    /// Returns an expression for a map or list, and the types for the two variables of a macro. A map has only one
+    /// entry, because upstream iterates over maps in undefined order.
     fn entries(&mut self, depth: u32) -> (String, Type, Type) {
         if self.choices.chance(50) {
             let (list, element) = self.range(depth);
@@ -586,7 +586,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// Writes a call as an operator, member call or function call.
+/// Formats a call as an operator, a member call or a function call.
 pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     match (overload.row.function, args) {
         ("!_", [operand]) => format!("!({operand})"),
@@ -605,7 +605,8 @@ pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     }
 }
 
-/// Returns true if `pattern` equals `wanted` with types for its parameters, which are added to `bound`.
+/// Returns true if `pattern` equals `wanted` after types are substituted for its parameters. Adds these types to
+/// `bound`.
 fn unify(pattern: &Type, wanted: &Type, bound: &mut HashMap<&'static str, Type>) -> bool {
     match (pattern, wanted) {
         (Type::Param(TypeParam::Declared(name)), _) => match bound.get(name) {

@@ -1,10 +1,10 @@
-//! Properties of all expressions that the checker accepts, and expressions for their tests.
+//! Tests properties of all expressions that the type checker accepts, and generates expressions for these tests.
 //!
-//! - A repeated evaluation, also of a new plan, has the same value, error and cost.
-//! - So has the expression that is printed from its tree.
+//! - Evaluating an expression again, also with a new plan, gives the same value or error, and the same cost.
+//! - Evaluating the text that is printed from its tree gives the same result.
 //! - The value has the checked type.
-//! - No overload is missing, unless some type is only known during evaluation.
-//! - The cost is at most the estimated maximum.
+//! - If all types are known before the evaluation, no overload is missing.
+//! - The cost is at most the maximum of the estimate.
 
 #![allow(
     clippy::expect_used,
@@ -45,46 +45,46 @@ use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
 use generator::Material;
 use unparse::unparse;
 
-/// The compared result of an evaluation: the value or the error, and the cost.
+/// The result of an evaluation that is compared: the value or the error, and the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     result: Result<String, String>,
     cost: u64,
 }
 
-/// The outcome for an expression.
+/// The outcome of testing the properties of an expression.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// The checker rejects it.
+    /// The type checker rejects the expression.
     Refused(String),
-    /// It cannot be planned.
+    /// The expression cannot be planned.
     NotPlanned(String),
-    /// It was evaluated.
+    /// The expression was evaluated for each input.
     Evaluated {
-        /// The number of inputs with a value.
+        /// The number of inputs for which the result is a value, not an error.
         n_values: usize,
-        /// True if some type is only known during evaluation.
+        /// True if a type is known only at run time.
         is_dyn: bool,
-        /// True if the estimate has a maximum.
+        /// True if the cost estimate has a maximum.
         is_bounded: bool,
-        /// The ids of the called overloads.
+        /// The ids of the overloads that the expression calls.
         overloads: Vec<&'static str>,
     },
 }
 
-/// An environment with variables, and values for them.
+/// An environment with variables and values for the variables.
 #[derive(Debug)]
 pub(crate) struct World {
     env: Env,
     inputs: Vec<Bindings>,
     sizes: Sizes,
-    /// The building blocks of expressions.
+    /// The overloads and variables for generated expressions.
     pub(crate) material: Material,
     /// The cost limit of an evaluation.
     pub(crate) cost_limit: u64,
 }
 
-/// The sizes of `self` and its fields. Sizes of other variables are unknown.
+/// An estimator of the sizes of `self` and its fields. The sizes of other variables are unknown.
 #[derive(Debug)]
 struct Sizes(DeclaredSizes);
 
@@ -95,7 +95,7 @@ impl SizeEstimator for Sizes {
             .steps()
             .first()
             .is_some_and(|step| step.as_str() == "self");
-        // Upstream's maximum size of a number is zero, and the evaluation uses one.
+        // Upstream estimates zero as the maximum size of a number, but the actual cost uses one.
         let has_size = matches!(
             node.type_(),
             Type::String | Type::Bytes | Type::List(_) | Type::Map(_)
@@ -108,7 +108,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// Returns values of `self`, of the schema below.
+/// Values of `self`, whose schema is in [`World::new`].
 const SELVES: [&str; 3] = [
     r#"{"name":"web","count":3,"ratio":0.5,"on":true,"tags":["a","bb","a"],"labels":{"app":"web"},
         "since":"2024-02-29T12:34:56.789Z","wait":"1h30m","raw":"aGVsbG8=","port":"http",
@@ -173,10 +173,10 @@ impl World {
         }
     }
 
-    /// Checks all properties of the expression `text`.
+    /// Tests all properties of the expression `text`.
     ///
     /// # Errors
-    /// Returns the violated property.
+    /// Returns a description of the first violated property.
     pub(crate) fn check(&self, text: &str) -> Result<Verdict, String> {
         let checked = match self.checked(text) {
             Ok(checked) => checked,
@@ -222,7 +222,7 @@ impl World {
             };
             if first.cost > estimate.max.saturating_add(more) && !may_cost_more {
                 return Err(format!(
-                    "it costs {}, the estimate is {estimate}",
+                    "the cost is {}, but the estimate is {estimate}",
                     first.cost
                 ));
             }
@@ -259,18 +259,20 @@ impl World {
         Program::plan(checked, &self.env, &KubernetesRuntime).map_err(|error| error.to_string())
     }
 
-    /// The printed expression parses to the same tree, with the same result.
+    /// Tests that the printed expression parses to the same tree and has the same result.
     fn check_unparsed(&self, checked: &CheckedAst) -> Result<(), String> {
         let text = unparse(checked.ast(), checked.ast().root());
         let again = match self.checked(&text) {
             Ok(again) => again,
-            // Escapes are longer than their characters, and parentheses nest.
+            // The printed expression may exceed a limit: escapes are longer than characters, and parentheses nest.
             Err(why) if why.contains("limit") || why.contains("recursion") => return Ok(()),
-            Err(why) => return Err(format!("unparsed to {text}, which is refused: {why}")),
+            Err(why) => return Err(format!("unparsed to {text}, which is rejected: {why}")),
         };
         let text_again = unparse(again.ast(), again.ast().root());
         if text_again != text {
-            return Err(format!("unparsed to {text}, and that to {text_again}"));
+            return Err(format!(
+                "unparsed to {text}, which is then unparsed to {text_again}"
+            ));
         }
         for input in &self.inputs {
             let outcome = |checked| {
@@ -349,10 +351,10 @@ fn mentions_dyn(type_: &Type) -> bool {
     }
 }
 
-/// Returns true if `value` has `type_`, including its elements.
+/// Returns true if `value` and all of its elements have the type `type_`.
 fn is_value_of(value: &Value, type_: &Type) -> bool {
     match (value, type_) {
-        // Objects with a schema have an unnamed type at run time.
+        // Objects with a schema have an unnamed type at run time, so any map is accepted.
         (_, Type::Dyn | Type::Any | Type::Param(_)) | (Value::Map(_), Type::Struct(_)) => true,
         (Value::Null, _) => matches!(
             type_,

@@ -1,27 +1,27 @@
-//! Printer of an [`Ast`]: the text parses to the same tree.
+//! Prints an [`Ast`] as an expression that parses to the same tree.
 //!
-//! Prints any tree of `parse`, and any of its expressions. Macros are printed as macros,
-//! and parentheses only if the grammar needs them. The original spelling is lost: spaces, quotes,
-//! redundant parentheses, comments, and alternative spellings of a macro.
+//! Prints every tree that `parse` returns, and every subexpression of it. Macros are printed as macros, and parentheses
+//! only if the grammar requires them. The original spelling is lost: spaces, quotes, redundant parentheses, comments,
+//! and alternative spellings of a macro.
 //!
-//! Source: cel-go `parser/unparser.go` has the same task. It stores macro calls with the tree;
-//! here they are recognized by their expansions.
+//! Source: cel-go `parser/unparser.go` has the same purpose. It stores macro calls in the tree; here they are
+//! recognized by their expansions.
 
 use std::fmt::Write as _;
 
 use vap_status_controller::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, is_optional};
 use vap_status_controller::cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 
-/// The accumulator variable of macros.
+/// The accumulator variable in the expansion of macros.
 const ACCUMULATOR: &str = "@result";
 
-/// The variable of a macro without one.
+/// The iteration variable in the expansion of macros that have none.
 const UNUSED_ITER_VAR: &str = "#unused";
 
-/// The variable that `sortBy` binds.
+/// The variable that the expansion of `sortBy` binds.
 const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
-/// Returns the text of the expression `id` of `ast`.
+/// Prints the expression `id` of `ast`.
 pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         let mut printer = Printer {
@@ -33,7 +33,7 @@ pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     })
 }
 
-/// Precedence of an expression, from the lowest.
+/// The precedence of an expression, from the lowest to the highest.
 ///
 /// Source: cel-go `parser/gen/CEL.g4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ enum Level {
 }
 
 impl Level {
-    /// Returns the precedence of the right operand of an operator of this level.
+    /// Returns the minimum precedence of the right operand of an operator with this precedence.
     fn tighter(self) -> Self {
         match self {
             Self::Conditional => Self::Or,
@@ -63,7 +63,7 @@ impl Level {
     }
 }
 
-/// Returns the operator of `function`, with its precedence.
+/// Returns the operator for `function` and its precedence. Returns `None` if it is not a binary operator.
 fn binary_operator(function: &str) -> Option<(&'static str, Level)> {
     Some(match function {
         "_||_" => ("||", Level::Or),
@@ -84,7 +84,7 @@ fn binary_operator(function: &str) -> Option<(&'static str, Level)> {
     })
 }
 
-/// A macro call: receiver, name, variables, further arguments.
+/// A macro call: receiver, name, iteration variables and other arguments.
 struct MacroCall<'a> {
     range: ExprId,
     name: &'static str,
@@ -102,7 +102,7 @@ impl<'a> Printer<'a> {
         self.text.push_str(text);
     }
 
-    /// Writes `id`, in parentheses if its precedence is lower than `at_least`.
+    /// Prints `id`. Adds parentheses if its precedence is lower than `at_least`.
     fn expr(&mut self, id: ExprId, at_least: Level) {
         if self.level(id) < at_least {
             self.push("(");
@@ -115,7 +115,8 @@ impl<'a> Printer<'a> {
 
     fn level(&self, id: ExprId) -> Level {
         match self.ast.expr(id) {
-            // `-1.a` and `--1` would parse differently.
+            // As operands of a selection or negation, negative literals need parentheses: `-1.a` and `--1` parse
+            // differently.
             Expr::Literal(Literal::Int(_) | Literal::Uint(_) | Literal::Double(_)) => Level::Unary,
             Expr::Call { function, args, .. } => match (&**function, args.len()) {
                 ("_?_:_", 3) if self.macro_call(id).is_none() => Level::Conditional,
@@ -193,7 +194,8 @@ impl<'a> Printer<'a> {
                 }
                 self.push("}");
             }
-            // Only macros create folds.
+            // `fold` recognizes all comprehensions, because only macros create them. Otherwise only the range is
+            // printed.
             Expr::Comprehension(fold) => self.expr(fold.iter_range, Level::Member),
         }
     }
@@ -211,7 +213,7 @@ impl<'a> Printer<'a> {
         self.push(")");
     }
 
-    /// Writes a call without a receiver: an operator or a function.
+    /// Prints a call without a receiver: an operator or a function call.
     fn call(&mut self, id: ExprId, function: &str, args: &[ExprId]) {
         match (function, args) {
             ("_?_:_", [condition, yes, no]) => {
@@ -257,7 +259,7 @@ impl<'a> Printer<'a> {
             let _ = write!(self.text, " {operator} ");
             return self.expr(right, level.tighter());
         }
-        // The parser builds a balanced tree of a chain of these.
+        // The parser builds a balanced tree from a chain of these operators.
         let mut terms = Vec::new();
         self.terms(id, function, &mut terms);
         if !self.is_balanced(id, function, &terms) {
@@ -271,7 +273,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Returns the operands of `id` and of nested calls of the same function, in order.
+    /// Returns the operands of the chain: those of `id` and of nested calls of the same function, in order.
     fn terms(&self, id: ExprId, function: &str, terms: &mut Vec<ExprId>) {
         match self.operands(id, function) {
             Some((left, right)) => {
@@ -296,7 +298,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Returns true if `id` is the tree that the parser builds from the chain of `terms`.
+    /// Returns true if `id` is the balanced tree that the parser builds from the chain `terms`.
     ///
     /// Source: cel-go `parser/helper.go`, `logicManager.balancedTree`.
     fn is_balanced(&self, id: ExprId, function: &str, terms: &[ExprId]) -> bool {
@@ -306,7 +308,7 @@ impl<'a> Printer<'a> {
         let Some((left, right)) = self.operands(id, function) else {
             return false;
         };
-        // The root is the middle one of the operators 0..n.
+        // The root is the middle operator of the chain.
         let n_left = terms.len().div_ceil(2);
         let Some((before, behind)) = terms.split_at_checked(n_left) else {
             return false;
@@ -327,7 +329,7 @@ impl<'a> Printer<'a> {
         self.push(")");
     }
 
-    /// Returns the macro call with the expansion `id`.
+    /// Returns the macro call whose expansion is `id`. Returns `None` if `id` is not the expansion of a macro.
     fn macro_call(&self, id: ExprId) -> Option<MacroCall<'a>> {
         let ast = self.ast;
         match ast.expr(id) {
@@ -432,7 +434,7 @@ impl<'a> Printer<'a> {
         matches!(self.ast.expr(id), Expr::Ident(name) if **name == *ACCUMULATOR)
     }
 
-    /// Returns the expression that a step appends or inserts, and the macro.
+    /// Returns the expression that a loop step appends to a list or inserts into a map, and the name of the macro.
     fn appended(&self, fold: &Comprehension, step: ExprId) -> Option<(&'static str, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(step) else {
             return None;
