@@ -55,10 +55,10 @@ fn trace_shows_element_of_each_level() {
 #[test]
 fn omitted_alternatives_and_subexpressions_are_counted() {
     let report = report();
-    let trace = &case(&report, "more ways than are told").trace[0];
+    let trace = &case(&report, "more alternatives than are shown").trace[0];
     let changes = trace.changes.as_ref().unwrap();
     assert_eq!((changes.alternatives.len(), changes.more), (3, 2));
-    let trace = &case(&report, "more parts than are shown").trace[0];
+    let trace = &case(&report, "more subexpressions than are shown").trace[0];
     assert_eq!(trace.subexpressions.len(), 24);
     assert!(trace.more_subexpressions > 0);
     let last = trace.subexpressions.last().unwrap();
@@ -66,7 +66,7 @@ fn omitted_alternatives_and_subexpressions_are_counted() {
         (last.text.as_str(), last.values[0].as_str()),
         ("object.spec.replicas", "6")
     );
-    let trace = &case(&report, "an object that is there").trace[0];
+    let trace = &case(&report, "object that is not null").trace[0];
     assert_eq!(
         trace.changes.as_ref().unwrap().alternatives,
         [["object.spec.replicas <= 7 (object.spec.replicas is 8)"]]
@@ -81,9 +81,9 @@ fn table_rows_have_locations() {
         let line = text.lines().nth(line - 1).unwrap();
         line.chars().skip(column - 1).collect::<String>()
     };
-    let ways = case(&report, "more ways than are told");
-    assert!(at(ways.line, ways.column).starts_with("more ways"));
-    let fault = &case(&report, "a field that is none").invalid[0];
+    let ways = case(&report, "more alternatives than are shown");
+    assert!(at(ways.line, ways.column).starts_with("more alternatives"));
+    let fault = &case(&report, "unknown field").invalid[0];
     assert_eq!(at(fault.line, fault.column), "6");
     assert!(at(fault.line, 1).contains("replicaz"));
     assert_eq!(fault.field, "spec.cases[0].rows[4].patch.spec.replicaz");
