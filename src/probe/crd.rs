@@ -106,7 +106,7 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "!has(self.applies) || self.applies || has(self.error) || !has(self.decision) || \
              self.decision != 'Deny'",
-            "a policy that does not apply denies no request, so that applies: false excludes decision: Deny"
+            "applies: false excludes decision: Deny, because a policy that does not apply denies no request"
         ),
     ])
 }

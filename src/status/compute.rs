@@ -554,21 +554,23 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
         return Verdict::new(
             ConditionStatus::False,
             Reason::CompilationFailed,
-            format!("does not compile; {consequence}: {detail}"),
+            format!("an expression does not compile; {consequence}: {detail}"),
         );
     }
     if let Some((detail, _)) = first_of_kind(CompileFindingKind::Unsafe) {
         return Verdict::new(
             ConditionStatus::False,
             Reason::UnsafeExpression,
-            format!("accepted by the API server, which cannot evaluate it safely: {detail}"),
+            format!(
+                "the API server accepts an expression that it cannot evaluate safely: {detail}"
+            ),
         );
     }
     if let Some((detail, _)) = first_of_kind(CompileFindingKind::Unsupported) {
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::UnsupportedExpression,
-            format!("cannot be checked by vap-status-controller: {detail}"),
+            format!("an expression cannot be checked by vap-status-controller: {detail}"),
         );
     }
     let text = match n_expressions {

@@ -204,7 +204,7 @@ pub fn together(
     }
     if let Some(gvk) = kinds.missing().first() {
         return Err(format!(
-            "the schema of {} {} is unknown, so that the mutation cannot be applied; add its CustomResourceDefinition",
+            "the schema of {} {} is unknown, so the mutation cannot be applied; add its CustomResourceDefinition",
             gvk.api_version(),
             gvk.kind
         ));

@@ -102,8 +102,8 @@ fn compiled_invalid_rule_has_field_path_of_api_server() {
     assert_eq!(
         text,
         format!(
-            "does not compile; objects that it validates are rejected: {} (and 1 more): compilation failed: \
-             ERROR: <input>:1:5: undefined field 'sise'",
+            "an expression does not compile; objects that it validates are rejected: {} (and 1 more): compilation \
+             failed: ERROR: <input>:1:5: undefined field 'sise'",
             field(1, "[1].rule")
         )
     );

@@ -324,7 +324,7 @@ fn compiled_false_has_field_and_consequence() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "does not compile; with failurePolicy Fail, a request that reaches it is denied: \
+        "an expression does not compile; with failurePolicy Fail, a request that reaches it is denied: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
     let facts = facts.with(|facts| {
@@ -336,7 +336,7 @@ fn compiled_false_has_field_and_consequence() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "does not compile; with failurePolicy Ignore, a request that reaches it is not checked by it: \
+        "an expression does not compile; with failurePolicy Ignore, a request that reaches it is not checked by it: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
 }
@@ -349,7 +349,7 @@ fn compiled_unsafe_expression_is_false() {
         &facts,
         ConditionType::Compiled,
         "False UnsafeExpression",
-        "accepted by the API server, which cannot evaluate it safely: \
+        "the API server accepts an expression that it cannot evaluate safely: \
          spec.validations[0].expression: panics",
     );
 }
@@ -362,7 +362,7 @@ fn compiled_unsupported_is_unknown_and_ready_is_true() {
         &facts,
         ConditionType::Compiled,
         "Unknown UnsupportedExpression",
-        "cannot be checked by vap-status-controller: spec.validations[0].expression: odd()",
+        "an expression cannot be checked by vap-status-controller: spec.validations[0].expression: odd()",
     );
     check(
         &facts,
