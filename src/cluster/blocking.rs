@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn run_within_replaces_stuck_threads_up_to_a_bound() {
+    async fn run_within_replaces_stuck_threads_up_to_limit() {
         static SEMAPHORE: Semaphore = Semaphore::const_new(1);
         static N_STUCK: AtomicUsize = AtomicUsize::new(0);
         const PLACES: Places = Places {

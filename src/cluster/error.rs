@@ -133,7 +133,7 @@ pub fn describe(error: &kube::Error) -> String {
 }
 
 /// Returns the message of the innermost cause of an error, without credentials in URLs. The outer errors are omitted,
-/// because they say the same less clearly.
+/// because their messages are less specific.
 pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
     /// The maximum number of causes. A longer chain is assumed to be a cycle.
     const MAX_CAUSES: usize = 16;

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_mutation_stage_has_no_generated_metadata() {
+    fn objects_for_mutation_have_no_generated_metadata() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "uid": "mine"},
             "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
         let request = json!({"object": pod});
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_update_completes_metadata_and_status() {
+    fn objects_for_update_have_metadata_and_status_of_old_object() {
         let config = |data: &str| {
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
                 "paused": data == "new", "selector": {"matchLabels": {"a": "b"}}, "template": {

@@ -263,12 +263,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_passes() {
+    fn self_test_passes() {
         assert_eq!(run(), Ok(()));
     }
 
     #[test]
-    fn check_reports_different_decision() {
+    fn self_test_reports_different_decision() {
         let mut wrong = probe();
         wrong["cases"][2]["expect"]["message"] = "at most 4 replicas in shop".into();
         assert_eq!(

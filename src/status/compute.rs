@@ -208,7 +208,7 @@ impl From<&Matches> for MatchSummary {
 /// A summary of type checking. It does not list the checked kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSummary {
-    /// The warnings.
+    /// The warnings, one for each expression.
     pub warnings: Box<[Warning]>,
     /// The number of checked kinds that rules match by name.
     pub n_checked: usize,

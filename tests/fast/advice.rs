@@ -214,7 +214,7 @@ fn field_name_that_is_no_identifier_advises_index() {
 }
 
 #[test]
-fn near_resource_names_are_suggested() {
+fn similar_resource_names_are_suggested() {
     let spec = "  validations:\n  - expression: object.spec.replicas > 1\n";
     for (resource, meant) in [
         ("deployments/scales", "did you mean `deployments/scale`?"),

@@ -90,7 +90,7 @@ impl Setting {
 }
 
 #[test]
-fn cases() {
+fn language_cases_have_expected_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut n_cases = 0;
     let mut failures = String::new();

@@ -169,7 +169,7 @@ fn null_comparison_of_required_value_is_reported() {
 }
 
 #[test]
-fn near_kind_names_are_suggested() {
+fn similar_kind_names_are_suggested() {
     warns(
         DEPLOYMENT,
         "request.kind.kind == 'Deploymnet'",

@@ -52,7 +52,7 @@ use vap_status_controller::library::estimate::COST_OPTIONS;
 use vap_status_controller::schema::{DeclType, DeclaredSizes, OpenApiDocument};
 
 #[test]
-fn costs() {
+fn cost_cases_have_expected_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/cost");
     let mut files: Vec<_> = std::fs::read_dir(&root)
         .unwrap()

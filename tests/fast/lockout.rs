@@ -72,7 +72,7 @@ fn wildcard_policy_is_reported() {
 }
 
 #[test]
-fn system_pods_are_a_note() {
+fn policy_that_denies_system_pods_is_a_note() {
     let privileged = "  validations:\n  - expression: object.spec.containers.all(c, \
                       !c.?securityContext.?privileged.orValue(false))\n";
     let findings = lockouts(&bound("", "pods", privileged, DENY));

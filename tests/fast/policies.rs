@@ -60,7 +60,7 @@ struct Case {
 }
 
 #[test]
-fn policies() {
+fn policy_cases_have_expected_results() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/policy");
     let mut failures = String::new();
     let mut n_cases = 0;

@@ -66,7 +66,7 @@ fn fields_set_by_api_server_are_not_reported() {
             ("apiregistration.k8s.io", "v1", "apiservices"),
             "!has(object.spec.service) || object.spec.service.port == 443",
         ),
-        // Set because of another field.
+        // The API server sets `ports[].hostPort` if `hostNetwork` is true.
         (
             POD,
             "!object.spec.?hostNetwork.orValue(false) || object.spec.containers.all(c, !has(c.ports) || \

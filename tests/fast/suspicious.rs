@@ -240,7 +240,7 @@ fn constant_conditions_and_failing_calls_are_reported() {
 }
 
 #[test]
-fn incomparable_types_are_reported_only_if_so_for_all_kinds() {
+fn incomparable_types_are_reported_only_if_incomparable_for_all_kinds() {
     // The replicas of a Deployment are a number, and a Pod has no replicas.
     let both = |text: &str| spec(&["apps", ""], &["deployments", "pods"], &["CREATE"], text);
     let cases: &[(&str, &[&str])] = &[
@@ -306,7 +306,7 @@ fn impossible_operations_are_reported() {
 }
 
 #[test]
-fn literal_globs_are_reported() {
+fn wildcards_in_exact_names_are_reported() {
     for (name, expect) in [("*", true), ("team-*", true), ("team-a", false)] {
         for field in ["resourceRules", "excludeResourceRules"] {
             let mut spec = spec(&[""], &["pods"], &["CREATE"], "object.metadata.name != ''");

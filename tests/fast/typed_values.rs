@@ -106,7 +106,7 @@ fn concatenated_lists_keep_wrapped_values() {
 }
 
 #[test]
-fn sets_contain_hashable_values() {
+fn concatenated_sets_have_upstream_results() {
     let set =
         |items: Json| json!({"type": "array", "x-kubernetes-list-type": "set", "items": items});
     check(

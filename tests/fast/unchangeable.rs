@@ -7,7 +7,7 @@ const CLAIM: (&str, &str, &str) = ("", "v1", "persistentvolumeclaims");
 const JOB: (&str, &str, &str) = ("batch", "v1", "jobs");
 
 #[test]
-fn immutable_field_keeps_presence() {
+fn update_keeps_presence_of_immutable_field() {
     for (resource, fields) in [
         (
             CLAIM,

@@ -165,7 +165,7 @@ fn unchanged_object_equals_old_self() {
 
 /// The validation of objects that would take the API server minutes ends with an error.
 #[test]
-fn work_limit_is_an_error() {
+fn exceeded_work_limit_is_an_error() {
     let alternatives: Vec<Value> = (0..5_000)
         .map(|n| json!({"items": {"pattern": format!("^{n}$")}}))
         .collect();

@@ -109,7 +109,7 @@ pub struct EvaluatedRule {
     pub place: Vec<PathStep>,
     /// The index of the rule among the rules of its schema.
     pub n: usize,
-    /// The expression.
+    /// The source text of the rule.
     pub expression: String,
     /// The error of the rule, if it failed.
     pub error: Option<String>,

@@ -114,8 +114,8 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
 
 /// Parses one requirement of a label selector.
 ///
-/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a `LabelSelector` does
-/// not have).
+/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a `LabelSelector`
+/// does not have).
 fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
     let text = text.trim();
     let new = |key: &str, operator: &str, values: Option<Vec<&str>>| {

@@ -117,11 +117,11 @@ label_values! {
 label_values! {
     /// A watch or poll that keeps the controller's cluster state in sync.
     Source {
-        /// The watch of policies.
+        /// The watch of ValidatingAdmissionPolicies.
         Policies = "policies",
-        /// The watch of bindings.
+        /// The watch of ValidatingAdmissionPolicyBindings.
         Bindings = "bindings",
-        /// The watch of probes, if their kind is served.
+        /// The watch of PolicyProbes, if their kind is served.
         Probes = "probes",
         /// The watches of params of all kinds.
         Params = "params",

@@ -14,7 +14,7 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 /// The values that are exported for one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
-    /// The conditions.
+    /// The current status and reason of each condition.
     pub conditions: Vec<ConditionSample>,
     /// The failurePolicy: `Fail` or `Ignore`.
     pub failure_policy: &'static str,
@@ -29,11 +29,11 @@ pub struct PolicySample {
 /// The state of one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConditionSample {
-    /// The condition type.
+    /// The condition type, such as `Ready`.
     pub type_: &'static str,
-    /// The status.
+    /// The status: `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// The reason.
+    /// The reason, such as `ProbesFailed`.
     pub reason: &'static str,
 }
 

@@ -258,7 +258,7 @@ fn fields_without_type_have_no_warning() {
 }
 
 #[test]
-fn objects_are_maps() {
+fn objects_can_be_used_as_maps() {
     check_false("'replicas' in object.spec");
     check_false("object.spec['replicas'] == 1");
     check_false("object.spec.all(field, field != 'paused')");

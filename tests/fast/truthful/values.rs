@@ -110,7 +110,7 @@ fn conditions_narrow_values() {
 }
 
 #[test]
-fn absent_value_is_bottom() {
+fn expression_that_is_never_evaluated_is_not_reported() {
     check_false(
         "has(object.spec.paused) || object.kind != 'Pod' || object.spec.paused > 1 || true",
     );
