@@ -130,7 +130,7 @@ pub(crate) fn objects<'a>(
     let custom = schemas.custom(&raw.gvk);
     let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
-        // Of other kinds, only the types are known, as in a cluster.
+        // For other kinds, only the types are known, as in a cluster, so no defaults are set.
         return Ok(PreparedRequest::as_written(request));
     }
     let lacks_defaults = is_unknown && stage == Stage::Validation && !is_status;

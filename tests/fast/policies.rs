@@ -12,9 +12,9 @@
 //! | `warnings` | the expected fields with a warning, in order, each with a substring of the warning |
 //! | `accepted` | expressions that must compile as a validation and, in `string(...)`, as an audit annotation |
 //! | `refused` | expressions that must not compile, each with a substring of the message |
-//! | `params` | true if `accepted` and `refused` can use the variable `params` |
-//! | `message` | true if `accepted` and `refused` are compiled only as a messageExpression, in `string(...)` |
-//! | `variables` | the variables that are declared for `accepted` and `refused` |
+//! | `params` | true if these expressions can use the variable `params` |
+//! | `message` | true if these expressions are compiled only as a messageExpression, in `string(...)` |
+//! | `variables` | the variables that these expressions can use |
 
 #![allow(
     clippy::indexing_slicing,

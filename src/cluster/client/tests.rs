@@ -98,7 +98,7 @@ async fn user_agent_has_identity() {
 
 #[tokio::test]
 async fn request_without_response_is_measured() {
-    // The listener is dropped, so connections to its address are refused.
+    // The listener is dropped, so connections to its address fail.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

@@ -137,9 +137,9 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
 
 /// Returns true if the expression has an optional of an optional, of a type, or of a value of an opaque type.
 ///
-/// A conditional (including the one in `optMap`) converts an optional to a native value and back. Of nested optionals,
-/// only one remains; of a type, only its name remains; and opaque values are lost. An index into a list or map of
-/// optionals returns the optional in it.
+/// A conditional (including the one in `optMap`) converts an optional to a native value and back. Nested optionals then
+/// become one optional, a type becomes its name, and opaque values are lost. An index into a list or map of optionals
+/// returns the optional in it.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
 /// `Optional.Value`.
