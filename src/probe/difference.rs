@@ -205,8 +205,8 @@ fn failing_validations(expect: &Expect, outcome: &ReviewOutcome) -> Option<Strin
         .then(|| format!("expected {expected} failing validations, got {actual}"))
 }
 
-/// Returns true if the policy applied: its validations were evaluated, or a binding denied the request because it has
-/// no params.
+/// Returns true if the policy applied: its validations were evaluated, or a binding denied the request because the
+/// binding has no params.
 fn has_policy_applied(outcome: &ReviewOutcome) -> bool {
     outcome.denial.is_some() || outcome.evaluations.iter().any(has_applied)
 }
@@ -283,7 +283,7 @@ pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns a clause that no binding matches the request, with the constraint of each binding that does not match.
+/// Returns the clause "no binding matches the request", with the constraint of each binding that does not match.
 #[must_use]
 pub fn unbound(outcome: &ReviewOutcome) -> String {
     /// The maximum number of described bindings.

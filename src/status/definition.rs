@@ -48,7 +48,7 @@ impl RuleFindings {
         };
         let mut warnings = Vec::new();
         for error in verdict.errors.iter().take(MAX_ERRORS) {
-            // The cost estimate does not count a message expression that does not compile.
+            // Expressions are counted by their costs. A message expression that does not compile has none, so it is added.
             findings.n_expressions +=
                 usize::from(error.expression().is_some() && is_message(error));
             findings.compiled.extend(uncompiled(error));

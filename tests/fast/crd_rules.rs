@@ -351,7 +351,7 @@ fn large_sets_are_compared_fast() {
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 
-/// Schemas and objects that are nested too deeply are errors. Schemas and objects that are nested up to the limit of the
+/// Schemas and objects that are nested too deeply are errors. Schemas and objects with a nesting up to the limit of the
 /// JSON parser are validated.
 #[test]
 fn too_deep_schemas_and_objects_are_errors() {

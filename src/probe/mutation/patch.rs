@@ -52,7 +52,7 @@ fn diff_fields(
 }
 
 /// Adds the operations that change one list to another. Equal items at the beginning and the end stay unchanged. Items
-/// between them that have the same index in both lists are changed in place. Additional items are then added or removed.
+/// between them that have the same index in both lists are changed in place. The remaining items are added or removed.
 fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
     let pairs = || before.iter().zip(after);
     let begin = pairs().take_while(|(one, other)| one == other).count();

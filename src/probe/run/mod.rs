@@ -113,7 +113,7 @@ pub struct EvaluatedRule {
     pub expression: String,
     /// The error of the rule, if it failed.
     pub error: Option<String>,
-    /// The values of the evaluated subexpressions, recorded for expression index 0.
+    /// The values of the evaluated subexpressions. They are recorded as if the rule were the expression with index 0.
     pub recording: Recording,
 }
 

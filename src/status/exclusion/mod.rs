@@ -47,7 +47,7 @@ impl FromStr for NamePattern {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!(
-                "`{text}` is not a valid name of a policy, or name pattern (`*` matches any text)"
+                "`{text}` is not a valid policy name or name pattern (`*` matches any characters)"
             ))
         }
     }
