@@ -81,7 +81,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
         )),
         _ => outcome.errors.first().map(|error| {
             format!(
-                "an error that does not deny the request: {error}; expect `error` if this is intended"
+                "the policy has an error that does not deny the request: {error}; expect `error` if this is intended"
             )
         }),
     }
@@ -101,7 +101,9 @@ pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
     let text = match outcome.denial.as_ref().map(|denial| denial.by) {
         Some(DeniedBy::Error) => "denied by an error, not by a validation",
         Some(DeniedBy::NoParams) => "denied because there are no params, not by a validation",
-        None if !outcome.errors.is_empty() => "an error that does not deny the request",
+        None if !outcome.errors.is_empty() => {
+            "the policy has an error that does not deny the request"
+        }
         None if !has_policy_applied(outcome) => "the policy does not apply",
         None | Some(DeniedBy::Validation) => "the result is not the expected one",
     };
@@ -247,7 +249,8 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
         return unbound(outcome);
     }
     if outcome.evaluations.is_empty() {
-        return "there are no params, and the bindings allow this".to_owned();
+        return "there are no params, and parameterNotFoundAction Allow allows the request"
+            .to_owned();
     }
     if !outcome.evaluations.iter().any(has_applied) {
         let failed = outcome

@@ -18,7 +18,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     let is_denied = outcome.denial.is_some();
     if is_denied || !outcome.errors.is_empty() {
         return Some(format!(
-            "an error: {}; expect `error` if this is intended",
+            "unexpected error: {}; expect `error` if this is intended",
             explain(outcome)
         ));
     }

@@ -48,7 +48,7 @@ impl RuleFindings {
         };
         let mut warnings = Vec::new();
         for error in verdict.errors.iter().take(MAX_ERRORS) {
-            // Expressions are counted by their costs. A message expression that does not compile has none, so it is added.
+            // `verdict.costs` lacks message expressions that do not compile, so they are added to the count here.
             findings.n_expressions +=
                 usize::from(error.expression().is_some() && is_message(error));
             findings.compiled.extend(uncompiled(error));

@@ -25,7 +25,7 @@ impl Reason {
     #[must_use]
     #[expect(
         clippy::match_same_arms,
-        reason = "a table: each line has its sentence"
+        reason = "a table in which each entry has its own comment"
     )]
     pub const fn remedy(self) -> Remedy {
         match self {

@@ -55,7 +55,7 @@ fn log_panic(info: &panic::PanicHookInfo<'_>) {
         .location()
         .map_or_else(|| "unknown".to_owned(), ToString::to_string);
     let message = panic_message(info.payload());
-    tracing::error!(place, message, "panic, which is a bug; please report it");
+    tracing::error!(place, message, "panic: this is a bug; please report it");
 }
 
 /// Returns the message of a panic. Returns `no message` if the payload is not a string.

@@ -421,7 +421,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
     if let Some(error) = outcome.errors.first() {
         return Some(format!(
-            "an error that does not deny the request: {error}; expect `error` if this is intended"
+            "the policy has an error that does not deny the request: {error}; expect `error` if this is intended"
         ));
     }
     match (expect.applies, applies(outcome)) {
