@@ -14,7 +14,7 @@
 //! | `// type: T` | the expression compiles and has the type `T` |
 //! | `// error: LINE:COLUMN: TEXT` | a finding; all findings must be listed, in the order of their locations |
 //! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, and has findings at exactly these locations |
-//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's text; all must be listed, in order |
+//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's text; all are listed, in order |
 //! | `// tree: TREE` | the syntax tree, in the format of cel-go's tests without white space |
 //! | `// places: TREE` | the syntax tree with the location of each node |
 //! | `// checked: TREE` | the syntax tree with the type and overload of each node |

@@ -14,8 +14,7 @@
 //! | `// greatest cost: MAX` | the maximum of the API server's estimate |
 //! | `// greatest cost above: MAX` | a lower limit of the maximum of the API server's estimate |
 //! | `// given: {…}` | the values of the variables for the measured cost |
-//! | `// measured: COST` | the actual cost of an evaluation without constant folding, which must not exceed the
-//! estimate |
+//! | `// measured: COST` | the actual cost without constant folding, which must not exceed the estimate |
 //!
 //! Measurements use an authorizer that allows everything, and `has()` costs 1.
 
