@@ -76,7 +76,7 @@ async fn clear_removes_owned_fields() {
     assert_eq!(
         String::from_utf8(err).unwrap(),
         "cannot clear validatingadmissionpolicies.admissionregistration.k8s.io/c: the API server \
-         answered 403: user cannot patch; grant the permission to patch \
+         returned 403: user cannot patch; grant the permission to patch \
          validatingadmissionpolicies.admissionregistration.k8s.io, status\n"
     );
     let patches = patches(&log);

@@ -411,7 +411,7 @@ fn types_depend_on_operations() {
     check_on(
         &create,
         "oldObject.spec.replicas > 0",
-        &["this is null in every request"],
+        &["this value is null in every request"],
     );
     check_on(
         &create,
@@ -422,7 +422,7 @@ fn types_depend_on_operations() {
     check_on(
         &delete,
         "object.spec.replicas > 0",
-        &["this is null in every request"],
+        &["this value is null in every request"],
     );
     check_on(&delete, "oldObject.spec.replicas > 0", &[]);
     check_on(&delete, "object != null && object.spec.x == 1", &[]);
