@@ -326,14 +326,14 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     assert!(
         ready
             .message
-            .contains("start it with `--follow mutatingadmissionpolicies`"),
+            .contains("start the controller with `--follow mutatingadmissionpolicies`"),
         "{}",
         ready.message
     );
     outcome("labels", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
     let ready = probes.get("labels").await.unwrap().status.unwrap();
     let ready = ready.conditions[0].message.clone();
-    let remedy = "start it with `--follow customresourcedefinitions`";
+    let remedy = "start the controller with `--follow customresourcedefinitions`";
     assert!(ready.contains(remedy), "{ready}");
     controller.finish().await.unwrap();
 }
