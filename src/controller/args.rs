@@ -151,7 +151,7 @@ pub struct RunArguments {
     pub exclude_selector: Option<LabelPattern>,
 
     /// Resources to watch in addition to ValidatingAdmissionPolicies, separated by commas; each requires the
-    /// ClusterRole vap-status-controller-RESOURCE
+    /// `ClusterRole` vap-status-controller-RESOURCE
     #[arg(
         long,
         env = "VAP_FOLLOW",

@@ -177,7 +177,7 @@ pub enum AuthorizerSource {
     /// The list `authorizer` of the case.
     #[default]
     Inline,
-    /// The API server, by a SubjectAccessReview.
+    /// The API server, by a `SubjectAccessReview`.
     FromCluster,
 }
 

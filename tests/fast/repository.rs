@@ -121,7 +121,7 @@ fn every_alert_has_runbook_and_row_in_alert_list() {
     assert_eq!(pages, names, "a page without an alert");
 }
 
-/// Returns the names of the metrics in a PromQL query.
+/// Returns the names of the metrics in a `PromQL` query.
 fn metric_names(query: &str) -> BTreeSet<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     query
@@ -179,7 +179,7 @@ fn panels() -> Vec<Value> {
     panels.cloned().collect()
 }
 
-/// Returns the PromQL queries of a panel.
+/// Returns the `PromQL` queries of a panel.
 fn queries(panel: &Value) -> Vec<String> {
     let targets = panel["targets"].as_sequence().unwrap();
     let exprs = targets.iter().map(|target| target["expr"].as_str());

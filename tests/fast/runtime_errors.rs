@@ -248,7 +248,10 @@ fn same_cause_in_several_expressions_is_reported_once() {
         panic!("{findings:#?}")
     };
     let help = only["help"].as_str().unwrap();
-    assert!(help.contains("2 other expressions fail for the same reason"), "{help}");
+    assert!(
+        help.contains("2 other expressions fail for the same reason"),
+        "{help}"
+    );
 }
 
 #[test]

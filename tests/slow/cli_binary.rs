@@ -387,7 +387,10 @@ fn error_response_is_reported_on_one_line() {
     let config = kubeconfig("refusals", &url);
     check_error(
         &run(&config, &["status"]),
-        &["User \"ann\" cannot list them", "this requires the permissions"],
+        &[
+            "User \"ann\" cannot list them",
+            "this requires the permissions",
+        ],
     );
     check_error(
         &run(&config, &["status", "a"]),

@@ -1,6 +1,6 @@
 //! Resources that are exempt from policies, regardless of match constraints.
 //!
-//! Policies and their bindings are exempt, so that they cannot block their own repair. Reviews such as TokenReview,
+//! Policies and their bindings are exempt, so that they cannot block their own repair. Reviews such as `TokenReview`,
 //! which are not stored, are exempt, so that authentication and authorization keep working. The API server checks this
 //! before it evaluates any policy. The version and the subresource of a request make no difference.
 //!

@@ -75,7 +75,7 @@ pub(super) struct PolicyAnalysis {
     /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
     matches: Matches,
-    /// True if the rules of a webhook match reviews (such as TokenReview), which `matches` does not contain.
+    /// True if the rules of a webhook match reviews (such as `TokenReview`), which `matches` does not contain.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,

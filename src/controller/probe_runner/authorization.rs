@@ -24,7 +24,7 @@ use crate::policy::admission::{
 use crate::policy::subject::SubjectId;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The timeout of one SubjectAccessReview.
+/// The timeout of one `SubjectAccessReview`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the probes of a policy may wait for reviews in total.
@@ -189,7 +189,7 @@ impl Authorizer for AccessReviews {
     }
 }
 
-/// Sends a SubjectAccessReview for the check `asked`, and waits at most until `end`.
+/// Sends a `SubjectAccessReview` for the check `asked`, and waits at most until `end`.
 ///
 /// # Errors
 /// Returns the reason why there is no response.

@@ -18,7 +18,7 @@ pub(crate) enum Subject {
         mutations: Vec<Mutation>,
         reinvocation_policy: Option<String>,
     },
-    /// The webhooks of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
+    /// The webhooks of a `ValidatingWebhookConfiguration` or `MutatingWebhookConfiguration`.
     Webhooks(Vec<RequestPolicy>),
     /// A CustomResourceDefinition.
     CustomResourceDefinition(Rules),

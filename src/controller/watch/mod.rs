@@ -78,7 +78,7 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) 
     }
 }
 
-/// Watches ValidatingAdmissionPolicyBindings. Never returns.
+/// Watches `ValidatingAdmissionPolicyBindings`. Never returns.
 pub(crate) async fn bindings(context: Arc<Context>) {
     watch_by_policy(&context, Source::Bindings, &context.bindings, || {
         context.set_bindings_listed();
@@ -258,7 +258,7 @@ fn name(crd: &CustomResourceDefinition) -> String {
     crd.metadata.name.clone().unwrap_or_default()
 }
 
-/// Watches APIServices, whose changes indicate changes of aggregated APIs. Never returns.
+/// Watches `APIServices`, whose changes indicate changes of aggregated APIs. Never returns.
 pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     watch_kind::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
@@ -406,7 +406,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     }
 }
 
-/// Returns the name of the ClusterRole that grants reading `source`.
+/// Returns the name of the `ClusterRole` that grants reading `source`.
 fn role(source: Source) -> String {
     match kind_of_source(source) {
         Some(kind) => crate::controller::subjects::opt_in::role(kind),

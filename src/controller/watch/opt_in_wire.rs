@@ -84,7 +84,7 @@ impl From<BindingObject> for WireBinding {
     }
 }
 
-/// A ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
+/// A `ValidatingWebhookConfiguration` or `MutatingWebhookConfiguration`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "ConfigurationObject")]
 pub(crate) struct WireWebhooks {

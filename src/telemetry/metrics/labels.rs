@@ -119,7 +119,7 @@ label_values! {
     Source {
         /// The watch of ValidatingAdmissionPolicies.
         Policies = "policies",
-        /// The watch of ValidatingAdmissionPolicyBindings.
+        /// The watch of `ValidatingAdmissionPolicyBinding`s.
         Bindings = "bindings",
         /// The watch of PolicyProbes, if their kind is served.
         Probes = "probes",

@@ -267,7 +267,7 @@ impl Metrics {
         }
     }
 
-    /// Returns all metrics in the OpenMetrics text format.
+    /// Returns all metrics in the `OpenMetrics` text format.
     ///
     /// # Errors
     /// Returns an error if a metric cannot be encoded, which is a bug.

@@ -287,7 +287,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
 }
 
 /// Converts the matches of a policy to those of a webhook with the same rules. The boolean is true if the webhook is
-/// called for reviews, such as TokenReview.
+/// called for reviews, such as `TokenReview`.
 ///
 /// Unlike policies, webhooks are called for reviews, but never for webhook configurations. The result does not contain
 /// the reviews as resources, because their kinds are not checked.

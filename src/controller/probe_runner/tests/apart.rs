@@ -107,7 +107,7 @@ async fn slow_probes_time_out_without_delaying_others() {
     assert!(context.probe_runner.is_slow(&id("slow0")) && !context.probe_runner.is_slow(&id("a")));
 }
 
-/// Returns a context whose API server calls `meddle` during a SubjectAccessReview.
+/// Returns a context whose API server calls `meddle` during a `SubjectAccessReview`.
 fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, Log) {
     let known = Arc::new(OnceLock::<Arc<Context>>::new());
     let of_server = Arc::clone(&known);

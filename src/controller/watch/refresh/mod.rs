@@ -1,7 +1,7 @@
 //! Polls discovery and the OpenAPI index, and updates the snapshot of the cluster.
 //!
 //! One task owns the CRDs, discovery and the index. It polls the API server at an interval, and immediately when a CRD
-//! or an APIService changes. After a change, it polls until discovery, index and CRDs are consistent
+//! or an `APIService` changes. After a change, it polls until discovery, index and CRDs are consistent
 //! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot queues the affected policies.
 
 use std::collections::BTreeSet;

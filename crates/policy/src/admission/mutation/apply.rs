@@ -74,7 +74,7 @@ impl Run<'_> {
         }
     }
 
-    /// Merges the object that an ApplyConfiguration expression returns into the object.
+    /// Merges the object that an `ApplyConfiguration` expression returns into the object.
     fn configured(
         &self,
         value: &Value,
@@ -96,7 +96,7 @@ impl Run<'_> {
         read.map_err(|error| Failure::policy_error(StepCause::Decoding, error))
     }
 
-    /// Applies the patch that a JSONPatch expression returns.
+    /// Applies the patch that a `JSONPatch` expression returns.
     fn patched(
         &self,
         value: &Value,

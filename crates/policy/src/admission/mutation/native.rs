@@ -82,7 +82,7 @@ fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(),
     Ok(())
 }
 
-/// Returns the object that an ApplyConfiguration expression returns, in the form in which it is merged.
+/// Returns the object that an `ApplyConfiguration` expression returns, in the form in which it is merged.
 ///
 /// # Errors
 /// Returns the API server's error if the value is not such an object.
@@ -267,7 +267,7 @@ impl From<String> for PatchFailure {
     }
 }
 
-/// Returns the operations of the patch that a JSONPatch expression returns.
+/// Returns the operations of the patch that a `JSONPatch` expression returns.
 ///
 /// # Errors
 /// Returns the API server's error, or [`PatchFailure::Panic`] if the API server panics.
