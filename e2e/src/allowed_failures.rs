@@ -1,4 +1,4 @@
-//! Failures that a controller reported in its log or metrics, compared with those that a test allows.
+//! Compares the failures that a controller reported in its log and metrics with those that a test allows.
 //!
 //! Takes the log as JSON lines and the metrics as text. Returns failures that were not allowed, and required failures
 //! that did not occur.
@@ -29,7 +29,7 @@ pub enum Level {
     Error,
 }
 
-/// A failure that a test allows: it may occur.
+/// A failure that a test allows. It need not occur unless it is [`AllowedFailure::required`].
 #[derive(Clone, Debug)]
 pub struct AllowedFailure {
     kind: Kind,
@@ -63,7 +63,7 @@ impl AllowedFailure {
         Self::line(Level::Error, fragment)
     }
 
-    /// Allows a line outside the log format: the message of a process that exits on a fatal error.
+    /// Allows a line outside the log format, such as the error message of a process that exits on a fatal error.
     #[must_use]
     pub fn fatal_line(fragment: &str) -> Self {
         Self::new(Kind::FatalLine(fragment.to_owned()))
@@ -85,7 +85,7 @@ impl AllowedFailure {
         Self::new(Kind::Metric { name, labels })
     }
 
-    /// Allows a failed list or watch of `source`, for `reason`.
+    /// Allows a failed list or watch of `source` with this `reason` label.
     #[must_use]
     pub fn sync(source: &str, reason: &str) -> Self {
         Self::metric(
@@ -94,13 +94,13 @@ impl AllowedFailure {
         )
     }
 
-    /// Allows a failed list or watch of any source, for `reason`.
+    /// Allows a failed list or watch of any source with this `reason` label.
     #[must_use]
     pub fn any_sync(reason: &str) -> Self {
         Self::metric("vap_sync_errors_total", &[("reason", reason)])
     }
 
-    /// Allows a failed reconciliation, for `reason`.
+    /// Allows a failed reconciliation with this `reason` label.
     #[must_use]
     pub fn reconcile(reason: &str) -> Self {
         Self::metric("vap_reconcile_errors_total", &[("reason", reason)])
@@ -113,7 +113,7 @@ impl AllowedFailure {
         self
     }
 
-    /// Limits the number of occurrences: of log lines, or the sum of the metric.
+    /// Limits the number of occurrences: the number of log lines, or the sum of the metric's samples.
     #[must_use]
     pub fn at_most(mut self, n: u64) -> Self {
         self.at_most = Some(n);
@@ -152,8 +152,8 @@ impl fmt::Display for AllowedFailure {
     }
 }
 
-/// Returns the failures that an API server causes while it is down or starting: watches fail with any error, and one
-/// warning reports it.
+/// Returns the failures that an API server causes while it is down or starting: watches fail with any error, and a
+/// warning in the log reports the failed watches.
 #[must_use]
 pub fn outage() -> Vec<AllowedFailure> {
     let reasons = [
@@ -161,20 +161,20 @@ pub fn outage() -> Vec<AllowedFailure> {
         "timeout",
         "server",
         "throttled",
-        // A starting API server rejects all requests.
+        // While starting, an API server rejects all requests with this reason.
         "forbidden",
     ];
     let mut failures = vec![
         AllowedFailure::warning("retrying; similar failures are not logged"),
-        // A starting API server returns this for each kind.
+        // While starting, an API server returns this message for each kind.
         AllowedFailure::warning(STORAGE_IS_SET_UP),
     ];
     failures.extend(reasons.map(AllowedFailure::any_sync));
     failures
 }
 
-/// Returns the failures of `source` if it watches a new kind: an API server only initializes the storage on the first
-/// request, and responds with 429 until then.
+/// Returns the failures that occur when a watch of the new kind `source` starts: an API server initializes the storage
+/// of a kind only on the first request, and responds with 429 until then.
 #[must_use]
 pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
     [
@@ -186,13 +186,14 @@ pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The severity; `None` below a warning.
+    /// The severity; `None` if it is lower than a warning.
     pub level: Option<Level>,
     fields: Map<String, Value>,
 }
 
 impl Event {
-    /// Parses a line. Returns `None` if it is not a JSON object with a level, like all log lines of the controller.
+    /// Parses a line of the log. Returns `None` if the line is not a JSON object with a level: all log lines of the
+    /// controller are such objects.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
@@ -218,14 +219,14 @@ impl Event {
     }
 }
 
-/// A sample of the metrics.
+/// A sample in the metrics text: one value of a metric with its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The name of the metric, such as `vap_sync_errors_total`.
     pub name: String,
-    /// Its labels, unescaped.
+    /// The labels of the sample, unescaped.
     pub labels: Vec<(String, String)>,
-    /// Its value.
+    /// The value of the sample.
     pub value: f64,
 }
 
@@ -271,7 +272,7 @@ fn sample(line: &str) -> Option<Sample> {
 
 type Labels = Vec<(String, String)>;
 
-/// Parses the labels after `{`. Returns them and the rest after `}`.
+/// Parses the labels after `{`. Returns the labels and the text after `}`.
 fn read_labels(mut text: &str) -> Option<(Labels, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -303,7 +304,7 @@ enum Occurrence {
 }
 
 impl Occurrence {
-    /// Returns the number of occurrences.
+    /// Returns the number of occurrences: 1 for a log line, the value for a metric.
     fn count(&self) -> f64 {
         match self {
             Self::Line { .. } | Self::Unreadable(_) => 1.0,

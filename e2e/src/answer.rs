@@ -1,4 +1,4 @@
-//! Responses of an API server: status, body, and the warnings, which kube's own calls discard.
+//! Responses of an API server: status, body and warnings. kube's own calls discard the warnings.
 
 use anyhow::{Context as _, Result};
 use http::Request;
@@ -12,9 +12,9 @@ use serde_json::Value;
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The object, or the `Status` of an error. A string if the body is not JSON.
+    /// The returned object, or the `Status` object of an error. A string if the body is not JSON.
     pub body: Value,
-    /// The warnings, in order.
+    /// The warnings, in the order of the `Warning` headers.
     pub warnings: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl Answer {
         let (head, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let warnings = head.headers.get_all("warning").iter().map(|value| {
-            // `299 - "text"` in UTF-8, with quotes and backslashes escaped.
+            // The format of a header value is `299 - "text"` in UTF-8, with quotes and backslashes escaped.
             let text = std::str::from_utf8(value.as_bytes())?;
             let text = text.strip_prefix("299 - ").context("a warning's code")?;
             Ok(serde_json::from_str(text)?)

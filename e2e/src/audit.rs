@@ -1,4 +1,4 @@
-//! Audit records of the controller's requests.
+//! Audit records of the controller's requests, read from the API server's audit log.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use crate::control_plane::ControlPlane;
 use crate::controller::{SERVICE_ACCOUNT, grant_rights, service_account};
 
-/// The audit log in the directory of [`audited`].
+/// The name of the audit log in the directory that [`audited`] returns.
 const LOG: &str = "audit.log";
 
 /// Starts a control plane like [`crate::controller::control_plane`], with additional arguments for the API server and
 /// with the audit policy `policy`. Also returns the directory of the audit log.
 ///
 /// # Errors
-/// Returns an error if it does not start or kubectl rejects the manifests.
+/// Returns an error if the control plane does not start or kubectl rejects the manifests.
 pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempDir)> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("policy.yaml");
@@ -35,7 +35,7 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
     Ok((control_plane, directory))
 }
 
-/// Returns the records of the controller's requests, in order; empty if there is no log yet.
+/// Returns the audit records of the controller's requests in the order of the log; empty if there is no log yet.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read.
@@ -79,7 +79,7 @@ pub fn controller_requests(directory: &Path) -> Result<Vec<String>> {
     Ok(asked)
 }
 
-/// Returns the number of requests that are neither lists nor watches.
+/// Returns the number of requests in `asked` that are neither lists nor watches.
 #[must_use]
 pub fn n_writes(asked: &[String]) -> usize {
     let is_read = |asked: &str| asked.starts_with("list ") || asked.starts_with("watch ");

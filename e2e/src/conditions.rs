@@ -22,11 +22,11 @@ pub fn condition(status: &Value, type_: &str) -> String {
     })
 }
 
-/// Waits until the condition `type_` of the status that `status` reads begins with `wanted`, and returns it.
+/// Waits until the condition `type_` of the status that `status` reads begins with `wanted`, and returns the condition.
 ///
 /// # Errors
-/// Returns an error if `status` cannot be read, or if the condition does not come within `timeout`; the message then
-/// has the status of `what`.
+/// Returns an error if `status` cannot be read, or if the condition does not begin with `wanted` within `timeout`. The
+/// message of a timeout contains the status of `what`.
 pub async fn wait_for<F: Future<Output = Result<Value>>>(
     what: &str,
     type_: &str,
@@ -49,7 +49,7 @@ pub async fn wait_for<F: Future<Output = Result<Value>>>(
     }
 }
 
-/// Waits until the result of `versions` is unchanged for a second, and returns it.
+/// Waits until the result of `versions` is unchanged for a second, and returns that result.
 pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() -> F) -> T {
     let mut before = versions().await;
     loop {

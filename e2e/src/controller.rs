@@ -1,5 +1,5 @@
-//! The controller as a process with a control plane and the permissions of an installation, and checks of its log and
-//! metrics.
+//! Runs the controller as a process against a control plane, with the permissions of an installation, and checks the
+//! controller's log and metrics.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -43,7 +43,7 @@ pub fn service_account() -> User {
 /// Starts a control plane with the controller's user, which has only the permissions of `config/rbac`.
 ///
 /// # Errors
-/// Returns an error if it does not start or kubectl rejects the manifests.
+/// Returns an error if the control plane does not start or kubectl rejects the manifests.
 pub async fn control_plane() -> Result<ControlPlane> {
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -66,8 +66,8 @@ pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Allows the controller's user to read config maps, the params of the tests' policies: the control plane of the tests
-/// has no controller that aggregates roles.
+/// Allows the controller's user to read config maps, which are the params of the tests' policies. In a cluster the role
+/// for params aggregates other roles; the control plane of the tests has no controller that aggregates roles.
 ///
 /// # Errors
 /// Returns an error if kubectl fails.
@@ -84,7 +84,7 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Allows the controller's user to create access reviews, like the kustomize component.
+/// Allows the controller's user to create access reviews, like the kustomize component for them.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
@@ -96,7 +96,7 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Installs the CRD of the resource `plural`, whose objects hold conditions.
+/// Installs the CRD of the status objects with the resource name `plural`.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifest.
@@ -124,7 +124,7 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     }
 }
 
-/// Allows the controller's user to watch a resource, like the kustomize component of that name.
+/// Allows the controller's user to watch a resource, like the kustomize component with the name of the resource.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
@@ -137,7 +137,7 @@ pub fn grant_following(control_plane: &ControlPlane, resource: &str) -> Result<(
     )
 }
 
-/// Runs kubectl as the administrator. Returns its standard error on failure.
+/// Runs kubectl as the administrator. On failure, the error contains kubectl's standard error.
 fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
     let outcome = control_plane.kubectl()?.args(arguments).output()?;
     ensure!(
@@ -176,7 +176,7 @@ pub fn repository() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Returns a binary of the workspace, in the directory of this one.
+/// Returns the path of a binary of the workspace, which is in the directory of the running binary.
 ///
 /// # Errors
 /// Returns an error if it has not been built.
@@ -199,19 +199,20 @@ pub fn processor_seconds(pid: u32) -> Result<f64> {
     /// Clock ticks per second: `USER_HZ`, which is 100 on all relevant architectures.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name of the program, in parentheses, may contain spaces.
+    // In `/proc/PID/stat`, the name of the program is in parentheses and may contain spaces.
     let fields = stat.rsplit_once(") ").context("no fields")?.1;
     let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
 }
 
-/// The time between SIGTERM and SIGKILL, as granted by a kubelet.
+/// The time between SIGTERM and SIGKILL, as a kubelet grants it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A running controller, whose log and metrics are checked when it ends: failures that were not allowed are errors.
+/// A running controller. When it is stopped, its log and metrics are checked: failures that were not allowed are
+/// errors.
 ///
-/// It must be stopped with [`Controller::finish`] or [`Controller::kill`]. Otherwise dropping it panics, so that no
-/// test omits the check.
+/// It must be stopped with [`Controller::finish`] or [`Controller::kill`]. Dropping it without a call of one of these
+/// panics, so that no test omits the check.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
@@ -230,7 +231,7 @@ impl Controller {
         Self::start_by(control_plane, &kubeconfig, args).await
     }
 
-    /// As [`Controller::start`], connecting through `kubeconfig`.
+    /// Starts the controller like [`Controller::start`], but connects through `kubeconfig`.
     ///
     /// # Errors
     /// Returns an error like [`Controller::start`].
@@ -247,7 +248,7 @@ impl Controller {
         readiness.map(|()| controller)
     }
 
-    /// Starts the controller as its service account without waiting for it.
+    /// Starts the controller as its service account without waiting until it is ready.
     ///
     /// # Errors
     /// Returns an error if it is not built.
@@ -276,7 +277,7 @@ impl Controller {
     /// Waits until the controller is ready.
     ///
     /// # Errors
-    /// Returns an error, with the end of its log, if the controller is not ready within a minute or ends.
+    /// Returns an error, with the end of the log, if the controller is not ready within a minute or ends.
     pub async fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while !self
@@ -296,7 +297,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Allows failures from now on, and those that have already occurred.
+    /// Allows these failures, whether they have already occurred or occur from now on.
     pub fn allow(&self, failures: impl IntoIterator<Item = AllowedFailure>) {
         self.allowed().extend(failures);
     }
@@ -320,7 +321,7 @@ impl Controller {
         verdict(&failures)
     }
 
-    /// Kills the controller, like a crash of its node, and checks its log and metrics until then.
+    /// Kills the controller, like a crash of its node, and checks the log and metrics up to that moment.
     ///
     /// # Errors
     /// Returns an error if there were failures that were not allowed.
@@ -331,11 +332,11 @@ impl Controller {
         verdict(&self.failures(metrics)?)
     }
 
-    /// Waits for the controller to exit by itself, for at most `timeout`, and checks its log. Its metrics are no longer
-    /// available.
+    /// Waits for the controller to exit by itself, for at most `timeout`, and checks its log. The metrics cannot be
+    /// read after the exit and are not checked.
     ///
     /// # Errors
-    /// Returns an error if it does not exit, or if there were failures that were not allowed.
+    /// Returns an error if the controller does not exit, or if there were failures that were not allowed.
     pub async fn ended(mut self, timeout: Duration) -> Result<ExitStatus> {
         self.is_checked = true;
         let deadline = Instant::now() + timeout;
@@ -346,14 +347,14 @@ impl Controller {
             }
             ensure!(
                 Instant::now() < deadline,
-                "the controller still runs{}",
+                "the controller is still running{}",
                 self.process.log_tail()
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// Skips the check, because the test has already failed, and prints the end of the log.
+    /// Drops the controller without the check, because the test has already failed, and prints the end of the log.
     #[expect(clippy::print_stderr, reason = "a failing test prints the reason")]
     pub fn give_up(mut self) {
         self.is_checked = true;
@@ -367,7 +368,7 @@ impl Controller {
         }
     }
 
-    /// Returns the failures in the log and in these metrics.
+    /// Returns the failures in the log and in `metrics` that are not allowed.
     fn failures(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
         let (metrics, rejection) = match metrics {
@@ -386,7 +387,7 @@ impl Controller {
         self.process.pid()
     }
 
-    /// Returns the status and the body of a GET of `path`.
+    /// Sends a GET of `path` to the controller. Returns the status and the body of the response.
     ///
     /// # Errors
     /// Returns an error if the controller does not respond.
@@ -451,7 +452,7 @@ impl Controller {
     /// Returns the sum of all series of the metric `name`.
     ///
     /// # Errors
-    /// Returns an error if the controller does not respond with metrics, or if there is none with this name.
+    /// Returns an error if the controller does not respond with metrics, or if no metric has this name.
     pub async fn total(&self, name: &str) -> Result<u64> {
         let samples = self.samples().await?;
         let mut values = samples.iter().filter(|sample| sample.name == name);
@@ -468,7 +469,7 @@ impl Controller {
     /// Returns the controller's log so far, as JSON lines.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read.
+    /// Returns an error if the log cannot be read.
     pub fn log(&self) -> Result<String> {
         self.process.log()
     }

@@ -13,20 +13,20 @@ use serde::Deserialize;
 
 use crate::control_plane::ControlPlane;
 
-/// The test program.
+/// The built test program of Kubernetes.
 #[derive(Clone, Debug)]
 pub struct Tests {
     program: PathBuf,
 }
 
-/// The outcomes of tests by name, in ginkgo's terms, such as `passed`.
+/// The outcomes of tests by name, in the words of ginkgo, such as `passed`.
 pub type Outcomes = BTreeMap<String, String>;
 
 impl Tests {
     /// Builds the tests with Go into `folder`.
     ///
-    /// Takes about two minutes if the control plane's build is in Go's cache, and some seconds if repeated. Blocks the
-    /// thread.
+    /// Takes about two minutes if the control plane's build is in Go's cache, and some seconds if the tests were built
+    /// before. Blocks the thread.
     ///
     /// # Errors
     /// Returns an error, with the build's messages, if Go is missing or the build fails.

@@ -15,7 +15,7 @@ pub mod policies;
 pub mod soak;
 pub mod statuses;
 
-// The fuzz targets include `hostile` too, and have this module at the same path.
+// The fuzz targets include the module `hostile` too, and provide the module `random` at the same path.
 use parity::random;
 
 pub use control_plane::{ControlPlane, User};

@@ -1,4 +1,4 @@
-//! Simple policies: one rule, one expression.
+//! Simple policies with one rule and one expression.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -6,7 +6,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Returns a policy that evaluates `expression` for objects of a resource of `v1` on creation and update.
+/// Returns a policy that evaluates `expression` on CREATE and UPDATE of a resource, given as its group and plural name,
+/// in version `v1`.
 #[must_use]
 pub fn policy(
     name: &str,

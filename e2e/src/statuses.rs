@@ -1,4 +1,4 @@
-//! Status objects: the objects that hold the conditions of kinds without a status.
+//! Status objects: objects that hold the conditions of a kind that has no status of its own.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn object_kind(kind: SubjectKind) -> StatusObjectKind {
     object.expect("a kind without a status of its own")
 }
 
-/// The status objects of one kind.
+/// The API of the status objects of one kind.
 #[derive(Clone, Debug)]
 pub struct Statuses(Api<DynamicObject>);
 
@@ -71,10 +71,10 @@ impl Statuses {
         &self.0
     }
 
-    /// Returns the object of that name; null if it does not exist.
+    /// Returns the status object with this name; null if it does not exist.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read.
+    /// Returns an error if the object cannot be read.
     pub async fn object(&self, name: &str) -> Result<Value> {
         match self.0.get_opt(name).await? {
             Some(object) => Ok(serde_json::to_value(object)?),
@@ -82,7 +82,7 @@ impl Statuses {
         }
     }
 
-    /// Waits for a condition of the object of that name, as [`wait_for`].
+    /// Waits for a condition of the status object with this name, like [`wait_for`].
     ///
     /// # Errors
     /// Returns an error like [`wait_for`].
@@ -94,7 +94,7 @@ impl Statuses {
         wait_for(name, type_, wanted, TIMEOUT, status).await
     }
 
-    /// Waits until the object of that name is deleted.
+    /// Waits until the status object with this name is deleted.
     ///
     /// # Errors
     /// Returns an error if it is not deleted in time.
@@ -107,7 +107,7 @@ impl Statuses {
         Ok(())
     }
 
-    /// Returns the names of all objects with their resource versions.
+    /// Returns the names of all status objects with their resource versions.
     ///
     /// # Errors
     /// Returns an error if they cannot be listed.

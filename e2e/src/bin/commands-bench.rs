@@ -1,5 +1,5 @@
-//! Measures speed and memory of the evaluating commands: `audit` on many objects, `test` on a large suite, and its
-//! mutants. Policies, objects and cases are generated from a seed.
+//! Measures speed and memory of the evaluating commands: `audit` on many objects, and `test` on a large suite with and
+//! without its mutants. Policies, objects and cases are generated from a seed.
 //!
 //! `./dev bench` prints the table; there are no thresholds.
 
@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 /// The sampling interval of the plugin's memory.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// The number of alternating runs with and without mutants: the difference is small compared with either.
+/// The number of alternating runs with and without mutants. Many are needed because the difference between the two
+/// durations is small compared with each duration.
 const TURNS: usize = 8;
 
 /// The number of cases per probe.
@@ -30,7 +31,7 @@ const CASES: usize = 125;
 /// The command line.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The plugin.
+    /// Path of the plugin
     #[arg(long, default_value = "target/release/kubectl-vap")]
     plugin: PathBuf,
     /// Number of objects to audit.
@@ -44,7 +45,7 @@ struct Args {
     seed: u64,
 }
 
-/// Result and resources of a run.
+/// The report of the plugin and the resources that it used.
 struct Run {
     report: Value,
     seconds: f64,
@@ -127,7 +128,7 @@ fn main() -> Result<()> {
     suite_and_mutants(&args.plugin, &suite)
 }
 
-/// Prints the resources of the suite without and with mutants, as means of several runs.
+/// Prints the duration of the suite without mutants and with mutants, each as the mean of several runs.
 fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
     let mut plain = Vec::new();
     let mut mutants = Vec::new();
@@ -170,7 +171,7 @@ fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Returns the mean of the runs, with the report of the last and the largest peak.
+/// Returns the mean duration of the runs, with the report of the last run and the largest peak of memory.
 fn mean(runs: Vec<Run>) -> Result<Run> {
     #[expect(clippy::cast_precision_loss, reason = "a handful")]
     let n = runs.len() as f64;
@@ -189,7 +190,10 @@ fn mean(runs: Vec<Run>) -> Result<Run> {
 }
 
 fn print(what: &str, run: &Run, n: u64, noun: &str) {
-    #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an approximate figure is enough"
+    )]
     let rate = n as f64 / run.processor.max(0.001);
     println!(
         "{what:34}{:>9.3}{:>11.3}{:>22}{:>12}",
@@ -200,7 +204,10 @@ fn print(what: &str, run: &Run, n: u64, noun: &str) {
     );
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an approximate figure is enough"
+)]
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / 1024.0 / 1024.0
 }
@@ -367,7 +374,7 @@ fn object(n: usize, random: &mut Random) -> Value {
     object
 }
 
-/// Sets or removes the fields that the API server sets on stored objects.
+/// Sets the fields that the API server sets on stored objects, or removes them if `is_stored` is false.
 fn stored(object: &mut Value, is_stored: bool) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;

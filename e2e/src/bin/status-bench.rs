@@ -1,10 +1,11 @@
 //! Measures how long the controller takes to write the status of many policies, compared with bare status patches.
 //!
-//! In one run on one control plane, a client of this process first sends a bare server-side apply to `/status` of each
-//! of N policies. Then, with the controller running, N policies are created at once, and the time until all have a
-//! status is measured. Prints both with their ratios, and the controller's resident memory. Bare patches are sent 32 at
-//! a time and, by another field manager, one after the other. Creations take longer than concurrent patches, and the
-//! controller works meanwhile, so several ratios are useful.
+//! On one control plane, a client of this process first sends a bare server-side apply to `/status` of each of N
+//! policies: 32 patches at a time, and then, by another field manager, one after the other. Next, with the controller
+//! running, N policies are created at once, and the time until all have a status is measured. Prints the durations of
+//! the client and of the controller, their ratios, and the controller's resident memory. Several ratios are printed
+//! because the creation of the policies takes longer than concurrent patches, and the controller already works
+//! meanwhile.
 
 //!
 //! `status-bench N --wildcards FOLDER` measures memory and time for expensive policies: it installs the CRDs in the
@@ -138,7 +139,7 @@ async fn wildcards(
 ) -> Result<()> {
     let mut install = control_plane.kubectl()?;
     install.args(["apply", "--server-side", "--force-conflicts", "-R", "-f"]);
-    // Some CRDs are other versions of the same CRD.
+    // A failure of kubectl is ignored: some CRDs in the folder are other versions of the same CRD.
     let outcome = install.arg(crds).output()?;
     let log = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let n_crds = log

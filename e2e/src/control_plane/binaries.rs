@@ -28,9 +28,9 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the binaries or builds them with Go, which takes about ten minutes the first time.
+    /// Finds the binaries or builds them with Go. The first build takes about ten minutes.
     ///
-    /// Blocks the thread. Concurrent processes wait while one of them builds.
+    /// Blocks the thread. If another process is already building the binaries, waits for it.
     ///
     /// # Errors
     /// Returns an error, with one line of advice, if neither the assets nor Go are available, or if the build fails.
@@ -48,7 +48,7 @@ impl Binaries {
 
     /// Uses the binaries in a directory created by `setup-envtest`.
     fn from_assets(directory: PathBuf) -> Result<Self> {
-        // The servers run in another directory, so a relative path would be wrong there.
+        // The servers run in another directory, where a relative path would be wrong.
         let directory = std::path::absolute(directory).context("current directory")?;
         for name in ["etcd", "kube-apiserver", "kubectl"] {
             ensure!(
@@ -100,7 +100,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn cache_directory() -> Result<PathBuf> {
     if let Some(directory) = variable(CACHE_VARIABLE) {
-        // Go runs in another directory, so a relative path would be wrong there.
+        // Go runs in another directory, where a relative path would be wrong.
         return std::path::absolute(directory).context("current directory");
     }
     let base = variable("XDG_CACHE_HOME")
@@ -138,7 +138,7 @@ fn required_version<'a>(go_mod: &'a str, module: &str) -> Result<&'a str> {
         .with_context(|| format!("go.mod does not require {module}"))
 }
 
-/// One `go build`.
+/// The inputs of one `go build`.
 struct Target {
     binary: &'static str,
     /// The folder under `e2e/controlplane/`.
@@ -169,7 +169,7 @@ const TARGETS: [Target; 4] = [
     },
 ];
 
-/// Builds into `directory` unless another process does so first.
+/// Builds the binaries into `directory` unless another process does so first.
 fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane");
     check_go(directory)?;
@@ -185,7 +185,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         return Ok(());
     }
 
-    // First removes the remains of a killed build; the lock guarantees that it has ended.
+    // Removes the remains of a killed build first. Since this process holds the lock, that build has ended.
     let partial = beside(directory, "partial");
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
@@ -201,7 +201,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     fs::rename(&partial, directory).with_context(|| directory.display().to_string())
 }
 
-/// Returns `directory` with a dot and `suffix` appended to its whole name, whose dots are part of a version.
+/// Appends a dot and `suffix` to the whole name of `directory`: `with_extension` would replace a part of the version.
 fn beside(directory: &Path, suffix: &str) -> PathBuf {
     let mut path = directory.as_os_str().to_owned();
     path.push(".");
@@ -242,15 +242,15 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         .env("GOWORK", "off")
         .env_remove("GOOS")
         .env_remove("GOARCH")
-        // The lock is held as long as its file is open. If this process is killed, the Go command that it started keeps
-        // the lock, and other processes stay out of the directory it writes to.
+        // The lock is held as long as its file is open. If this process is killed, the Go command that it started still
+        // holds the lock, so other processes stay out of the directory that Go writes to.
         .stdin(Stdio::from(lock.try_clone().context("lock file")?))
         .stdout(Stdio::null())
         .status()
         .context("go build")?;
     ensure!(
         status.success(),
-        "`go build {}` in e2e/controlplane/{} failed with {status}; its messages stand above",
+        "`go build {}` in e2e/controlplane/{} failed with {status}; see its messages above",
         target.package,
         target.module
     );
@@ -286,9 +286,9 @@ fn linker_flags(target: &Target) -> Result<String> {
     Ok(flags)
 }
 
-/// Prints a progress message. It is not logged, because tests do not set up a log.
+/// Prints a progress message to standard error. Tests do not set up a log, so the message is not logged.
 fn print_progress(message: &str) {
-    // Ignored: standard error may be closed.
+    // An error is ignored: standard error may be closed.
     let _ = writeln!(io::stderr(), "e2e: {message}");
 }
 

@@ -1,7 +1,7 @@
 //! Keys, certificates, tokens and kubeconfig files of one control plane.
 //!
-//! The certificate authority is created for one control plane and its key is discarded immediately, so a client that
-//! trusts it cannot confuse another server with this one.
+//! Each control plane has a certificate authority of its own, whose key is discarded immediately. So a client that
+//! trusts that authority cannot mistake another server for this one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use rcgen::{
 };
 use serde_json::json;
 
-/// The group whose members may do anything.
+/// The group whose members are allowed to do everything.
 const ADMIN_GROUP: &str = "system:masters";
 
 /// A user with a static token.
@@ -26,7 +26,7 @@ pub struct User {
 }
 
 impl User {
-    /// Returns a user with this name; the API server adds the group `system:authenticated`.
+    /// Returns a user with this name and these groups; the API server adds the group `system:authenticated`.
     #[must_use]
     pub fn new(name: &str, groups: &[&str]) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl User {
         )
     }
 
-    /// Returns the name for role bindings and kubeconfig methods.
+    /// Returns the name of the user, as role bindings and the kubeconfig methods expect it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -60,7 +60,7 @@ impl User {
     }
 }
 
-/// The files for the servers, and the tokens in the kubeconfig files.
+/// Paths of the files that the servers read, and the tokens for the kubeconfig files.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     directory: PathBuf,
@@ -106,7 +106,7 @@ impl Credentials {
 
     /// Returns the kubeconfig file of a user that was passed to the builder.
     pub(crate) fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
-        // User names may contain characters that are invalid in file names, hence the number.
+        // The file name has a number because user names may contain characters that are invalid in file names.
         let number = self
             .tokens
             .keys()
@@ -121,10 +121,10 @@ impl Credentials {
         Ok(self.directory.join(format!("user-{number}.kubeconfig")))
     }
 
-    /// Writes a kubeconfig file per user, for the API server at `url`.
+    /// Writes one kubeconfig file per user, for the API server at `url`.
     pub(crate) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
         for (name, token) in &self.tokens {
-            // JSON is a subset of YAML.
+            // A kubeconfig file is YAML. JSON is a subset of YAML.
             let config = json!({
                 "apiVersion": "v1",
                 "kind": "Config",

@@ -117,12 +117,12 @@ impl Builder {
     }
 }
 
-/// A running control plane, which ends when this value is dropped or its process ends.
+/// A running control plane, which ends when this value is dropped or the process that owns it ends.
 ///
 /// Dropping it blocks the thread for some tens of milliseconds.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Fields are dropped in this order: the clients of a server before the server.
+    // Fields are dropped in this order: the clients of a server are stopped before the server.
     kcm: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
@@ -148,9 +148,9 @@ impl ControlPlane {
         Self::builder().start().await
     }
 
-    /// Returns a client of the administrator.
+    /// Returns a client with the administrator's credentials.
     ///
-    /// Each call creates a client, since a client belongs to the runtime that first used it.
+    /// Each call creates a new client, since a client only works in the runtime that first used it.
     ///
     /// # Errors
     /// Returns an error if the kubeconfig cannot be read.
@@ -158,7 +158,7 @@ impl ControlPlane {
         self.client_for(User::admin().name()).await
     }
 
-    /// Returns a client of a user that was passed to the [`Builder`].
+    /// Returns a client with the credentials of a user that was passed to the [`Builder`].
     ///
     /// # Errors
     /// Returns an error if there is no such user.
@@ -166,7 +166,7 @@ impl ControlPlane {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig_for(user)?)?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        // A proxy from the environment cannot reach the loopback interface.
+        // A proxy that the environment sets cannot reach the loopback interface.
         config.proxy_url = None;
         Ok(Client::try_from(config)?)
     }
@@ -187,7 +187,8 @@ impl ControlPlane {
         self.credentials.kubeconfig(user)
     }
 
-    /// Returns the real kubectl with the administrator's credentials; `tokio::process::Command::from` accepts it.
+    /// Returns a command that runs the real kubectl with the administrator's credentials;
+    /// `tokio::process::Command::from` accepts it.
     ///
     /// # Errors
     /// Returns no error in practice: the administrator always exists.
@@ -195,14 +196,14 @@ impl ControlPlane {
         let mut command = Command::new(self.binaries.kubectl());
         command
             .env("KUBECONFIG", self.kubeconfig()?)
-            // Otherwise kubectl would cache discovery and read preferences in the home directory.
+            // By default kubectl would cache discovery and read preferences in the home directory.
             .env("KUBECACHEDIR", self.directory().join("kubectl-cache"))
             .env("KUBERC", "off");
         Ok(command)
     }
 
-    /// Starts a program, such as the controller, that is killed with this control plane at the latest. Its output goes
-    /// to `<name>.log` in [`ControlPlane::directory`].
+    /// Starts a program, such as the controller, which is killed with this control plane at the latest. The program's
+    /// output goes to `<name>.log` in [`ControlPlane::directory`].
     ///
     /// # Errors
     /// Returns an error if the program cannot be started.
@@ -234,7 +235,7 @@ impl ControlPlane {
         self.api_server.as_ref()
     }
 
-    /// Returns the kube-controller-manager process; `None` unless it was started.
+    /// Returns the kube-controller-manager process; `None` if it is not running.
     #[must_use]
     pub fn kcm(&self) -> Option<&Process> {
         self.kcm.as_ref()
@@ -249,18 +250,21 @@ impl ControlPlane {
     /// tokens.
     ///
     /// # Errors
-    /// Returns an error if it still runs or does not start.
+    /// Returns an error if the API server still runs or does not start.
     pub async fn start_api_server_again(&mut self) -> Result<()> {
-        ensure!(self.api_server.is_none(), "the API server still runs");
+        ensure!(self.api_server.is_none(), "the API server is still running");
         self.start_api_server().await
     }
 
     /// Starts kube-controller-manager with these controllers and waits until their caches are synced.
     ///
     /// # Errors
-    /// Returns an error if it already runs, is missing from the assets, or does not start.
+    /// Returns an error if kube-controller-manager already runs, is missing from the assets, or does not start.
     pub async fn start_kcm(&mut self, controllers: &[&str]) -> Result<()> {
-        ensure!(self.kcm.is_none(), "kube-controller-manager runs already");
+        ensure!(
+            self.kcm.is_none(),
+            "kube-controller-manager is already running"
+        );
         let mut kcm = servers::start_kcm(self, controllers)?;
         servers::await_kcm(&mut kcm).await?;
         self.kcm = Some(kcm);
@@ -272,7 +276,7 @@ impl ControlPlane {
         self.kcm = None;
     }
 
-    /// Retries with other ports if another process takes the chosen one first.
+    /// Starts the API server. Tries other ports if another process takes the chosen port first.
     async fn start_api_server_on_a_free_port(&mut self) -> Result<()> {
         let mut attempts = 5;
         loop {

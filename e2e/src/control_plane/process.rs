@@ -1,4 +1,4 @@
-//! A child process with a log file, in the sandbox of a control plane.
+//! A child process that writes to a log file, in the sandbox of a control plane.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -10,10 +10,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::sandbox::{Sandbox, end};
 
-/// The number of log lines in an error.
+/// The number of log lines that an error message shows.
 const TAIL_LINES: usize = 12;
 
-/// The number of bytes that are read for the tail of a log.
+/// The number of bytes at the end of a log that are read for an error message.
 const TAIL_BYTES: u64 = 16 * 1024;
 
 /// A process that is killed when dropped, and at the latest with its control plane.
@@ -22,7 +22,7 @@ pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
-    /// The offset in the log at which this process began to write.
+    /// The offset in the log file at which this process began to write: an earlier process may have written before it.
     log_start: u64,
 }
 
@@ -51,13 +51,13 @@ impl Process {
         })
     }
 
-    /// Returns the process id, for instance to measure memory.
+    /// Returns the process id, for instance to measure the process's memory.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the path of the log.
+    /// Returns the path of the log file.
     #[must_use]
     pub fn log_path(&self) -> &Path {
         &self.log
@@ -66,7 +66,7 @@ impl Process {
     /// Returns the output of the process so far.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read.
+    /// Returns an error if the log file cannot be read.
     pub fn log(&self) -> Result<String> {
         self.log_from(self.log_start)
     }
@@ -81,7 +81,7 @@ impl Process {
             .with_context(|| format!("state of {}", self.name))
     }
 
-    /// Kills the process immediately, like a crash or the out-of-memory killer.
+    /// Kills the process immediately with SIGKILL, like a crash or the out-of-memory killer.
     pub fn kill(&mut self) {
         end(&mut self.child);
     }

@@ -18,7 +18,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// Kills and removes repeatedly until the directory is gone, since a dying process may still write to it.
+/// The janitor's script. It kills and removes repeatedly until the directory is gone, since a dying process may still
+/// write to the directory.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done
@@ -96,8 +97,8 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // The anchor is reaped after the janitor has ended: until then the number of the process group that the janitor
-        // kills is not reused.
+        // The anchor is reaped after the janitor has ended. Until then the kernel does not reuse the number of the
+        // process group that the janitor kills.
         drop(self.janitor.stdin.take());
         let _ = self.janitor.wait();
         end(&mut self.anchor);
@@ -108,7 +109,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Kills a child and reaps it. Both fail only if it has already ended.
+/// Kills a child process and reaps it. Errors are ignored: killing fails only if the process has already ended.
 pub(crate) fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();

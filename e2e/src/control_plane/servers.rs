@@ -33,8 +33,8 @@ const ETCD_SOCKET: &str = "unix://etcd.socket:1";
 /// The socket for peers, which is unused.
 const ETCD_PEER_SOCKET: &str = "unix://etcd-peer.socket:1";
 
-/// Below the ephemeral ports of Linux and macOS, so that no client connecting while the API server is down can be
-/// assigned its port.
+/// The ports for API servers. They are below the ephemeral ports of Linux and macOS, so that no client connecting while
+/// the API server is down can be assigned its port.
 const PORTS: Range<u16> = 20_000..32_000;
 
 pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Process> {
@@ -42,7 +42,7 @@ pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Proce
     command
         .current_dir(sandbox.directory())
         .args(["--name=default", "--data-dir=etcd"])
-        // The data is not needed after a crash of the machine.
+        // A crash of the machine may lose the data: no test needs it afterwards.
         .arg("--unsafe-no-fsync")
         .arg(format!("--listen-client-urls={ETCD_SOCKET}"))
         .arg(format!("--advertise-client-urls={ETCD_SOCKET}"))
@@ -64,7 +64,8 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         .arg(format!("--etcd-servers={ETCD_SOCKET}"))
         .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
         .arg(format!("--secure-port={}", control_plane.port))
-        // The Service `kubernetes` would reject a loopback address as its endpoint.
+        // The API server registers its address as the endpoint of the Service `kubernetes`, which would reject a
+        // loopback address.
         .arg("--endpoint-reconciler-type=none")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .arg("--cert-dir=certificates")
@@ -83,7 +84,7 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         ]))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         .arg("--authorization-mode=RBAC")
-        // The service accounts that it would require for pods are not created here.
+        // This admission plugin requires service accounts for pods, and nothing creates them here.
         .arg("--disable-admission-plugins=ServiceAccount")
         .args(&control_plane.api_server_args);
     Process::spawn(sandbox, "kube-apiserver", command)
@@ -107,7 +108,7 @@ pub(super) fn start_kcm(control_plane: &ControlPlane, controllers: &[&str]) -> R
             ),
         ]))
         .arg(format!("--controllers={}", controllers.join(",")))
-        // Port 0 disables the port: health and metrics are not needed.
+        // Port 0 disables the HTTPS port: its health checks and metrics are not needed.
         .args(["--leader-elect=false", "--secure-port=0"]);
     Process::spawn(sandbox, "kube-controller-manager", command)
 }
@@ -122,7 +123,7 @@ fn path_args(flags: &[(&str, PathBuf)]) -> Vec<OsString> {
     flags.iter().map(argument).collect()
 }
 
-/// Waits until the API server is ready and the namespace `default` exists, which the API server creates a little later.
+/// Waits until the API server is ready and has created the namespace `default`, which it does a little later.
 pub(super) async fn await_api_server(
     api_server: &mut Process,
     etcd: &mut Process,
@@ -179,7 +180,7 @@ pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
 /// Returns an unused loopback port. Another process may take it before the caller does.
 pub(super) fn free_port() -> Result<u16> {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    // The hasher's keys are random, so control planes that start at the same time try different ports.
+    // The hasher has random keys, so control planes that start at the same time try different ports.
     let hash = RandomState::new().hash_one(std::process::id());
     let skipped = usize::try_from(hash % u64::from(PORTS.end - PORTS.start))?;
     match PORTS.cycle().skip(skipped).take(PORTS.len()).find(is_free) {
@@ -188,7 +189,7 @@ pub(super) fn free_port() -> Result<u16> {
     }
 }
 
-/// Returns true if the API server ended because another process took its port first.
+/// Returns true if the API server ended because another process took the API server's port first.
 pub(super) fn is_port_taken(error: &Error) -> bool {
     format!("{error:#}").contains("address already in use")
 }

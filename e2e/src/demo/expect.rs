@@ -1,6 +1,6 @@
-//! Parses and checks the expected conditions in annotations of samples.
+//! Parses the expected conditions in annotations of sample policies, and compares the policies with them.
 //!
-//! Compares policies of the API server with their annotations and returns sentences about the differences.
+//! The policies are read from the API server. Each difference is described by a sentence.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// The annotation with the expected conditions, as `<type>=<status>/<reason>`, separated by spaces.
 pub const EXPECT: &str = "samples.vap-status.dev/expect";
-/// The annotation for the expected conditions after the live change; without it they do not change.
+/// The annotation with the expected conditions after the live change. Without it, the conditions must not change.
 pub const EXPECT_LATE: &str = "samples.vap-status.dev/expect-late";
 
-/// The time of a check.
+/// The time at which the demo checks a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// After the installation of the samples.
+    /// After the samples are installed.
     First,
     /// After the live change.
     Late,
@@ -31,7 +31,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Returns true if this is the overall condition and its status is True.
+    /// Returns true if the expected condition is `Ready` with status True.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == "Ready" && self.status == "True"
@@ -51,10 +51,10 @@ impl fmt::Display for Expectation {
     }
 }
 
-/// Parses an annotation.
+/// Parses the value of an annotation.
 ///
 /// # Errors
-/// Returns an error if it is empty or malformed.
+/// Returns an error if the value is empty or malformed.
 pub fn parse(text: &str) -> Result<Vec<Expectation>> {
     let mut expectations = Vec::new();
     for word in text.split_whitespace() {
@@ -99,7 +99,7 @@ pub fn expectations(
     parse(text).with_context(|| format!("annotation {EXPECT} of {name}"))
 }
 
-/// Returns one line per expected condition that the policy lacks for its generation.
+/// Returns one line per expected condition that the policy lacks at its current generation.
 ///
 /// # Errors
 /// Returns an error like [`expectations`].

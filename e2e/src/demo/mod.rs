@@ -1,7 +1,7 @@
-//! The demo: a real API server, sample policies, the controller, and the output for users.
+//! The demo: a real API server, sample policies, the controller, and the output that users see.
 //!
-//! Uses the samples and manifests of `config/` and the programs built with it. It writes to standard output, and fails
-//! unless each status is as its sample expects, before and after the live change.
+//! Uses the samples and manifests of `config/`, and the programs from the same build as the demo. Writes to standard
+//! output. Fails unless each status is as its sample expects, before and after the live change.
 #![expect(
     clippy::print_stdout,
     reason = "the demo speaks to the person who started it"
@@ -31,17 +31,17 @@ use crate::controller::{grant_rights, repository, service_account};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The interval between polls of the statuses.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The columns for plain kubectl.
+/// The columns of the table that plain kubectl prints.
 const COLUMNS: &str = concat!(
     r#"custom-columns=NAME:.metadata.name,"#,
     r#"READY:.status.conditions[?(@.type=="Ready")].status,"#,
     r#"REASON:.status.conditions[?(@.type=="Ready")].reason"#
 );
 
-/// Processes that keep running after the demo and end when this is dropped.
+/// Processes that keep running after the demo has printed everything, and end when this value is dropped.
 #[derive(Debug)]
 pub struct Demo {
-    // Dropped first: the controller ends before its API server.
+    // Dropped before the API server, so that the controller ends first.
     controller: Process,
     control_plane: ControlPlane,
     programs: Programs,
@@ -55,7 +55,7 @@ impl Demo {
     pub async fn run() -> Result<Self> {
         let programs = Programs::find()?;
 
-        heading("A Kubernetes API server of your own");
+        heading("A private Kubernetes API server");
         let start = Instant::now();
         let control_plane = ControlPlane::builder()
             .user(service_account())
@@ -132,13 +132,13 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Prints how to continue manually.
+    /// Prints how the user can continue manually.
     ///
     /// # Errors
     /// Returns an error if the control plane has no administrator.
     pub fn invite(&self) -> Result<()> {
         let kubeconfig = self.control_plane.kubeconfig()?;
-        println!("\nAll of it runs until Ctrl-C. In another terminal:\n");
+        println!("\nThe control plane and the controller run until Ctrl-C. In another terminal:\n");
         println!("  export KUBECONFIG={}", kubeconfig.display());
         println!(
             "  export PATH=$PATH:{}",
@@ -152,10 +152,10 @@ impl Demo {
         Ok(())
     }
 
-    /// Returns if the controller exits unexpectedly.
+    /// Waits until the controller exits, which is unexpected.
     ///
     /// # Errors
-    /// Always returns an error.
+    /// Always returns an error, when the controller has exited.
     pub async fn watch(&mut self) -> Result<()> {
         loop {
             self.check_controller()?;
@@ -194,7 +194,7 @@ impl Demo {
         }
     }
 
-    /// Waits until the controller's Lease says that its caches are in sync, so that the plugin's table has no warning
+    /// Waits until the controller's Lease reports that its caches are in sync. Then the plugin's table has no warning
     /// about stale statuses.
     async fn await_in_sync(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
@@ -202,7 +202,7 @@ impl Demo {
             let mut command = self.programs.plugin(&self.control_plane)?;
             let output = command.args(["status", "-o", "json"]).output()?;
             let report: Value = serde_json::from_slice(&output.stdout)
-                .context("`kubectl vap status -o json` has printed no JSON")?;
+                .context("`kubectl vap status -o json` did not print JSON")?;
             let current = report.pointer("/controller/current");
             if current.and_then(Value::as_bool) == Some(true) {
                 return Ok(());
@@ -256,7 +256,7 @@ impl Demo {
         )
     }
 
-    /// Runs the plugin. Findings are expected: the samples are meant to have some.
+    /// Runs the plugin. An exit status for findings is not an error: some samples are wrong on purpose.
     fn plugin(&self, arguments: &[&str]) -> Result<ExitStatus> {
         heading(&format!("kubectl vap {}", arguments.join(" ")));
         let mut command = self.programs.plugin(&self.control_plane)?;
@@ -273,7 +273,7 @@ impl Demo {
     }
 }
 
-/// Runs kubectl in the project's root, and shows the command and its output.
+/// Runs kubectl in the project's root directory, and shows the command and its output.
 fn shown(control_plane: &ControlPlane, arguments: &[&str]) -> Result<()> {
     let quoted: Vec<_> = arguments.iter().map(|it| quoted(it)).collect();
     println!("$ kubectl {}", quoted.join(" "));
@@ -293,7 +293,7 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> Result<Command> 
     let root = repository();
     ensure!(
         root.join("config/samples").is_dir(),
-        "{} is gone: the demo runs on the checkout that it was built from",
+        "{} does not exist: the demo needs the checkout that it was built from",
         root.display()
     );
     let mut command = control_plane.kubectl()?;

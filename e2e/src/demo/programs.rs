@@ -1,4 +1,4 @@
-//! The programs that the demo shows: the controller and the plugin.
+//! Finds the programs that the demo shows, the controller and the plugin, and builds their commands.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,10 +16,10 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs in the directory of the running one, where cargo puts all binaries of a workspace.
+    /// Finds the programs in the directory of the running program, where cargo puts all binaries of a workspace.
     ///
     /// # Errors
-    /// Returns an error, with the command to build it, if one is missing.
+    /// Returns an error, with the command to build it, if a program is missing.
     pub(super) fn find() -> Result<Self> {
         Ok(Self {
             controller: binary("vap-status-controller")?,
@@ -27,7 +27,7 @@ impl Programs {
         })
     }
 
-    /// Returns `vap-status-controller run` as its service account, on a free port.
+    /// Returns the command `vap-status-controller run`, as the controller's service account and on a free port.
     ///
     /// # Errors
     /// Returns an error if the control plane lacks the service account.
@@ -36,14 +36,15 @@ impl Programs {
         let mut command = Command::new(&self.controller);
         command
             .args(["run", "--log-format=json", "--listen", "127.0.0.1:0"])
-            // As in the manifests: the Lease tells the plugin when the controller was last in sync.
+            // Leader election is on, as in the manifests: the Lease tells the plugin when the controller was last in
+            // sync.
             .arg("--leader-elect")
             .env("KUBECONFIG", kubeconfig);
         local(&mut command);
         Ok(command)
     }
 
-    /// Returns `kubectl-vap` as the administrator.
+    /// Returns the command `kubectl-vap` with the administrator's credentials.
     ///
     /// # Errors
     /// Returns an error if the control plane has no administrator.
@@ -54,14 +55,14 @@ impl Programs {
         Ok(command)
     }
 
-    /// Returns the directory of both programs, for `PATH`, so that kubectl finds its plugin.
+    /// Returns the directory of the two programs. In `PATH`, it lets kubectl find its plugin.
     #[must_use]
     pub(super) fn directory(&self) -> &Path {
         self.plugin.parent().unwrap_or(&self.plugin)
     }
 }
 
-/// Disables proxies of the environment, which cannot reach the loopback interface.
+/// Disables the proxies that the environment sets: they cannot reach the loopback interface.
 fn local(command: &mut Command) {
     for name in [
         "HTTP_PROXY",

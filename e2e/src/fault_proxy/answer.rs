@@ -1,4 +1,4 @@
-//! A request through the proxy.
+//! Handles a request through the proxy: forwards it to the API server, or injects a fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::unreadable::{CorruptedObject, corrupt};
 use super::{Fault, Inner, watch};
 use parity::random::Random;
 
-/// The longest delay.
+/// The maximum delay of a request or response.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// Kinds of request.
@@ -57,7 +57,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         .iter()
         .any(|withheld| path.starts_with(withheld));
     if is_withheld {
-        // The API server responds with plain text here, not with an object.
+        // For paths that are not served, the API server responds with plain text, not with an object.
         let answer = Response::builder()
             .status(404)
             .header("content-type", "text/plain");
@@ -74,7 +74,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         None => forwarded(&inner, forward, kind, &path).await,
     };
     if kind == Kind::Write {
-        // Releases delayed events once the client has had time to read the response.
+        // Releases delayed watch events after the client has had time to read the response.
         let answered = inner.answered_writes.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -111,7 +111,7 @@ async fn disturbed(
         }
         return Ok(answer.body(full_body(body.to_string()))?);
     }
-    // True if the API server receives the request before the fault.
+    // True if the API server receives the request before the fault is injected.
     let is_seen = random.permille(500);
     match fault {
         Fault::Delay => {
@@ -157,14 +157,14 @@ async fn disturbed(
     }
 }
 
-/// Returns a list with one object corrupted; `None` if it is not a list or is empty.
+/// Returns a list response with one corrupted object; `None` if the response is not a list or the list is empty.
 fn corrupted_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> Option<String> {
     let mut list: Value = serde_json::from_slice(text).ok()?;
     let items = list.get_mut("items")?.as_array_mut()?;
     let n = random.below(items.len().try_into().ok()?);
     let item = items.get_mut(usize::try_from(n).ok()?)?;
     item.pointer("/metadata/name")?;
-    // Items of the API discovery document have names too, but they are not objects.
+    // Items of the API discovery response have names too, but are not objects.
     let corrupted_object = CorruptedObject::new(path, item);
     corrupt(item, true, random);
     inner.state().corrupted.extend(corrupted_object);

@@ -1,4 +1,4 @@
-//! Faults of a request, and of an event of a watch.
+//! The faults that the proxy injects into requests and into watch events.
 
 use std::fmt;
 
@@ -34,11 +34,11 @@ macro_rules! faults {
 faults! {
     /// The request, its response or an event is delayed.
     Delay = "delay",
-    /// An event of a watch arrives after the response to a write that it preceded.
+    /// An event of a watch arrives after the response to the write that caused it.
     Reorder = "reorder",
     /// The connection is cut: before the request, between request and response, or before an event.
     Cut = "cut",
-    /// The request is accepted without a response, or a watch stops sending events.
+    /// The connection stays open, but the request gets no response, or the watch sends no more events.
     BlackHole = "black-hole",
     /// The credentials are rejected.
     Unauthorized = "401",
@@ -56,7 +56,7 @@ faults! {
     Unavailable = "503",
     /// A response or an event is truncated, and the connection is cut.
     HalfLine = "half-line",
-    /// An object in an event or a list is malformed.
+    /// An object in a watch event or in a list is malformed.
     Unreadable = "unreadable",
 }
 
@@ -93,7 +93,7 @@ impl Fault {
             | Self::InternalError
             | Self::HalfLine => true,
             Self::Unreadable => !is_bookmark,
-            // These apply only to the start of a watch.
+            // These faults only apply to the start of a watch.
             Self::Unauthorized | Self::Forbidden | Self::Conflict | Self::Unavailable => false,
         }
     }

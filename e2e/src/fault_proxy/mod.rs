@@ -1,11 +1,12 @@
 //! A proxy between a controller and an API server that injects faults of networks and API servers.
 //!
-//! It speaks HTTP/1.1 without TLS to the controller, and TLS to the API server as the controller's user. It parses
-//! lines of watch responses and treats other responses as bytes. The fault of a request or event depends on the seed,
-//! the requested path, and the number of earlier occurrences, so the same requests get the same faults in each run.
+//! The proxy speaks HTTP/1.1 without TLS to the controller, and TLS to the API server as the controller's user. It
+//! parses lines of watch responses and treats other responses as bytes. The fault of a request or event depends on the
+//! seed, the requested path, and the number of earlier occurrences of that path, so the same requests get the same
+//! faults in each run.
 //!
 //! - [`Fault`] lists the faults; [`Schedule`] defines their frequency; [`FaultProxy::quiet`] stops them.
-//! - [`FaultProxy::injected`] counts the injected faults, so that a test can check that it tests something.
+//! - [`FaultProxy::injected`] counts the injected faults, so that a test can check that faults occurred at all.
 
 mod answer;
 mod fault;
@@ -36,15 +37,15 @@ use crate::ControlPlane;
 use crate::controller::SERVICE_ACCOUNT;
 use parity::random::Random;
 
-/// How long a sent half may take to arrive before the connection is cut.
+/// The wait after half a line is sent, so that this half arrives before the connection is cut.
 const HALF_ON_ITS_WAY: Duration = Duration::from_millis(50);
 
-/// A running proxy; it ends when dropped, and cuts all connections.
+/// A running proxy. Dropping it ends the proxy and cuts all connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     inner: Arc<Inner>,
     kubeconfig: PathBuf,
-    // Aborts the task, and with it all of its connections, when dropped.
+    // Dropping the set aborts the server's task, and with it all of its connections.
     _server: JoinSet<()>,
 }
 
@@ -54,11 +55,11 @@ struct Inner {
     state: Mutex<State>,
     /// The current schedule; `None` while the proxy is quiet.
     schedule: signal::Sender<Option<Schedule>>,
-    /// The number of writes with a response.
+    /// The number of writes that have been responded to.
     answered_writes: signal::Sender<u64>,
 }
 
-/// The client of the API server, without `Debug` output.
+/// The client of the API server, in a type without a `Debug` representation that shows it.
 struct Upstream(Client);
 
 impl std::fmt::Debug for Upstream {
@@ -69,7 +70,7 @@ impl std::fmt::Debug for Upstream {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of occurrences per key.
+    /// The number of earlier requests or events per key; the key and this number determine the fault.
     occurrences: BTreeMap<String, u64>,
     injected: BTreeMap<Fault, u64>,
     corrupted: Vec<CorruptedObject>,
@@ -85,7 +86,8 @@ impl FaultProxy {
         let credentials = Kubeconfig::read_from(control_plane.kubeconfig_for(SERVICE_ACCOUNT)?)?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(credentials, &options).await?;
-        // A proxy of the environment cannot reach the loopback interface, and faults must not be hidden.
+        // A proxy that the environment sets cannot reach the loopback interface, and retries of the client would hide
+        // faults.
         config.proxy_url = None;
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(5));
@@ -128,7 +130,7 @@ impl FaultProxy {
         self.inner.schedule.send_replace(None);
     }
 
-    /// Responds from now on that nothing is served below `path`, even while quiet.
+    /// Responds to all requests below `path` that nothing is served there, even while the proxy is quiet.
     pub fn withhold(&self, path: &str) {
         self.inner.state().withheld.push(path.to_owned());
     }
@@ -139,22 +141,22 @@ impl FaultProxy {
         self.inner.state().injected.clone()
     }
 
-    /// Returns the objects that were made unreadable since the last call: until they change, a client cannot know that
-    /// they are readable again.
+    /// Returns the objects that were made unreadable since the last call. A client cannot detect that they are readable
+    /// again until they change.
     #[must_use]
     pub fn take_unreadable(&self) -> Vec<CorruptedObject> {
         std::mem::take(&mut self.inner.state().corrupted)
     }
 }
 
-/// Serves connections until it is aborted.
+/// Serves connections until its task is aborted.
 async fn serve(listener: TcpListener, inner: Arc<Inner>) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Too many open files: other connections may be closed meanwhile.
+                // The process has too many open files: other connections may be closed meanwhile.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
@@ -165,7 +167,7 @@ async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         let inner = Arc::clone(&inner);
         connections.spawn(async move {
             let service = service_fn(|request| answer::answer(Arc::clone(&inner), request));
-            // An error means that we or the client cut the connection.
+            // An error means that the proxy or the client cut the connection.
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             drop(connection.await);
         });
@@ -177,8 +179,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Chooses the fault for the next occurrence of `key`, among those that `applies` accepts, with the random numbers
-    /// of that occurrence, and counts it.
+    /// Chooses the fault for the next occurrence of `key` among the faults that `applies` accepts, and counts the
+    /// occurrence. The random numbers depend only on the seed, the key and the number of the occurrence.
     fn decide(
         &self,
         key: &str,
@@ -201,7 +203,7 @@ impl Inner {
         Some((fault, random))
     }
 
-    /// Waits until a black hole releases a connection, if it ever does.
+    /// Waits until the connection in a black hole is to be cut; forever if black holes stay open.
     async fn black_hole(&self) {
         let holes = match self.schedule.borrow().as_ref() {
             Some(schedule) => schedule.black_holes,
@@ -218,7 +220,7 @@ impl Inner {
 }
 
 fn write_kubeconfig(path: &Path, port: u16) -> Result<()> {
-    // JSON is a subset of YAML. The proxy adds the credentials.
+    // A kubeconfig file is YAML. JSON is a subset of YAML. It has no credentials: the proxy adds them.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,4 +1,4 @@
-//! The frequency of faults.
+//! The schedule of faults: which faults are injected, and how often.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use super::Fault;
 pub struct Schedule {
     /// The seed of the faults.
     pub seed: u64,
-    /// The faults, each with the same probability among the applicable ones.
+    /// The faults. Each applicable one is equally probable.
     pub faults: Vec<Fault>,
     /// Permille of requests with a fault.
     pub requests_permille: u64,
     /// Permille of watch events with a fault.
     pub events_permille: u64,
-    /// The handling of black holes.
+    /// What happens to connections in black holes.
     pub black_holes: BlackHoles,
 }
 
-/// The handling of a connection in a black hole once the proxy is quiet.
+/// What happens to a connection in a black hole once the proxy is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackHoles {
-    /// It is cut after this duration, as by a recovered network that has lost the connection's state.
+    /// The connection is cut after this duration, as by a recovered network that has lost the connection's state.
     EndAfter(Duration),
-    /// It stays open: only the client itself can detect it.
+    /// The connection stays open, so only the client can detect that it is dead.
     Stay,
 }
 
 impl Schedule {
-    /// Creates a schedule that injects one of `faults` into one in ten requests and events. A black hole ends after
-    /// five quiet seconds.
+    /// Creates a schedule that injects one of `faults` into one in ten requests and events. A black hole ends five
+    /// seconds after the proxy becomes quiet.
     #[must_use]
     pub fn new(seed: u64, faults: &[Fault]) -> Self {
         Self {

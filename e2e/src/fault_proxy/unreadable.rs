@@ -1,12 +1,13 @@
 //! Corrupts objects so that they cannot be decoded.
 //!
-//! Names and resource versions are kept in deletions: without a name, a deletion cannot be attributed to an object.
+//! In deletion events, the name and resource version stay intact: without a name, a deletion cannot be attributed to an
+//! object.
 
 use serde_json::{Map, Value, json};
 
 use parity::random::Random;
 
-/// A corrupted object.
+/// Location of an object that the proxy has corrupted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CorruptedObject {
     /// The path of the object itself.
@@ -33,7 +34,7 @@ impl CorruptedObject {
     }
 }
 
-/// Corrupts `object` so that it cannot be decoded, or at least not by a careless client.
+/// Corrupts `object` so that it cannot be decoded, or so that only a client that tolerates such errors can decode it.
 pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random) {
     let n_ways = if keeps_name { 4 } else { 5 };
     let Some(fields) = object.as_object_mut() else {
@@ -41,7 +42,7 @@ pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random)
     };
     match random.below(n_ways) {
         0 => {
-            // Null instead of a list, as the API server itself writes it in the status of a CRD.
+            // The API server itself writes null instead of a list in the status of a CRD.
             for part in ["spec", "status"] {
                 if let Some(part) = fields.get_mut(part) {
                     null_lists(part);
@@ -59,7 +60,7 @@ pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random)
     }
 }
 
-/// Replaces a field, or a field of the metadata if the object has none of that name.
+/// Replaces a field, or a field of the metadata if the object has no top-level field of that name.
 fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     if fields.contains_key(name) {
         fields.insert(name.to_owned(), value);

@@ -1,4 +1,4 @@
-//! The events of a watch through the proxy, line by line.
+//! Copies the events of a watch through the proxy line by line, and injects faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::answer::LONGEST_DELAY;
 use super::unreadable::{CorruptedObject, corrupt};
 use super::{Fault, Inner};
 
-/// How long an event waits for the response to a write.
+/// The maximum time that a reordered event waits for the response to a write.
 const HELD_AT_MOST: Duration = Duration::from_secs(1);
 
-/// The receiver of the lines; an error cuts the connection.
+/// The channel to the client for lines of the watch response; an error cuts the connection.
 type Lines = Sender<Result<Frame<Bytes>>>;
 
-/// Copies the events of a watch of `path` until either side ends it.
+/// Copies the events of a watch of `path` until the client or the API server ends the watch.
 pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines: Lines) {
     let mut buffer = Vec::new();
     loop {
@@ -48,7 +48,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
     }
 }
 
-/// Passes a line on, or applies a fault to it. Returns true if the watch continues.
+/// Forwards a line, or injects a fault into it. Returns true if the watch continues.
 async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
     let event: Option<Value> = serde_json::from_slice(&line).ok();
     let kind = |event: &Value| event.get("type").and_then(Value::as_str).map(str::to_owned);
@@ -65,7 +65,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
         Fault::Delay => tokio::time::sleep(random.duration(LONGEST_DELAY)).await,
         Fault::Reorder => {
             let mut answered = inner.answered_writes.subscribe();
-            // Without writes, it waits for the whole timeout.
+            // If there are no writes, the event waits for the whole timeout.
             drop(tokio::time::timeout(HELD_AT_MOST, answered.changed()).await);
         }
         Fault::Cut => return cut(lines).await,
@@ -76,7 +76,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
         Fault::HalfLine => {
             let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
             let is_passed = pass(lines, half).await;
-            // A connection that is cut in the same moment would not send the half at all.
+            // A connection that is cut immediately would not send the half line at all.
             tokio::time::sleep(super::HALF_ON_ITS_WAY).await;
             return is_passed && cut(lines).await;
         }
@@ -87,7 +87,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
             if let Some(object) = event.get_mut("object") {
                 let corrupted = CorruptedObject::new(path, object);
                 corrupt(object, kind == "DELETED", &mut random);
-                // Deleted objects need no repair.
+                // Deleted objects need not be made readable again.
                 inner
                     .state()
                     .corrupted

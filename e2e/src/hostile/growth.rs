@@ -1,6 +1,7 @@
-//! Expressions whose values grow: chains of steps that each multiply the size of their input.
+//! Expressions whose values grow: chains of operations that each multiply the size of their input.
 //!
-//! Through `dyn`, a step costs one unit whatever its size, so the cost limit does not bound the result.
+//! For a value of type `dyn`, the cost of an operation is one unit whatever the size of the value, so the cost limit
+//! does not bound the size of the result.
 
 use crate::random::Random;
 
@@ -22,7 +23,7 @@ const SHAPES: [Shape; 6] = [
     Shape::Map,
 ];
 
-/// First values, none of which is large.
+/// Small initial values with their types.
 const SEEDS: [(Shape, &str); 12] = [
     (Shape::Text, "object.metadata.name"),
     (Shape::Text, "'aaaa'"),
@@ -38,7 +39,7 @@ const SEEDS: [(Shape, &str); 12] = [
     (Shape::Map, "object.metadata.labels"),
 ];
 
-/// Expressions over `x` that return a larger value of the same shape.
+/// Operations on `x` with the type of `x`; each returns a larger value of the same type.
 const STEPS: [(Shape, &str); 36] = [
     (Shape::Text, "x + x"),
     (Shape::Text, "x + x + x + x"),
@@ -81,7 +82,7 @@ const STEPS: [(Shape, &str); 36] = [
     ),
 ];
 
-/// Boolean expressions that read the whole value of `x`.
+/// Boolean expressions that read `x` completely.
 const USES: [&str; 8] = [
     "size(x) >= 0",
     "x == x",
@@ -109,7 +110,7 @@ pub fn text(random: &mut Random) -> String {
     )
 }
 
-/// Returns the expressions of `n` variables `v0`, `v1`, each grown from the one before it.
+/// Returns the expressions of `n` variables `v0`, `v1` and so on, each of which grows the value of the previous one.
 #[must_use]
 pub fn variables(random: &mut Random, n: usize) -> Vec<String> {
     let shape = shape(random);
@@ -121,7 +122,7 @@ pub fn variables(random: &mut Random, n: usize) -> Vec<String> {
     std::iter::once(first).chain(growing).collect()
 }
 
-/// Returns a chain of growing steps as a list of one value.
+/// Returns a chain of growing operations as a list with one value.
 fn chain(random: &mut Random, shape_of: Option<Shape>) -> String {
     let shape = shape_of.unwrap_or_else(|| shape(random));
     let mut text = format!("[dyn({})]", seed(random, shape));

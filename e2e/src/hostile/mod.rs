@@ -1,7 +1,7 @@
-//! Hostile content from a seed: policies, bindings, probes, params and namespaces that are designed to exhaust a
-//! checker.
+//! Generates hostile objects from a seed: policies, bindings, probes, params and namespaces that are designed to
+//! exhaust a checker.
 //!
-//! An API server accepts most of it. Each [`Hostile`] is a group of objects that belong together.
+//! An API server accepts most of them. Each [`Hostile`] is a group of objects that belong together.
 
 pub mod growth;
 pub mod objects;
@@ -13,22 +13,22 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Label of every object, by which all are deleted.
+/// Label of every generated object, by which a test deletes all of them.
 pub const LABEL: &str = "hostile.example.com/corpus";
 
-/// Number of groups after which each [`Family`] has occurred.
+/// Number of groups in which each [`Family`] occurs at least once.
 pub const ROUND: usize = 16;
 
-/// The resource that a group is meant to exhaust.
+/// The kind of content with which a group of objects tries to exhaust a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// Values that grow.
+    /// Expressions whose values grow.
     Growth,
-    /// Expensive patterns.
+    /// Regular expressions that are expensive to compile, keep or match.
     Patterns,
     /// Slow or long expressions.
     Slow,
-    /// Policies with many parts.
+    /// Policies with many variables, conditions or validations.
     Parts,
     /// Policies that match every kind.
     Wildcards,
@@ -36,7 +36,7 @@ pub enum Family {
     Objects,
     /// Many probes, or many cases.
     Probes,
-    /// Large params, or many.
+    /// Large params, or many params.
     Params,
     /// Many bindings.
     Bindings,
@@ -44,7 +44,7 @@ pub enum Family {
     Namespaces,
 }
 
-/// Families in the order of the corpus; those with most variants occur more often.
+/// The families of the groups in a round. Families with more variants occur more often.
 const ORDER: [Family; ROUND] = [
     Family::Growth,
     Family::Patterns,
@@ -64,18 +64,18 @@ const ORDER: [Family; ROUND] = [
     Family::Namespaces,
 ];
 
-/// A group of objects that belong together.
+/// A group of hostile objects that belong together.
 #[derive(Clone, Debug)]
 pub struct Hostile {
     /// The name of the group, and the prefix of its objects' names.
     pub name: String,
-    /// Resource that it is meant to exhaust.
+    /// The kind of content with which this group tries to exhaust a checker.
     pub family: Family,
     /// The objects, in the order of their creation.
     pub objects: Vec<Value>,
 }
 
-/// Returns the `n`th group of the corpus of `seed`, independent of the others.
+/// Returns the `n`th group of the corpus of `seed`. It does not depend on the other groups.
 #[must_use]
 pub fn hostile(seed: u64, n: usize) -> Hostile {
     let order = ORDER.iter().cycle().nth(n % ROUND).copied();
@@ -111,7 +111,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
         Family::Growth => with_probe(&policies::growing(random)),
         Family::Patterns => {
             let mut members = with_probe(&policies::matching(random));
-            // The policy of a policy group is not expensive otherwise.
+            // Half of these groups have no probe: then only compiling the policy is expensive.
             members.truncate(usize::try_from(random.below(2) + 1).unwrap_or(1));
             members
         }
@@ -123,7 +123,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
             let object = objects::custom_resource("d", &content);
             let spec = json!({"validations": [{"expression": "true"}]});
             if random.permille(500) {
-                // A probe of a missing policy.
+                // The policy that this probe names does not exist.
                 vec![policies::probe(name, &format!("{name}-missing"), &[object])]
             } else {
                 vec![
@@ -141,7 +141,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
 
 fn large(random: &mut Random) -> Value {
     let form = usize::try_from(random.below(objects::FORMS.len() as u64)).unwrap_or_default();
-    // Small maps use most memory, so they are most frequent.
+    // Small maps need the most memory, so they occur most often.
     let form = if random.permille(400) { 0 } else { form };
     objects::content(random, form, objects::LARGE)
 }

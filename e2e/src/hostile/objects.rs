@@ -1,13 +1,13 @@
-//! Objects that need far more memory than their JSON has bytes, or that are otherwise large.
+//! Objects that are large, or that need far more memory than their JSON has bytes.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// The size of a large object in bytes of JSON: an API server stores 1.5 MB, including managed fields.
+/// The size of a large object in bytes of JSON. An API server stores up to 1.5 MB, including managed fields.
 pub const LARGE: usize = 1_200_000;
 
-/// Names of the forms of [`content`], in the order of their numbers.
+/// Names of the variants of [`content`], in the order of their numbers.
 pub const FORMS: [&str; 7] = [
     "small maps",
     "many keys",
@@ -18,7 +18,7 @@ pub const FORMS: [&str; 7] = [
     "nested maps",
 ];
 
-/// Returns a value of about `n_bytes` bytes, of the form with this number in [`FORMS`].
+/// Returns a value of about `n_bytes` bytes, of the variant with the index `form` in [`FORMS`].
 #[must_use]
 pub fn content(random: &mut Random, form: usize, n_bytes: usize) -> Value {
     match form {
@@ -39,7 +39,7 @@ pub fn content(random: &mut Random, form: usize, n_bytes: usize) -> Value {
     }
 }
 
-/// Returns a value nested as deeply as an API server, or a common JSON parser, accepts.
+/// Returns a value with the maximum nesting that an API server, or a common JSON parser, accepts.
 fn nested(random: &mut Random, wrap: impl Fn(Value) -> Value) -> Value {
     let depth = random.choose(&[90, 120, 500, 1_500]).copied().unwrap_or(90);
     (0..depth).fold(json!(1), |inner, _| wrap(inner))
@@ -64,7 +64,7 @@ pub fn deployment(name: &str, extra: usize) -> Value {
     })
 }
 
-/// Returns a custom resource of [`crd`] that holds `content`.
+/// Returns a custom resource of the kind that [`crd`] defines, with `content`.
 #[must_use]
 pub fn custom_resource(name: &str, content: &Value) -> Value {
     json!({
@@ -74,7 +74,7 @@ pub fn custom_resource(name: &str, content: &Value) -> Value {
     })
 }
 
-/// Returns the CustomResourceDefinition of the params: any content, in any namespace.
+/// Returns the CustomResourceDefinition of the params, which are namespaced and accept any content.
 #[must_use]
 pub fn crd() -> Value {
     json!({

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{growth, objects, patterns, slow};
 use crate::random::Random;
 
-/// The API version of policies and bindings.
+/// The apiVersion of policies and bindings.
 pub const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// Returns a policy for Deployments with these additional fields in its spec.
@@ -29,7 +29,7 @@ fn merge(spec: &mut Value, fields: &Value) {
     }
 }
 
-/// Returns a probe of `policy` as if it were bound to everything, with one case for each object.
+/// Returns a probe that evaluates `policy` as if it were bound to everything, with one case for each object.
 #[must_use]
 pub fn probe(name: &str, policy: &str, objects: &[Value]) -> Value {
     let cases: Vec<Value> = (0..)
@@ -44,7 +44,7 @@ pub fn probe(name: &str, policy: &str, objects: &[Value]) -> Value {
     })
 }
 
-/// Returns a warning binding of `policy` with these additional fields in its spec.
+/// Returns a binding of `policy` with the action Warn and these additional fields in its spec.
 #[must_use]
 pub fn binding(name: &str, policy: &str, fields: &Value) -> Value {
     let mut spec = json!({"policyName": policy, "validationActions": ["Audit"]});
@@ -90,7 +90,7 @@ pub fn growing(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a spec with expensive patterns: many in one expression, or one on a long string.
+/// Returns a spec with expensive patterns: many in one expression, or one that searches a long string.
 #[must_use]
 pub fn matching(random: &mut Random) -> Value {
     if random.permille(250) {
@@ -115,7 +115,7 @@ pub fn slow(random: &mut Random) -> Value {
     json!({"validations": expressions.collect::<Vec<_>>()})
 }
 
-/// Returns a spec with many small parts: variables, match conditions or validations.
+/// Returns a spec with many small variables, match conditions or validations.
 #[must_use]
 pub fn many_parts(random: &mut Random) -> Value {
     match random.below(3) {
@@ -140,7 +140,7 @@ pub fn many_parts(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a spec that matches every kind, whose expressions are checked against many schemas.
+/// Returns a spec that matches every kind, so that its expressions are checked against many schemas.
 #[must_use]
 pub fn wildcards(random: &mut Random) -> Value {
     let mut text = String::from("true");
@@ -157,7 +157,7 @@ pub fn wildcards(random: &mut Random) -> Value {
     })
 }
 
-/// Returns a probe with 256 cases, the maximum, of growing or of large objects.
+/// Returns a probe with the maximum of 256 cases, with growing or with large objects.
 #[must_use]
 pub fn probe_of_many_cases(random: &mut Random, name: &str, policy: &str) -> Value {
     let labels = usize::try_from(random.below(100)).unwrap_or_default();

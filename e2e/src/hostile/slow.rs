@@ -9,7 +9,7 @@ use crate::random::Random;
 /// Source: cel-go `parser/options.go`, `ExpressionSizeCodePointLimit`.
 pub const MAX_CODE_POINTS: usize = 100_000;
 
-/// Names of the forms of [`expression`], in the order of their numbers.
+/// Names of the variants of [`expression`], in the order of their numbers.
 pub const FORMS: [&str; 12] = [
     "nested comprehensions",
     "in over dyn lists",
@@ -25,7 +25,7 @@ pub const FORMS: [&str; 12] = [
     "sort and distinct",
 ];
 
-/// Returns a boolean expression of the form with this number in [`FORMS`].
+/// Returns a boolean expression of the variant with the index `form` in [`FORMS`].
 #[must_use]
 pub fn expression(random: &mut Random, form: usize) -> String {
     let n = random.below(200);

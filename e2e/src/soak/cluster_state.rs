@@ -1,7 +1,8 @@
-//! The objects of a soak and their changes: a small, closed set, so that all results can be predicted.
+//! The objects in the cluster of a soak and their changes. The set of objects is small and closed, so that all results
+//! can be predicted.
 //!
-//! Each policy has a slot with a fixed shape: what it matches, and its failurePolicy. Its existence and its expression
-//! change; so do its binding, its probe, and the CRDs and params that it depends on.
+//! Each policy has a slot, which fixes the matched resources, the params and the failurePolicy. The existence and the
+//! expression of the policy change; so do its binding, its probe, and the CRDs and params that it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,11 +16,11 @@ pub enum Shape {
     Deployments,
     /// Widgets, which a CRD defines.
     Widgets,
-    /// All resources of the group of widgets.
+    /// All resources of the API group of widgets.
     Wildcard,
     /// Deployments, with config maps as params.
     ConfigMaps,
-    /// Deployments, with limits as params, which a CRD defines.
+    /// Deployments, with custom resources of the kind Limit as params, which a CRD defines.
     Limits,
 }
 
@@ -28,7 +29,7 @@ pub enum Shape {
 pub struct Slot {
     /// The number of the slot.
     pub n: usize,
-    /// Subject of the policy.
+    /// The resources that the policy matches, and its params.
     pub shape: Shape,
     /// True if its failurePolicy is Fail.
     pub fails_closed: bool,
@@ -64,7 +65,7 @@ impl Slot {
             slot(7, Shape::ConfigMaps),
             slot(8, Shape::Limits),
             slot(9, Shape::Limits),
-            // Policies of both kinds may have the same name.
+            // Policies of the two kinds may have the same name.
             mutating(0, Shape::Deployments),
             mutating(2, Shape::Widgets),
             mutating(5, Shape::Wildcard),
@@ -105,7 +106,7 @@ impl fmt::Display for Slot {
 pub struct Edition {
     /// True if a field's name is misspelled.
     pub is_misspelt: bool,
-    /// A number in its expression, whose change increments the generation.
+    /// A number in the policy's expression. Changing it increments the generation.
     pub number: u64,
 }
 

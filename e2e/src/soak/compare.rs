@@ -1,4 +1,4 @@
-//! Compares the model's predictions with the cluster and the metrics.
+//! Compares the model's predictions with the conditions in the cluster and with the metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use super::model::{Conditions, expected_conditions};
 use crate::allowed_failures::Sample;
 use crate::controller::Controller;
 
-/// The interval between polls.
+/// The interval between polls of the cluster.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the state must match the prediction before it is considered final.
+/// How long the cluster must match the prediction before the match is considered final.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// Waits until every condition of every policy, including watched mutating policies, matches the prediction and stays
-/// so.
+/// Waits until every condition of every policy matches the prediction and stays so. Mutating policies are included if
+/// they are watched.
 ///
 /// # Errors
 /// Returns an error, with the differences, if that does not happen within `patience`.
@@ -55,14 +55,14 @@ pub(super) async fn await_agreement(
     }
 }
 
-/// The cluster's conditions of a policy; the generations are those of the policy.
+/// The conditions of a policy in the cluster, and the generations of the policy and of its status.
 struct ActualStatus {
     generation: Option<i64>,
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
 }
 
-/// The cluster's conditions by policy: true for a mutating policy, and the name.
+/// The conditions in the cluster by policy. The key is true for a mutating policy, and its name.
 type StatusByPolicy = BTreeMap<(bool, String), ActualStatus>;
 
 async fn add_validating(client: &Client, actual: &mut StatusByPolicy) -> Result<()> {
@@ -80,7 +80,7 @@ async fn add_validating(client: &Client, actual: &mut StatusByPolicy) -> Result<
     Ok(())
 }
 
-/// Adds the cluster's conditions of mutating policies. Returns the status objects of missing policies.
+/// Adds the conditions of mutating policies. Returns a message for each status object whose policy does not exist.
 async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Vec<String>> {
     let api = |group: &str, version: &str, kind: &str| {
         let gvk = GroupVersionKind::gvk(group, version, kind);
@@ -115,13 +115,15 @@ async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Ve
             .get(&name)
             .is_some_and(|uid| owners.iter().any(|owner| owner.uid == *uid));
         let Some(policy) = actual.get_mut(&(true, name.clone())).filter(|_| is_owned) else {
-            left_over.push(format!("{name}: there are conditions, and no policy"));
+            left_over.push(format!(
+                "{name}: a status object exists, but its policy does not"
+            ));
             continue;
         };
         let own = object.metadata.generation;
         let status = object.data.get("status").cloned().unwrap_or_default();
         let policy_generation = status.get("policyGeneration").and_then(Value::as_i64);
-        // Tools that wait compare with the object's own generation.
+        // Tools that wait for a status compare `observedGeneration` with the generation of the status object itself.
         let of_the_policy = |observed: Option<i64>| {
             policy_generation.filter(|_| observed.is_some() && observed == own)
         };
@@ -137,7 +139,7 @@ async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Ve
     Ok(left_over)
 }
 
-/// Returns the differences from the prediction.
+/// Returns the differences between the cluster and the prediction.
 async fn differences(
     client: &Client,
     controller: &Controller,
@@ -157,17 +159,17 @@ async fn differences(
         };
         let key = (slot.is_mutating, slot.name());
         let status = actual.remove(&key);
-        let status = status.with_context(|| format!("{slot} is gone"))?;
+        let status = status.with_context(|| format!("{slot} does not exist"))?;
         differences.extend(slot_differences(slot, &expected, &status));
         existing.insert(key);
     }
     let unexpected = actual.into_keys();
-    differences.extend(unexpected.map(|(_, name)| format!("{name} is there")));
+    differences.extend(unexpected.map(|(_, name)| format!("{name} must not exist")));
     differences.extend(series(controller, state, &existing).await?);
     Ok(differences)
 }
 
-/// Returns the differences for the policy of `slot`.
+/// Returns the differences between the conditions of the policy of `slot` and the prediction.
 fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) -> Vec<String> {
     let mut differences = Vec::new();
     let generation = actual.generation;
@@ -187,7 +189,7 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
             slot.shape, condition.type_, condition.status, condition.reason, condition.message
         )
     }));
-    // By now everything can be read except a group version that stays unavailable.
+    // Without faults, everything can be read except a group version whose API server never responds.
     let is_doubtful = |condition: &&Condition| {
         condition.message.contains("may be out of date")
             && !condition.message.ends_with("cannot be discovered")
@@ -219,7 +221,7 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
     differences
 }
 
-/// Returns the series of missing policies, and the policies with missing series.
+/// Returns messages about metrics of policies that do not exist, and about policies without metrics.
 async fn series(
     controller: &Controller,
     state: &ClusterState,

@@ -28,17 +28,17 @@ use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
 use crate::statuses::Statuses;
 use parity::random::Random;
 
-/// The time after the last fault in which all conditions must match the model.
+/// The maximum time from the last fault until all conditions match the model.
 const RECOVERED_AFTER: Duration = Duration::from_secs(30);
 
-/// The same if only the client itself can detect that a connection is dead.
+/// The maximum time if only the client itself can detect that a connection is dead.
 const NOTICED_AFTER: Duration = Duration::from_secs(150);
 
-/// The maximum pause between two changes, and before a change that races with the previous one.
+/// The maximum pause between two changes, and before a second change of the same object.
 const PAUSE: Duration = Duration::from_millis(150);
 const SHORT_PAUSE: Duration = Duration::from_millis(30);
 
-/// How long faults continue after the last change.
+/// How long faults continue after the last change of a round.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// How long a connection in a black hole stays open once the proxy is quiet.
@@ -66,7 +66,7 @@ pub struct Settings {
     pub n_changes: usize,
     /// True if the CRD of probes is installed.
     pub has_probes: bool,
-    /// True if MutatingAdmissionPolicies are watched and changed too.
+    /// True if MutatingAdmissionPolicies exist, change and are watched.
     pub follows: bool,
     /// The aggregated APIs.
     pub aggregation: Aggregation,
@@ -74,20 +74,20 @@ pub struct Settings {
     pub black_holes_stay: bool,
 }
 
-/// Aggregated APIs of a cluster.
+/// Aggregated APIs that the cluster has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Aggregation {
-    /// None.
+    /// There is no aggregated API.
     #[default]
     Unused,
-    /// One, whose server does not exist.
+    /// There is one aggregated API, whose server does not exist.
     Dead,
-    /// Not supported by the API server.
+    /// The API server does not support aggregation.
     Missing,
 }
 
 impl Settings {
-    /// Creates settings with rounds of these faults, on a cluster with probes, policies of both kinds, and no
+    /// Creates settings with these faults in each round, for a cluster with probes, policies of the two kinds, and no
     /// aggregated APIs.
     #[must_use]
     pub fn new(seed: u64, rounds: Vec<Vec<Fault>>) -> Self {
@@ -122,14 +122,14 @@ pub fn in_pairs(faults: &[Fault]) -> Vec<Vec<Fault>> {
     pairs.collect()
 }
 
-/// Report of a soak without failures.
+/// Figures of a soak that ended without an error.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The number of rounds.
     pub n_rounds: usize,
     /// The number of changes.
     pub n_changes: usize,
-    /// The number of statuses affected by changes, counted per change.
+    /// The number of statuses that the changes affected, summed over the changes.
     pub n_concerned: u64,
     /// The number of status writes.
     pub n_writes: u64,
@@ -145,7 +145,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "rounds                       {}", self.n_rounds)?;
         writeln!(f, "changes                      {}", self.n_changes)?;
-        writeln!(f, "statuses these concerned     {}", self.n_concerned)?;
+        writeln!(f, "statuses affected             {}", self.n_concerned)?;
         writeln!(f, "statuses written             {}", self.n_writes)?;
         let injected: Vec<String> = self
             .injected
@@ -184,7 +184,7 @@ pub async fn run(settings: &Settings) -> Result<Report> {
             let log = soak.controller.log().unwrap_or_default();
             let tail: Vec<&str> = log.lines().rev().take(20).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
-            // The failures are reported here; the check of the log would only repeat them.
+            // The error below contains the end of the log, so the check of the log is skipped.
             soak.controller.give_up();
             bail!(
                 "seed {}, round {n} with the faults {faults:?}: {error:#}\nthe end of the log:\n{}",
@@ -233,11 +233,11 @@ impl<'a> Soak<'a> {
         let args = args.get(..if settings.follows { 2 } else { 1 });
         let args = args.unwrap_or_default();
         let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), args).await?;
-        // To the controller, so many changes of a policy within a minute look like those of a competing writer.
+        // Many changes of a policy within a minute look to the controller like changes by a competing writer.
         controller.allow([AllowedFailure::warning(
             "does a second vap-status-controller write it",
         )]);
-        // Kinds are added and removed while they are watched: such a kind is not found, its storage is being
+        // Kinds are added and removed while the controller watches them. Then a kind is not found, its storage is being
         // initialized, or the index still lists its schemas.
         controller
             .allow(["not_found", "throttled"].map(|reason| AllowedFailure::sync("params", reason)));
@@ -322,11 +322,12 @@ impl<'a> Soak<'a> {
         let n_writes = self.controller.total("vap_status_writes_total").await? - n_written;
         self.report.n_concerned += n_concerned;
         self.report.n_writes += n_writes;
-        // Conditions that the controller writes and reverts because of a fault are not due to changes.
+        // Without faults, all writes are due to changes. With faults, the controller may also write conditions and
+        // revert them.
         if faults.is_empty() {
             ensure!(
                 n_writes <= WRITES_A_CHANGE * n_concerned,
-                "{n_writes} writes, where these concern {n_concerned} statuses: {}",
+                "{n_writes} status writes, but the changes affect only {n_concerned} statuses: {}",
                 listed(&changes)
             );
         }
@@ -341,7 +342,7 @@ impl<'a> Soak<'a> {
         self.controller.finish().await?;
         let report = self.report;
         for faults in &self.settings.rounds {
-            // A round of many faults does not necessarily inject each.
+            // A round with many faults does not necessarily inject each of them.
             let was_injected = |fault: &Fault| report.injected.contains_key(fault);
             let is_tested = match faults.len() {
                 0..=2 => faults.iter().all(was_injected),
@@ -370,7 +371,7 @@ fn listed(changes: &[Change]) -> String {
     format!("the changes were{}\n", lines.collect::<String>())
 }
 
-/// Returns the mean of the second and of the last quarter; `None` if there are too few samples.
+/// Returns the means of the second and of the last quarter of the samples; `None` if there are too few samples.
 fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     if samples.len() < ROUNDS_OF_GROWTH {
         return None;
@@ -385,8 +386,8 @@ fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     mean(second).zip(mean(last))
 }
 
-/// Returns the failures that faults explain: failed watches, lists and writes, and the log messages about them. No
-/// fault explains a panic, or an object that is still unreadable when all are readable.
+/// Returns the failures that faults explain: failed watches, lists and writes, and the log messages about them. Faults
+/// do not explain panics, or objects that stay unreadable after they have been repaired.
 fn explained_failures(faults: &[Fault]) -> Vec<AllowedFailure> {
     let mut failures = vec![
         AllowedFailure::metric("vap_sync_errors_total", &[]),

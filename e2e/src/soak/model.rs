@@ -1,6 +1,6 @@
-//! Predicts the conditions of each policy from the existing objects.
+//! Predicts the conditions of each policy from the objects that exist.
 //!
-//! It is independent of how the controller obtains them.
+//! The prediction does not depend on how the controller reads the objects.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub type Conditions = BTreeMap<&'static str, &'static str>;
 #[must_use]
 pub fn expected_conditions(state: &ClusterState, slot: Slot) -> Option<Conditions> {
     let edition = *state.policies.get(&slot)?;
-    // In the order in which a False condition determines the reason of `Ready`.
+    // `Ready` has the reason of the first False condition in this order.
     let counting = [
         ("Compiled", "True/AllExpressionsCompile"),
         ("ResourcesMatched", resources_matched(state, slot)),
@@ -76,7 +76,7 @@ fn params_resolved(state: &ClusterState, slot: Slot) -> &'static str {
 }
 
 fn type_checked(state: &ClusterState, slot: Slot, edition: Edition) -> &'static str {
-    // The schema that the expression refers to.
+    // The schema of the kind that the expression reads.
     let schema = match slot.shape {
         Shape::Deployments | Shape::ConfigMaps => Some(Variant::Integer),
         Shape::Widgets | Shape::Wildcard => match state.widgets {
@@ -98,12 +98,12 @@ fn probes_passed(state: &ClusterState, slot: Slot, edition: Edition) -> &'static
         return "Unknown/NoProbes";
     };
     let passes = match slot.shape {
-        // The sample is a deployment, which no rule matches, so it is allowed.
+        // The probe's object is a deployment, which the rules of these policies do not match, so it is allowed.
         Shape::Widgets | Shape::Wildcard => *expectation == Expectation::Allow,
-        // The param in the probe is invalid for its kind.
+        // The param in the probe is invalid under this schema.
         Shape::Limits if state.limits == Some(Variant::String) => false,
-        // A missing field is an error, which is not expected. The params are in the probe, so their kind need not be
-        // served.
+        // A missing field is an error, which no probe expects. The params are in the probe itself, so their kind need
+        // not be served.
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
             !edition.is_misspelt && *expectation == Expectation::Deny
         }

@@ -26,7 +26,7 @@ const NAMESPACE: &str = "default";
 /// Makes a change and waits until the API server has applied it.
 ///
 /// # Errors
-/// Returns an error if the API server rejects it.
+/// Returns an error if the API server rejects the change.
 pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
     let (path, object) = object(change);
     let deadline = Instant::now() + TIMEOUT;
@@ -40,7 +40,7 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
         match outcome {
             Ok(()) if is_gone().await => return Ok(()),
             Ok(()) => {}
-            // A new kind is not served immediately.
+            // A new kind is not served immediately, so the request is repeated.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => bail!("{path}: {error}"),
         }
@@ -51,7 +51,8 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
     }
 }
 
-/// Changes an annotation of an object, so that all watchers receive the object again. Deleted objects are ignored.
+/// Changes an annotation of an object, so that all watchers receive the object again. Ignores objects that no longer
+/// exist.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the change.
@@ -135,7 +136,7 @@ async fn exists(client: &Client, path: &str) -> bool {
     }
 }
 
-/// Returns the path and the manifest of a change's object; without a manifest, the change deletes it.
+/// Returns the path and the manifest of the object that a change affects; no manifest if the change deletes the object.
 fn object(change: Change) -> (String, Option<Value>) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
     match change {
@@ -174,7 +175,7 @@ fn object(change: Change) -> (String, Option<Value>) {
         Change::LimitParam(n, number) => (
             format!("/apis/{LIMITS}/v1/limits/{}", param(n)),
             number.map(|number| {
-                // The field whose type differs between the schemas is omitted.
+                // The manifest omits the field whose type differs between the schemas.
                 json!({
                     "apiVersion": format!("{LIMITS}/v1"), "kind": "Limit",
                     "metadata": {"name": param(n),
@@ -196,7 +197,7 @@ fn param(n: usize) -> String {
     format!("soak-{n}")
 }
 
-/// Returns the prefix of the kinds of a policy and of its binding.
+/// Returns the prefix of the kind names of a policy and of its binding.
 const fn verb(slot: Slot) -> &'static str {
     if slot.is_mutating {
         "Mutating"
@@ -263,7 +264,7 @@ fn policy(slot: Slot, edition: Edition) -> Value {
 
 fn binding(slot: Slot, reference: Reference) -> Value {
     let mut spec = json!({"policyName": slot.name(),
-        // The soak's own requests must not be denied or changed.
+        // The policy must not deny or change the soak's own requests, so it matches no existing namespace.
         "matchResources": {"namespaceSelector": {"matchLabels": {"soak": "nowhere"}}}});
     if let (false, Some(spec)) = (slot.is_mutating, spec.as_object_mut()) {
         spec.insert("validationActions".to_owned(), json!(["Deny"]));
@@ -328,7 +329,7 @@ fn probe(slot: Slot, expectation: Expectation) -> Value {
     })
 }
 
-/// Returns a CRD whose objects have a field `spec.replicas`.
+/// Returns the path and the manifest of a CRD whose objects have a field `spec.replicas`.
 fn crd(group: &str, kind: &str, variant: Option<Variant>) -> (String, Option<Value>) {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");

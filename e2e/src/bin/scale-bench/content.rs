@@ -19,7 +19,8 @@ use crate::wait::await_documents;
 /// The number of concurrent requests, equal to the number of statuses that the controller writes concurrently.
 pub(crate) const CONCURRENCY: usize = 32;
 
-/// The number of CRDs created concurrently: the API server updates all published documents for each.
+/// The number of CRDs created concurrently. It is small because the API server updates all published documents for each
+/// new CRD.
 const CRDS_AT_ONCE: usize = 8;
 
 /// The number of kinds per group of CRDs.
@@ -28,7 +29,7 @@ const KINDS_PER_GROUP: usize = 10;
 /// The number of policies that depend on the changed CRD.
 const N_DEPENDANTS: usize = 100;
 
-/// Size of a control plane's contents.
+/// The number of objects of each kind in the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) policies: usize,
@@ -41,7 +42,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(value: Value) -> Result<T> {
     Ok(serde_json::from_value(value)?)
 }
 
-/// Creates the objects that `make` returns for the numbers below `n`, some concurrently.
+/// Creates the objects that `make` returns for the numbers below `n`, up to [`CONCURRENCY`] of them concurrently.
 pub(crate) async fn create_all<K>(
     api: &Api<K>,
     n: usize,
@@ -143,7 +144,7 @@ pub(crate) fn crd(n: usize, type_: &str) -> Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Wildcard,
-    /// Reads a field of the changed CRD.
+    /// Reads a field of the CRD that the benchmark changes.
     Dependant,
     WithParams,
     Plain,
@@ -222,7 +223,7 @@ pub(crate) async fn bind_all(client: &Client, size: Size) -> Result<Duration> {
                                "parameterNotFoundAction": "Deny"});
         json!({
             "metadata": {"name": name(n)},
-            // Only audited, so that no request is denied.
+            // Bindings only audit, so that no request is denied.
             "spec": {"policyName": name(n), "validationActions": ["Audit"],
                      "matchResources": {"namespaceSelector": {"matchLabels": {"no-such": "label"}}},
                      "paramRef": with_params.then_some(reference)},

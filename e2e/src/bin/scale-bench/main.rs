@@ -1,9 +1,10 @@
 //! Measures the controller with thousands of policies on a real API server.
 //!
-//! For each number of policies, one control plane is filled and one column of a table is printed. First a client in
-//! this process sends bare server-side applies to `/status` of the policies, as large as the controller's. Then the
-//! policies are created again, and the controller's time for the same number is compared with that, in one run on one
-//! machine. Processor time is reported too: on a busy machine only this is comparable.
+//! For each number of policies, the benchmark fills a control plane and prints one column of a table. First a client in
+//! this process sends bare server-side applies to `/status` of the policies, with statuses as large as the
+//! controller's. Then the policies are created again, and the controller's time for the same number of statuses is
+//! compared with the client's time, in the same run on the same machine. Processor time is reported too: on a busy
+//! machine only processor time is comparable.
 //!
 //! `scale-bench` without arguments uses 100, 1,000 and 10,000 policies, the larger two with 2,000 CRDs, 10,000 params
 //! and 200 wildcard policies. `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20` is quick.
@@ -126,7 +127,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     fill(&client, size).await?;
 
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    // Uses separate policies: managed fields of other writers make a policy larger and each write slower.
+    // The client patches separate policies: managed fields of other writers would make a policy larger and each write
+    // slower.
     create_policies(&client, size).await?;
     let usage = Usage::measure(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
@@ -153,7 +155,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
-    // The clock is stopped: a list of all policies takes the API server a second.
+    // The measured time has already been taken: a list of all policies takes the API server a second.
     ensure_met(&policies, unbound).await?;
 
     let created = bind_all(&client, size).await?;
@@ -179,7 +181,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     Ok(row)
 }
 
-/// Thousands of conditions change at once, and events are rate-limited, so some are dropped.
+/// Allows the warning about dropped events: thousands of conditions change at once, and events are rate-limited.
 fn events_dropped() -> AllowedFailure {
     AllowedFailure::warning("conditions change faster than events are sent")
 }
@@ -231,7 +233,7 @@ async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, size: Size) -> Resul
     Ok(started.elapsed())
 }
 
-/// Returns the sum of the samples of a metric whose labels contain `label`.
+/// Returns the sum of a metric's samples whose labels contain `label`.
 async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64> {
     let (_, text) = controller.get("/metrics").await?;
     let samples = text.lines().filter(|line| {
@@ -275,7 +277,7 @@ async fn requests_but_events(controller: &Controller) -> Result<f64> {
 
 async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Result<()> {
     let requests = requests_but_events(controller).await?;
-    // The scrape is more expensive than anything else when idle.
+    // Scraping the metrics uses more processor time than anything else that an idle controller does.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()?;
     tokio::time::sleep(time).await;
@@ -293,10 +295,11 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     Ok(())
 }
 
-/// The interval between polls of the API server's index, which is large: each poll takes the API server milliseconds.
+/// The interval between polls of the API server's OpenAPI index. The index is large: each poll takes the API server
+/// milliseconds.
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
 
-/// Changes the type of a CRD's field, so that all dependent policies get a warning.
+/// Changes the type of a CRD's field, so that all policies that depend on the CRD get a warning.
 async fn change_crd(
     client: &Client,
     policies: &Api<ValidatingAdmissionPolicy>,
@@ -349,7 +352,7 @@ async fn change_crd(
     Ok(())
 }
 
-/// Changes params, each referred to by one policy.
+/// Changes params one after the other; one policy refers to each.
 async fn change_params(
     client: &Client,
     controller: &Controller,

@@ -6,7 +6,7 @@ use e2e::controller::{Controller, processor_seconds};
 
 use crate::Row;
 
-/// The processor time used so far, in seconds.
+/// The processor time used so far by each process, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     api_server: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Returns the usage so far, without the controller's if it does not run.
+    /// Measures the usage so far. The controller's is zero if no controller runs.
     pub(crate) fn measure(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
@@ -30,7 +30,7 @@ impl Usage {
         })
     }
 
-    /// Adds the usage since this value, and the sum, to the table.
+    /// Adds the usage since this measurement, and the sum of all processes, to the table.
     pub(crate) fn add_to(
         self,
         row: &mut Row,

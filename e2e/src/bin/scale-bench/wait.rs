@@ -23,10 +23,10 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(900);
 /// The duration without writes after which the controller is considered idle.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// The number of policies that are polled one after the other before all are read.
+/// The number of sample policies that are polled one after the other before all policies are read.
 pub(crate) const N_SAMPLES: usize = 8;
 
-/// The number of policies up to which single reads are preferred to a list.
+/// The maximum number of policies that are read one by one; more are read by a list.
 const FEW: usize = 200;
 
 /// The interval between polls of a policy or of the controller's metrics: short compared with the measured durations,
@@ -111,7 +111,7 @@ pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> 
     Ok(())
 }
 
-/// Returns an error if a policy lacks the condition with the reason.
+/// Returns an error if one of the policies lacks the condition with the reason.
 pub(crate) async fn ensure_met(
     api: &Api<ValidatingAdmissionPolicy>,
     expected: Expected,
@@ -152,7 +152,7 @@ pub(crate) async fn watch_condition(
     Ok(tokio::spawn(last))
 }
 
-/// Returns the API server's index of OpenAPI documents.
+/// Returns the API server's index of its OpenAPI documents.
 pub(crate) async fn index(client: &Client) -> Result<Value> {
     let request = http::Request::get("/openapi/v3").body(Vec::new())?;
     Ok(client.request(request).await?)
@@ -175,7 +175,7 @@ pub(crate) async fn await_documents(client: &Client, n_groups: usize) -> Result<
     }
 }
 
-/// Waits until the controller writes nothing and its queue is empty for a while.
+/// Waits until the controller has written nothing and its queue has been empty for [`QUIET`].
 pub(crate) async fn await_rest(controller: &Controller) -> Result<()> {
     let started = Instant::now();
     let mut last = (-1.0, Instant::now());
