@@ -1,4 +1,4 @@
-//! Compares the evaluator with a real API server: a probe has the same result as a dry run of its request.
+//! Compares the evaluator with a real API server: each probe must have the same result as a dry run of its request.
 
 #![allow(
     clippy::indexing_slicing,
@@ -28,7 +28,7 @@ use vap_status_controller::probe::api::{CaseOutcome, Decision, PolicyProbe};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The minimum number of requests and policies, so that none is lost unnoticed.
+/// The minimum numbers of requests and of policies, so that the test fails if some are silently dropped.
 const LEAST: (usize, usize) = (60, 20);
 
 #[derive(Debug, Deserialize)]
@@ -130,7 +130,7 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
     Answer::to(client, request).await.unwrap()
 }
 
-/// Markers of errors in the API server's messages, of its own and of expressions.
+/// Markers of errors in the API server's messages: errors of the API server itself, and of expressions.
 const ERRORS: [&str; 7] = [
     "resulted in error: ",
     "failed to configure ",
@@ -151,7 +151,7 @@ fn expectation(answer: &Answer) -> Value {
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
-    // For an unusable binding the messages before the cause differ.
+    // The rest of the message is the cause. For an unusable binding, our message and the API server's differ before it.
     let cause = cause
         .rsplit_once("failed to configure binding: ")
         .map_or(cause, |_| cause);
@@ -265,8 +265,8 @@ async fn enforced(client: &Client, group: &Group) {
     }
 }
 
-/// Returns the responses to all requests, once they are unchanged for longer than the API server's polling interval for
-/// bindings and params, which is a second.
+/// Returns the responses to all requests, once they have been unchanged for longer than a second, which is the API
+/// server's polling interval for bindings and params.
 async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
     let deadline = Instant::now() + TIMEOUT;
     let mut before = None;
@@ -275,7 +275,7 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
         for (n, sample) in group.requests.iter().enumerate() {
             answers.push((n, dry_run(client, group, sample).await));
         }
-        // Accepted objects get a different uid each time.
+        // The uid is ignored: accepted objects get a different one in each dry run.
         let decided = answers.iter().map(|(_, answer)| {
             (
                 answer.status,
@@ -289,7 +289,7 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
         }
         assert!(
             Instant::now() < deadline,
-            "{}: the answers go on changing: {answers:?}",
+            "{}: the responses keep changing: {answers:?}",
             group.name
         );
         before = Some(decided);
@@ -354,7 +354,7 @@ async fn probes_decide_as_the_api_server() {
         };
         assert_eq!(status.cases.len(), group.requests.len());
         for case in status.cases {
-            // The response does not show that the policy did not apply or that an error was ignored.
+            // The response does not show that the policy did not apply, or that failurePolicy ignored an error.
             let difference = case.difference.as_deref().unwrap_or_default();
             let is_untold = case.decision == Some(Decision::Allow)
                 && (difference.starts_with("the policy does not apply")

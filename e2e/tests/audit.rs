@@ -1,5 +1,5 @@
-//! `kubectl vap eval` and `audit` on a real API server: the decisions equal those of server-side dry runs, lists are
-//! paginated, and resources that a user is not allowed to list are reported.
+//! Tests `kubectl vap eval` and `audit` on a real API server: their decisions equal those of server-side dry runs,
+//! lists are paginated, and resources that a user is not allowed to list are reported.
 
 #![allow(
     clippy::indexing_slicing,
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// More than two pages of ten.
+/// The number of objects: more than two pages of ten.
 const OBJECTS: usize = 25;
 
 const POLICIES: &str = "\
@@ -116,7 +116,7 @@ impl Bench {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns the API server's error on creating a manifest; empty if it is allowed.
+    /// Returns the API server's error on a dry run that creates a manifest; empty if the creation is allowed.
     fn dry_run(&self, manifest: &str) -> String {
         let path = self.file("dry-run.yaml", manifest);
         let output = self.kubectl(&["create", "--dry-run=server", "-f", path.to_str().unwrap()]);
@@ -155,7 +155,7 @@ async fn start() -> Bench {
     write!(secrets, "---\n{}", secret("large", "other", 99)).unwrap();
     bench.apply(&secrets);
     bench.apply(POLICIES);
-    // An API server takes a moment to enforce a policy.
+    // The API server takes a moment to enforce a new policy.
     let deadline = Instant::now() + TIMEOUT;
     let denied = |manifest: &str| bench.dry_run(manifest).contains("denied request");
     while !(denied(&secret("marker", "team", 11)) && denied(&secret("refused", "other", 0))) {
@@ -220,7 +220,7 @@ async fn audit_lists_pages_and_reports_forbidden_lists() {
     for report in [&by_page, &at_once] {
         assert_eq!(report["resources"][0]["resource"], "secrets");
         assert_eq!(report["policies"][0]["matched"], OBJECTS);
-        // 11 to 24 are above the limit of the params; the namespace `other` is not selected.
+        // Secrets 11 to 24 are above the limit in the params; the binding does not select the namespace `other`.
         assert_eq!(count(report, "violating"), 14);
         assert_eq!(count(report, "unread"), 0);
     }
@@ -248,7 +248,7 @@ async fn audit_lists_pages_and_reports_forbidden_lists() {
     assert_eq!(unbound["isBindingImplied"], true);
     assert_eq!(unbound["violating"], OBJECTS);
 
-    // Allowed to read policies and params, but not secrets.
+    // The user is allowed to read policies and params, but not secrets.
     bench.apply(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reads}\nrules:\n\
          - {apiGroups: [admissionregistration.k8s.io], resources: ['*'], verbs: [get, list]}\n\

@@ -1,5 +1,5 @@
-//! Writes of the controller and their removal on a real API server: `Stalled`, the statuses of excluded policies, and
-//! `clear`. Also the policies that the API server calls for exempt resources.
+//! Tests what the controller writes and removes on a real API server: the condition `Stalled`, the statuses of excluded
+//! policies, and `clear`. Also tests which exempt resources the API server never calls policies for.
 
 #![allow(
     clippy::indexing_slicing,
@@ -62,7 +62,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// Waits until a policy has one condition and lacks another.
+/// Waits until a policy has the condition `has` and lacks the condition `lacks`. Returns all of its conditions.
 async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<String> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -76,7 +76,7 @@ async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<St
     }
 }
 
-/// Runs `clear` as a user.
+/// Runs `clear` as a user. Returns its output, and its standard output as a string.
 fn clear(control_plane: &ControlPlane, user: &str, options: &[&str]) -> (Output, String) {
     let output = Command::new(binary("vap-status-controller").unwrap())
         .arg("clear")
@@ -145,7 +145,7 @@ async fn clear_removes_only_own_conditions() {
     wait_for(&client, "warned", "Ready=True", "Stalled").await;
     controller.finish().await.unwrap();
 
-    // Another manager sets a condition of its own and also one of ours.
+    // Another field manager sets a condition of its own, and also a condition that the controller sets.
     let reviewed = json!({"conditions": [{
         "type": "example.com/Reviewed", "status": "True", "reason": "Reviewed", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
@@ -185,8 +185,9 @@ async fn clear_removes_only_own_conditions() {
     assert_eq!(text, "0 cleared, 3 had no fields of the controller\n");
 }
 
-/// A user who clears managed fields or applies a copy of a status becomes an owner of our conditions. Server-side apply
-/// then keeps them when we stop applying them, but they must not become wrong or permanent.
+/// A user who clears managed fields or applies a copy of a status becomes a co-owner of the controller's conditions.
+/// When the controller stops applying such a condition, server-side apply keeps it. It must not become wrong or
+/// permanent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let control_plane = control_plane().await.unwrap();
@@ -213,7 +214,7 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let copied = policies(&client).get("copied").await.unwrap();
     let copy = json!({"conditions": copied.status.unwrap().conditions});
     apply_as(&client, "copied", "gitops", copy).await;
-    // The controller becomes an owner again, although the content was right.
+    // The controller becomes an owner again, although the content of the condition was already right.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let sound = policies(&client).get("sound").await.unwrap();
@@ -251,7 +252,7 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     }
 }
 
-/// The leader would restore a status that is cleared while it runs.
+/// The leader would restore a status that `clear` removes while the leader runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_with_running_leader_does_nothing() {
     let control_plane = control_plane().await.unwrap();
@@ -274,7 +275,7 @@ async fn clear_with_running_leader_does_nothing() {
     let sound = policies(&client).get("sound").await.unwrap();
     assert_eq!(conditions(&sound), before);
 
-    // A stopped controller releases the Lease, so nothing waits for it.
+    // A controller that stops gracefully releases the Lease, so `clear` need not wait until the Lease expires.
     controller.finish().await.unwrap();
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
@@ -367,7 +368,8 @@ async fn excluded_policies_with_kcm_are_not_written() {
     controller.finish().await.unwrap();
 }
 
-/// A policy that would deny every binding and every review does not deny any, on this API server too.
+/// A policy that would deny every binding and every review denies none: API servers never call policies for these
+/// resources, and neither does the API server of this test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_are_not_called_for_exempt_resources() {
     let control_plane = control_plane().await.unwrap();
@@ -392,7 +394,7 @@ async fn policies_are_not_called_for_exempt_resources() {
     for n in 0.. {
         let map = json!({"metadata": {"name": format!("m{n}")}});
         let map = serde_json::from_value(map).unwrap();
-        // Once this policy is enforced, both are: the API server loads them together.
+        // The API server loads the two policies together: once this policy is enforced, the other one is enforced too.
         match maps.create(&PostParams::default(), &map).await {
             Err(kube::Error::Api(status)) if status.code == 422 => break,
             Err(error) => panic!("{error}"),

@@ -1,5 +1,5 @@
-//! Tests of the control plane: it starts, serves requests, survives a crash of its API server, and leaves nothing
-//! behind when its owner ends in any way.
+//! Tests of the control plane: it starts, serves requests, survives a crash of its API server, and leaves no processes
+//! or files behind when its owner ends in any way.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
-/// A timeout longer than any step takes on a busy machine.
+/// A timeout longer than any operation takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn control_planes_two_run_at_once() {
     assert_eq!(config_maps(&one).await, ["only-in-one"]);
     assert!(
         config_maps(&two).await.is_empty(),
-        "the two share their data"
+        "the two control planes share their data"
     );
     client_lists_namespaces(&one).await;
     certificate_of_another_control_plane_is_refused(&one, &two).await;
@@ -59,7 +59,7 @@ async fn control_planes_two_run_at_once() {
     assert_eq!(
         processes_in(&directories[1]).len(),
         5,
-        "the other one goes on"
+        "the other control plane keeps running"
     );
     client_lists_namespaces(&two).await;
     drop(two);
@@ -80,8 +80,8 @@ async fn client_lists_namespaces(control_plane: &ControlPlane) {
     );
 }
 
-/// The addresses have the same host and differ only in their ports, so only the certificate authority distinguishes the
-/// control planes.
+/// The addresses have the same host and differ only in their ports, so only the certificate authority tells the client
+/// which control plane it is connected to.
 async fn certificate_of_another_control_plane_is_refused(one: &ControlPlane, two: &ControlPlane) {
     let mut mixed: serde_json::Value =
         serde_json::from_slice(&fs::read(one.kubeconfig().unwrap()).unwrap()).unwrap();
@@ -182,7 +182,7 @@ async fn kcm_writes_the_status_of_a_policy(control_plane: &ControlPlane) {
     let begin = Instant::now();
     let status = loop {
         let policy = policies.get("wrong-type.example.com").await.unwrap();
-        // Every policy has a status, which is empty until a controller writes it.
+        // The API server stores an empty status for every policy, and a controller fills it.
         if let Some(status) = policy.status.filter(|it| it.observed_generation.is_some()) {
             break status;
         }
@@ -213,7 +213,7 @@ async fn servers_killed_can_be_restarted() {
     create_config_map(&control_plane, "kept").await;
     assert!(
         control_plane.start_api_server_again().await.is_err(),
-        "it still runs"
+        "the API server still runs"
     );
 
     control_plane.kill_api_server();
@@ -225,7 +225,7 @@ async fn servers_killed_can_be_restarted() {
     client
         .apiserver_version()
         .await
-        .expect("a client made before goes on");
+        .expect("a client created before the restart still works");
     assert_eq!(config_maps(&control_plane).await, ["kept"]);
 
     for _ in 0..2 {
@@ -234,7 +234,7 @@ async fn servers_killed_can_be_restarted() {
         assert!(Path::new(&format!("/proc/{pid}")).exists());
         assert!(
             control_plane.start_kcm(&[STATUS_CONTROLLER]).await.is_err(),
-            "it runs already"
+            "kube-controller-manager already runs"
         );
         control_plane.stop_kcm();
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
@@ -261,7 +261,7 @@ async fn server_start_failure_shows_log() {
         .api_server_arg("--no-such-flag")
         .start()
         .await
-        .expect_err("the API server refuses the flag");
+        .expect_err("the API server rejects the flag");
     let message = format!("{error:#}");
     assert!(
         message.contains("kube-apiserver ended with exit status: 1"),
@@ -398,7 +398,7 @@ fn processes_in(directory: &Path) -> Vec<String> {
     let of_process = |entry: fs::DirEntry| {
         let path = entry.path();
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        // A process that has ended cannot be read; a zombie has neither directory nor arguments.
+        // `/proc` entries of an ended process cannot be read; a zombie has neither a directory nor arguments.
         let arguments = fs::read(path.join("cmdline")).ok()?;
         let command_line = String::from_utf8_lossy(&arguments).replace('\0', " ");
         let is_inside = fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory));

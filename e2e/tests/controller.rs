@@ -1,4 +1,5 @@
-//! The controller on a real API server: conditions appear, change with their dependencies, and settle.
+//! The controller on a real API server: conditions appear, change when the objects they depend on change, and then
+//! stay.
 
 #![allow(
     clippy::indexing_slicing,
@@ -340,7 +341,7 @@ async fn restart_writes_nothing() {
         1,
         "after the API server's restart"
     );
-    // The controller still works: a new policy gets its status.
+    // The controller still works: a new policy gets a status.
     api.create(
         &PostParams::default(),
         &on_deployments("three", "object.spec.replicsa <= 5"),
@@ -360,7 +361,8 @@ async fn controller_with_kcm_settles() {
         .unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
-    // Upstream warns about the Quantity and we do not, so each overwrites the other once.
+    // Upstream warns about the Quantity and this controller does not, so each controller overwrites the other's status
+    // once.
     let quantity = "has(object.spec.template.spec.containers[0].resources.limits.cpu)";
     for generation in 1..=3 {
         let writes_before = n_writes(&controller).await;
@@ -396,7 +398,7 @@ async fn controller_with_kcm_settles() {
     controller.finish().await.unwrap();
 }
 
-/// Returns the metric of the alert about a controller that is not in sync, once it is idle.
+/// Returns the metric `vap_in_sync`, which an alert uses, once the controller is idle.
 async fn in_sync(controller: &Controller) -> u64 {
     controller.total("vap_in_sync").await.unwrap()
 }

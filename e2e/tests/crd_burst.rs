@@ -1,5 +1,6 @@
-//! Many CRDs are created at once, with policies that need them: all watches keep working, and each policy changes as
-//! soon as the API server has published its resources. Polling is disabled, so only watches trigger changes.
+//! Many CRDs are created at once, with policies that need them: all watches keep working, and each policy's status
+//! changes as soon as the API server has published the policy's resources. Polling is disabled, so only watches trigger
+//! changes.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,19 +27,19 @@ const N_POLICIES: usize = 50;
 /// The number of CRDs in a group, as an operator would install them.
 const CRDS_OF_A_GROUP: usize = 5;
 
-/// The controller's own delays between the publication of a resource and the new status of its policy.
+/// The controller's own delays between the publication of a resource and the new status of the policy that needs it.
 const OWN_PAUSES: Duration = Duration::from_secs(1);
 
-/// The number of sequential requests of the controller in that time, each assumed as slow as the slowest one of this
-/// test: discovery, the index, the document, and the status.
+/// The number of sequential requests of the controller between publication and status: discovery, the index, the
+/// document, and the status. Each request may take as long as the slowest request of this test.
 const ROUNDS: u32 = 4;
 
-/// The interval between polls.
+/// The interval between the test's polls of the API server.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Longer than this test.
+/// The flag for an interval that is longer than this test.
 const NO_POLLING: &str = "--refresh-interval=1440m";
 
 fn group(n: usize) -> String {
@@ -70,7 +71,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name, (&group, &plural), "object.spec.replicas <= 5")
 }
 
-/// The CRDs that the API server publishes, found by polling.
+/// The resources and schemas that the API server publishes, found by polling.
 struct Published {
     client: Client,
     hashes: BTreeMap<String, String>,
@@ -106,7 +107,7 @@ impl Published {
             .collect()
     }
 
-    /// Fetches the changed documents.
+    /// Polls discovery and the index, and fetches the documents that changed.
     async fn look(&mut self) {
         let request = Request::get("/openapi/v3").body(Vec::new()).unwrap();
         let index: Value = self.client.request(request).await.unwrap();
@@ -119,7 +120,7 @@ impl Published {
             }
             let request = Request::get(url).body(Vec::new()).unwrap();
             let Ok(document) = self.client.request::<Value>(request).await else {
-                // The document was replaced after the index was read.
+                // The document was replaced after the index was read, so its old path no longer exists.
                 continue;
             };
             self.hashes.insert(path.clone(), url.to_owned());
@@ -156,7 +157,7 @@ async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [Str
         .collect()
 }
 
-/// The time of an event for each policy, and the duration of the slowest poll for it.
+/// For each policy, the time when the test first saw the expected state, and the duration of the slowest poll.
 #[derive(Default)]
 struct Times {
     at: BTreeMap<usize, Duration>,
@@ -250,16 +251,16 @@ async fn policies_change_with_a_burst_of_crds() {
         .iter()
         .map(|(n, turned)| (*n, turned.saturating_sub(published_at[n])))
         .collect();
-    println!("the slowest round of requests took {slowest:.2?}; {allowed:.2?} are allowed");
+    println!("the slowest poll took {slowest:.2?}; the limit is {allowed:.2?}");
     println!(
-        "the last is published after {:.2?}, and has turned after {:.2?}; at most {:.2?} between them",
+        "the last CRD is published after {:.2?}, its policy is Ready after {:.2?}; at most {:.2?} between the two",
         published_at.values().max().unwrap(),
         turned_at.values().max().unwrap(),
         late.values().max().unwrap()
     );
     let too_late: Vec<_> = late.iter().filter(|(_, late)| **late > allowed).collect();
 
-    // One CRD changes later.
+    // After the burst, a single CRD changes.
     let patch = Patch::Apply(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": serde_json::to_value(crd(7, "string").spec).unwrap(),
@@ -284,7 +285,7 @@ async fn policies_change_with_a_burst_of_crds() {
     };
     let document_at = document_at.unwrap();
     println!(
-        "a changed schema is published after {document_at:.2?}, and seen after {turned_at:.2?}"
+        "a changed schema is published after {document_at:.2?}, its policy changes after {turned_at:.2?}"
     );
     controller.finish().await.unwrap();
     assert!(too_late.is_empty(), "{too_late:?}");

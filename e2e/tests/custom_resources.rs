@@ -1,9 +1,9 @@
 //! Compares the validation of CustomResourceDefinitions and custom resources with a real API server: the errors about
-//! rules on the creation of a definition, and the causes of rejections of custom resources.
+//! rules when a definition is created, and the causes of rejections of custom resources.
 //!
 //! `VAP_CUSTOM_RESOURCES_SEED` sets the seed, `VAP_CUSTOM_RESOURCES` the number of requests and `VAP_DEFINITIONS` the
-//! number of mutated definitions. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are sent too, and only
-//! these are mutated.
+//! number of mutated definitions. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are sent too, and mutants
+//! are derived from them only.
 
 #![allow(
     clippy::indexing_slicing,
@@ -35,7 +35,7 @@ mod dry_run;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns the definitions of the corpus, or none without a corpus.
+/// Returns the definitions of the corpus; none if `VAP_CORPUS_DIR` is not set.
 fn corpus_definitions() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();
@@ -49,7 +49,7 @@ fn corpus_definitions() -> Vec<Value> {
         .collect()
 }
 
-/// Returns the causes of a rejection.
+/// Returns the causes in the API server's rejection.
 fn causes(answer: &Answer) -> Vec<Cause> {
     let causes = answer
         .body
@@ -77,7 +77,8 @@ fn without_time(message: &str) -> String {
     })
 }
 
-/// Defaults must satisfy rules, and rules are not compiled if a default does not.
+/// Returns true if the cause is about rules. An invalid default is reported instead of the errors about rules: defaults
+/// must satisfy the rules, so rules are not compiled if a default is invalid.
 fn is_about_rules(cause: &Cause) -> bool {
     cause.field.contains(".default")
         || cause.field.contains("x-kubernetes-validations[")
@@ -87,14 +88,15 @@ fn is_about_rules(cause: &Cause) -> bool {
             .contains("x-kubernetes-validations estimated rule cost total")
 }
 
-/// Returns true if the cause is deterministic: among expressions of the same cost, the reported ones are random.
+/// Returns true if the cause is deterministic. It is not if several expressions have the same cost: then the API server
+/// reports random ones among them.
 fn is_deterministic(cause: &Cause) -> bool {
     !cause.message.starts_with("Forbidden: contributed")
 }
 
-/// Mutated rules of definitions get the same errors as from an API server on creation.
+/// On creation, the API server reports the same errors about mutated rules of definitions as this project.
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_get_the_errors_of_the_api_server() {
+async fn mutated_rules_get_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
     let count = from_environment("VAP_DEFINITIONS", 120).unwrap();
     let control_plane = control_plane().await.unwrap();
@@ -113,7 +115,7 @@ async fn rules_get_the_errors_of_the_api_server() {
     for definition in &definitions {
         let answer = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
         if ![201, 422].contains(&answer.status) {
-            // Malformed definitions are rejected before their rules are validated.
+            // A malformed definition is rejected before its rules are validated.
             n_unread += 1;
             continue;
         }
@@ -158,7 +160,7 @@ async fn rules_get_the_errors_of_the_api_server() {
     assert!(n_compared >= 40 && n_refused > 0);
 }
 
-/// Returns a definition with a property of this schema.
+/// Returns a definition whose schema has a property with this schema.
 fn with_property(property: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -176,8 +178,8 @@ fn with_property(property: &Value) -> Value {
     })
 }
 
-/// An API server rejects schemas with common mistakes for the reasons that we report, and accepts those without
-/// mistakes.
+/// An API server rejects schemas with common mistakes for the reasons that this project reports, and accepts schemas
+/// without mistakes.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_get_the_errors_of_the_api_server() {
     let string = json!({"type": "string"});
@@ -252,7 +254,7 @@ async fn schemas_get_the_errors_of_the_api_server() {
         }
     }
     println!(
-        "{} schemas, {n_refused} refused, {} different",
+        "{} schemas, {n_refused} rejected, {} different",
         schemas.len(),
         differences.len()
     );
@@ -260,7 +262,7 @@ async fn schemas_get_the_errors_of_the_api_server() {
     assert!(n_refused >= 20);
 }
 
-/// Makes metadata sendable, so that the object passes the checks before validation. Returns false if that is
+/// Changes the metadata of an object so that it passes the checks that precede validation. Returns false if that is
 /// impossible.
 fn sendable(object: &mut Value, name: &str, stored: Option<&Value>) -> bool {
     let Some(metadata) = object["metadata"].as_object_mut() else {
@@ -379,7 +381,7 @@ async fn ask(
     }
 }
 
-/// An API server rejects valid and invalid custom resources for the same causes as we do, or accepts them.
+/// An API server accepts the same custom resources as this project, and rejects the others for the same causes.
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_resources_get_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
@@ -392,7 +394,7 @@ async fn custom_resources_get_the_errors_of_the_api_server() {
     let mut n_of_corpus = 0;
     let mut created = Vec::new();
     for (n, mut definition) in definitions.into_iter().enumerate() {
-        // There is no conversion webhook.
+        // The test has no conversion webhook, so versions are converted without one.
         definition["spec"]
             .as_object_mut()
             .unwrap()
@@ -404,7 +406,7 @@ async fn custom_resources_get_the_errors_of_the_api_server() {
         }
     }
     let n_created = u64::try_from(created.len()).unwrap();
-    assert!(n_created >= 10, "{n_created} definitions are taken");
+    assert!(n_created >= 10, "only {n_created} definitions are accepted");
     let mut tally = Tally::default();
     let mut n = 0;
     for definition in &created {

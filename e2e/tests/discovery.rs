@@ -1,4 +1,4 @@
-//! The controller with an API server that cannot list all served resources, or not yet.
+//! Tests the controller with an API server that cannot list all served resources, temporarily or permanently.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -57,7 +57,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the policy has these conditions, and returns it.
+/// Waits until the policy has these conditions, and returns the policy.
 async fn wait_for(
     control_plane: &ControlPlane,
     name: &str,
@@ -75,10 +75,10 @@ async fn wait_for(
     }
 }
 
-/// Waits until the messages of the conditions in `expect`, and no others, end in `note`.
+/// Waits until the messages of exactly the conditions in `expect` end in `note`.
 async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, expect: &[&str]) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
-    // A backoff may take a minute.
+    // The controller's backoff may take a minute.
     let deadline = Instant::now() + 2 * TIMEOUT;
     loop {
         let policy = api.get(name).await.unwrap();
@@ -116,10 +116,11 @@ async fn aggregated_api_down_keeps_conditions() {
     ];
     wait_for(&control_plane, "on-down", &unserved).await;
     create::<APIService>(&control_plane, api_service).await;
-    // The group version was never discovered, so the conditions of this generation remain.
+    // The group version has never been discovered since the start, so the existing conditions of this generation
+    // remain.
     tokio::time::sleep(Duration::from_secs(3)).await;
     wait_for(&control_plane, "on-down", &unserved).await;
-    // A policy without a status gets none.
+    // A policy that has no status yet gets none.
     create_policy(&control_plane, "new-on-down", group).await;
     let unknown = [
         "Ready=Unknown/Pending",
@@ -140,7 +141,7 @@ async fn aggregated_api_down_keeps_conditions() {
     wait_for_notes(&control_plane, "on-down", note, &noted).await;
     wait_for(&control_plane, "on-down", &unserved).await;
     wait_for_notes(&control_plane, "new-on-down", note, &[]).await;
-    // A restarted controller keeps them unchanged.
+    // A restarted controller keeps the marked conditions unchanged.
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
     let before = api.get("on-down").await.unwrap().metadata.resource_version;
     controller.finish().await.unwrap();
@@ -148,7 +149,7 @@ async fn aggregated_api_down_keeps_conditions() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = api.get("on-down").await.unwrap().metadata.resource_version;
     assert_eq!(after, before);
-    // The API service is deleted, and with it the notes.
+    // When the API service is deleted, the notes disappear.
     let api_services: Api<APIService> = Api::all(control_plane.client().await.unwrap());
     let name = format!("v1.{group}");
     api_services
@@ -195,8 +196,9 @@ async fn policy_of_crd_during_api_server_restart_is_not_written() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
-    // Discovery was refreshed nevertheless: the controller connects to the new API server. A starting API server
-    // rejects requests for a moment, and a watch without events only shows later that it works again.
+    // The wait ends when discovery was refreshed, which shows that the controller has connected to the new API server.
+    // A starting API server rejects requests for a moment, and a watch without events shows only later that it works
+    // again.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let (status, text) = controller.get("/readyz?verbose").await.unwrap();

@@ -1,8 +1,8 @@
 //! Compares `kubectl vap test` with a real API server: probes have the same results as server-side dry runs of their
 //! requests, for many kinds.
 //!
-//! Policies are generated from a seed: they compare fields of an object as the API server completed it with their
-//! actual or other values.
+//! Policies are generated from a seed. They compare fields of an object, as the API server has completed it, with their
+//! actual values or with other values.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,13 +32,13 @@ mod dry_run;
 /// The number of requests per policy.
 const REQUESTS: usize = 6;
 
-/// The number of policies per object.
+/// The number of policies per test object.
 const PER_OBJECT: usize = 2;
 
 /// The number of conditions per policy.
 const CONDITIONS: u64 = 6;
 
-/// The minimum numbers of comparisons, so that none is lost unnoticed.
+/// The minimum numbers of comparisons, so that the test fails if some are silently dropped.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
 fn objects() -> Vec<Value> {
@@ -67,7 +67,7 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
         vec![json!({"expression": "!object.metadata.name.endsWith('-sync')", "message": "sync"})];
     for _ in 0..CONDITIONS {
         let fact = random.choose(&known).unwrap();
-        // One condition in eight is false.
+        // One condition in eight compares with a wrong value, so it is false.
         let expression = if random.permille(125) {
             format!("!({fact})")
         } else {
@@ -113,7 +113,7 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
     }
 }
 
-/// Waits until the API server calls a policy.
+/// Waits until the API server enforces the policy of a trial.
 async fn enforced(client: &Client, trial: &Trial) {
     let deadline = Instant::now() + TIMEOUT;
     let mut object = trial.requests[0].clone();

@@ -1,5 +1,5 @@
 //! Compares `kubectl vap test` with a real API server for requests other than the creation of built-in kinds: UPDATE
-//! and DELETE, custom kinds in two versions, and the objects of subresources.
+//! and DELETE, custom kinds with two versions, and the objects of subresources.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,10 +32,10 @@ mod dry_run;
 /// The number of conditions per policy.
 const CONDITIONS: u64 = 7;
 
-/// The minimum numbers of compared requests, policies and kinds, so that none is lost unnoticed.
+/// The minimum numbers of compared requests, policies and kinds, so that the test fails if some are silently dropped.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
-/// A request and its HTTP representation.
+/// A request of a probe, and the HTTP request that is equivalent to it.
 struct Trial {
     policy: String,
     verb: &'static str,
@@ -43,11 +43,12 @@ struct Trial {
     body: Value,
     case: Value,
     kind: String,
-    /// True if a response other than a policy's decision means that no policy denied: the request has no dry run.
+    /// True if the request has no dry run: then any response other than a policy's decision means that no policy denied
+    /// it.
     may_fail_later: bool,
 }
 
-/// All trials.
+/// All trials of the test.
 #[derive(Default)]
 struct Trials {
     policies: Vec<Value>,
@@ -57,7 +58,7 @@ struct Trials {
 }
 
 impl Trials {
-    /// Adds a policy for objects with one name. Returns its name.
+    /// Adds a policy that applies to objects with the name `of`. Returns the name of the policy.
     fn policy(&mut self, of: &str, rule: &Value, conditions: &[String], action: &str) -> String {
         let name = format!("q{}", self.policies.len() / 2);
         let validations = conditions.iter().map(|it| json!({"expression": it}));
@@ -89,7 +90,7 @@ fn rule(gvk: &Gvk, resource: &str, operation: &str) -> Value {
 fn chosen(known: &[String], random: &mut Random) -> Vec<String> {
     let one = |random: &mut Random| {
         let fact = random.choose(known).unwrap().clone();
-        // One condition in eight is false.
+        // One condition in eight compares with a wrong value, so it is false.
         if random.permille(125) {
             format!("!({fact})")
         } else {
@@ -103,7 +104,7 @@ fn action(random: &mut Random) -> &'static str {
     if random.permille(500) { "Warn" } else { "Deny" }
 }
 
-/// Adds UPDATE and DELETE of an existing object.
+/// Adds trials that update and delete an existing object.
 async fn changes(
     client: &Client,
     target: &Target,
@@ -116,11 +117,11 @@ async fn changes(
     written["metadata"] = json!({"name": name, "labels": {"n": "0"}});
     create(client, &target.path, &written).await;
     let path = format!("{}/{name}", target.path);
-    // As read, in the version in which it is written.
+    // The stored object as a client reads it, in the version in which the update writes it.
     let stored = send(client, "GET", &path, &Value::Null).await.body;
     let kind = format!("{:?}", target.gvk);
 
-    // As written by its author and as read, each with a new label.
+    // The new object of an update: the object as its author wrote it, and as a client reads it, each with a new label.
     let mut new = written.clone();
     new["metadata"]["labels"]["n"] = json!("1");
     let mut whole = stored.clone();
@@ -203,7 +204,7 @@ async fn changes(
     }
 }
 
-/// Adds trials with custom kinds: defaults on creation, and conversion to the version that a rule matches.
+/// Adds trials with custom kinds: defaulting on creation, and conversion to the version that a rule matches.
 async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     let specs = [
         json!({}),
@@ -262,7 +263,8 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     changes(client, &target, &gadget, random, out).await;
 }
 
-/// Returns conditions on the object of a subresource, true or false: few, since an API server truncates warnings.
+/// Returns conditions on the object of a subresource, some true and some false. There are few, since an API server
+/// truncates warnings.
 fn questions(fields: &[&str]) -> Vec<String> {
     let of_object = fields.iter().map(|field| format!("object.{field}"));
     let mut all: Vec<String> = of_object.collect();
@@ -278,7 +280,8 @@ fn questions(fields: &[&str]) -> Vec<String> {
     all
 }
 
-/// Adds the objects of subresources. Each condition warns, so that all results are compared.
+/// Adds trials with the objects of subresources. Each condition warns, so that the results of all conditions are
+/// compared.
 async fn subresources(client: &Client, out: &mut Trials) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "changed-pod"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -537,7 +540,7 @@ async fn probes_decide_as_dry_runs_of_changes() {
 
     let mut all = Trials::default();
     for (n, object) in documents(&admission.join("kinds.yaml")).iter().enumerate() {
-        // The API server itself changes the status of these at any time.
+        // The API server itself changes the status of FlowSchemas at any time.
         if object["kind"] == "FlowSchema" {
             continue;
         }

@@ -1,10 +1,10 @@
-//! External suites and decisions, which are not part of the repository: `./dev suites`. Plain `cargo test` excludes
-//! them; each fails if its variable is not set.
+//! Replays external suites and recorded decisions, which are not part of the repository: `./dev suites`. Plain `cargo
+//! test` excludes these tests; each fails if its variable is not set.
 //!
 //! `VAP_SUITES_DIR` is a directory with copies of the repositories of kaptest, kat, Kyverno and gatekeeper-library, or
-//! of some. Each case of a suite is sent to an API server, as a dry run if possible, and its converted probe must have
-//! the same result, even if the suite states another. A different statement must have one of a few known reasons.
-//! `VAP_DECISIONS` is a file of decisions of an API server, one per line.
+//! of some of them. Each case of a suite is sent to an API server, as a dry run if possible. The converted probe must
+//! have the same result as the API server, even if the suite expects another. A deviation of the suite's expectation
+//! must have one of a few known reasons. `VAP_DECISIONS` is a file of decisions of an API server, one per line.
 
 #![allow(
     clippy::indexing_slicing,
@@ -47,7 +47,7 @@ fn tested(text: &str) -> TestReport {
     test::run(&options, &mut text.as_bytes()).unwrap()
 }
 
-/// Collects the suites below a directory, in order.
+/// Collects the suites below a directory, in alphabetical order.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -73,20 +73,21 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The suite's statement about a case, compared with the API server's response.
+/// The result of comparing a suite's expectation with the API server's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
-    /// The API server and the probe agree with the suite.
+    /// The API server and the probe agree with the suite's expectation.
     AsStated,
     /// The API server rejects the policy, a binding or a param.
     PolicyRefused,
-    /// The API server rejects the object independently of policies.
+    /// The API server rejects the object for a reason other than a policy.
     ObjectRefused,
-    /// The API server decides otherwise.
+    /// The API server makes another decision than the suite expects.
     DecidedOtherwise,
-    /// The API server responds as the suite expects, but does not evaluate the policy. The probe reports this.
+    /// The API server's response is as the suite expects, but the API server does not evaluate the policy. The probe
+    /// reports that.
     DoesNotApply,
-    /// The request cannot be sent: its kind is not served here, or it is a CONNECT.
+    /// The request cannot be sent: its kind is not served here, or it is a CONNECT request.
     NotAsked,
 }
 
@@ -161,7 +162,7 @@ fn renamed(suite: &Suite, number: usize) -> (Vec<Value>, Vec<Value>) {
     (objects, probes)
 }
 
-/// Returns the verb, the path and the body of a request.
+/// Returns the HTTP method, the path and the body that send a request of a probe.
 fn sent(builtin: &Builtin, request: &Value) -> Option<(&'static str, String, Value)> {
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     if operation == "CONNECT" {
@@ -200,7 +201,7 @@ fn sent(builtin: &Builtin, request: &Value) -> Option<(&'static str, String, Val
 /// The apiVersion of Gatekeeper's constraints.
 const CONSTRAINTS: &str = "constraints.gatekeeper.sh/v1beta1";
 
-/// Installs the CRD of a kind of constraints, as Gatekeeper would. Returns the path of the constraints.
+/// Installs the CRD of a kind of constraints, as Gatekeeper would. Returns the API path of the constraints.
 async fn served(client: &Client, kind: &str) -> String {
     let plural = kind.to_lowercase();
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -228,7 +229,7 @@ async fn served(client: &Client, kind: &str) -> String {
     path
 }
 
-/// Creates the prerequisites of a request: its namespace with labels, and the old object.
+/// Creates the objects that a request needs: its namespace with labels, and the old object.
 async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     let namespace = &request["namespaceObject"];
     let object = request.get("object").or(request.get("oldObject")).unwrap();
@@ -252,7 +253,7 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
         if let Some((_, path, body)) = sent(builtin, &create) {
             let path = path.trim_end_matches("?dryRun=All");
             if post(client, path, &body).await.status == 409 {
-                // An object of an earlier case, with other fields.
+                // The object already exists from an earlier case, with other fields.
                 let name = old["metadata"]["name"].as_str().unwrap();
                 let named = format!("{path}/{name}");
                 if old["kind"] == "Namespace" {
@@ -273,14 +274,15 @@ fn user(request: &Value) -> Vec<(String, String)> {
         return Vec::new();
     };
     let mut headers = vec![("Impersonate-User".to_owned(), name.to_owned())];
-    // With all permissions, so that policies are evaluated.
+    // The impersonated user has all permissions, so that authorization does not reject the request before policies are
+    // evaluated.
     let groups = user["groups"].as_array().into_iter().flatten();
     let groups = groups.filter_map(Value::as_str).chain(["system:masters"]);
     headers.extend(groups.map(|group| ("Impersonate-Group".to_owned(), group.to_owned())));
     headers
 }
 
-/// Returns true if `answer` is what a case expects.
+/// Returns true if `answer` is the response that a case expects.
 fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
     let is_ours = answer.message().contains(&format!("'{policy}'"));
     let is_error = is_ours
@@ -297,7 +299,7 @@ fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
     }
 }
 
-/// Sends every case of every suite to an API server.
+/// For every case of every suite, the probe has the same result as an API server.
 #[tokio::test(flavor = "multi_thread")]
 async fn suites_decide_as_the_api_server() {
     let root = variable("VAP_SUITES_DIR");
@@ -355,7 +357,7 @@ async fn suites_decide_as_the_api_server() {
             let constraints = param_kind
                 .filter(|it| it["apiVersion"] == CONSTRAINTS)
                 .cloned();
-            // Other custom params have no CRD.
+            // Other custom params have no CRD, so the API server cannot serve them.
             let is_custom =
                 constraints.is_none() && param_kind.is_some_and(|it| it["kind"] != "ConfigMap");
             for param in probe["spec"]["inlineParams"]
@@ -412,7 +414,7 @@ async fn suites_decide_as_the_api_server() {
                     let deadline = Instant::now() + TIMEOUT;
                     let answer = loop {
                         let answer = send_as(&client, verb, &path, &body, &user(request)).await;
-                        // The API server discovers the kind of params with a delay.
+                        // The API server discovers a new kind of params with a delay.
                         let message = answer.message();
                         let is_early =
                             message.contains("paramKind") || message.contains("not yet synced");
@@ -443,7 +445,8 @@ async fn suites_decide_as_the_api_server() {
                     Verdict::PolicyRefused | Verdict::DecidedOtherwise | Verdict::DoesNotApply => {
                         !passed
                     }
-                    // Probes are decided even for incomplete objects.
+                    // These requests get no decision from the API server, but the probe has one even for incomplete
+                    // objects.
                     Verdict::ObjectRefused | Verdict::NotAsked => true,
                 };
                 let line = format!(
@@ -472,8 +475,8 @@ async fn suites_decide_as_the_api_server() {
     assert!(verdicts.values().sum::<usize>() >= 50);
 }
 
-/// The lines are `{name, operation, policy, binding, object, oldObject, status, message}`, from dry runs of the user
-/// `ann`.
+/// Reproduces the decisions in the file. Its lines are `{name, operation, policy, binding, object, oldObject, status,
+/// message}`, recorded from dry runs of the user `ann`.
 #[test]
 fn decisions_are_reproduced() {
     let text = std::fs::read_to_string(variable("VAP_DECISIONS")).unwrap();
@@ -485,7 +488,8 @@ fn decisions_are_reproduced() {
     let mut wrong = Vec::new();
     for decision in &decisions {
         let line = decision.to_string();
-        // All policies were enforced: the decision is that of the policy in the message.
+        // When the decisions were recorded, all policies were enforced: the decision is that of the policy in the
+        // message.
         let told = decision["message"].as_str().unwrap_or_default();
         let is_asked = |it: &&Value| {
             let name = it["policy"]["metadata"]["name"].as_str().unwrap();
@@ -521,7 +525,8 @@ fn decisions_are_reproduced() {
             "inlineBindings": [binding], "cases": [{"name": "as it was", "request": request, "expect": expect}]}});
         let report = tested(&format!("{policy}\n---\n{probe}"));
         let cases: Vec<&CaseReport> = report.probes.iter().flat_map(|it| &it.cases).collect();
-        // An API server allows requests that no policy matches.
+        // Without a cause, the API server allowed the request. A probe whose policy does not match its request fails,
+        // so the decision is compared instead of the outcome.
         let is_met = |case: &&CaseReport| match cause {
             Some(_) => case.outcome == CaseOutcome::Passed,
             None => case.decision == Some("Allow") && case.errors.is_empty(),
@@ -536,7 +541,7 @@ fn decisions_are_reproduced() {
             ));
         }
     }
-    println!("{n} decisions, {} found otherwise", wrong.len());
+    println!("{n} decisions, {} of them not reproduced", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(n > 0);
 }

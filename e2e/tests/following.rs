@@ -1,6 +1,6 @@
-//! The controller watches MutatingAdmissionPolicies on a real API server: their status objects appear, change with
-//! their dependencies, settle, and are deleted with the policies. Without the flag there are no requests about them;
-//! without permissions only they are affected.
+//! The controller watches MutatingAdmissionPolicies on a real API server: their status objects appear, change when the
+//! objects they depend on change, then stay, and are deleted with the policies. Without the flag the controller sends
+//! no requests about these policies; without permissions only these policies are affected.
 
 #![allow(
     clippy::indexing_slicing,
@@ -161,7 +161,7 @@ async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) {
     let resource = json!({"metadata": {"name": name}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(resource).unwrap();
     let deadline = Instant::now() + TIMEOUT;
-    // A kind that was just established may not be served yet.
+    // A CRD that was just established may not be served yet.
     while let Err(error) = api.create(&PostParams::default(), &object).await {
         assert!(Instant::now() < deadline, "{name}: {error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -233,7 +233,7 @@ async fn mutating_conditions_appear_and_change() {
     let owner = &object["metadata"]["ownerReferences"][0];
     assert_eq!(owner["uid"], policy.metadata.uid.clone().unwrap());
     assert_eq!(owner["kind"], "MutatingAdmissionPolicy");
-    // The generations that waiting tools compare.
+    // Tools that wait for a status compare these generations.
     assert_eq!(
         object["status"]["observedGeneration"],
         object["metadata"]["generation"]
@@ -243,7 +243,7 @@ async fn mutating_conditions_appear_and_change() {
         policy.metadata.generation.unwrap()
     );
 
-    // The policy itself.
+    // A change of the policy itself.
     let patch = json!({"spec": policy_spec("apps", "deployments", REPLICAS)});
     let mended = cluster
         .policies()
@@ -256,7 +256,7 @@ async fn mutating_conditions_appear_and_change() {
         mended.metadata.generation.unwrap()
     );
 
-    // The kind that it matches, and the schema of that kind.
+    // A change of the matched kind, and of its schema.
     cluster
         .policy("widgets", "e2e.example.com", "widgets", REPLICAS)
         .await;
@@ -277,7 +277,7 @@ async fn mutating_conditions_appear_and_change() {
         .wait("widgets", "TypeChecked", "False/ExpressionWarnings")
         .await;
 
-    // Its paramKind.
+    // A change of the policy's paramKind.
     let mut spec = policy_spec("apps", "deployments", REPLICAS);
     spec["paramKind"] = json!({"apiVersion": "e2e.example.com/v1", "kind": "Limit"});
     cluster.create(&cluster.policies(), "params", spec).await;
@@ -340,7 +340,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     cluster.bindings().delete("sound", &delete).await.unwrap();
     cluster.wait("sound", "Bound", "False/NoBindings").await;
 
-    // A user deletes the status object; then the policy.
+    // A user first deletes the status object, and then the policy.
     cluster
         .statuses()
         .api()
@@ -351,7 +351,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     cluster.policies().delete("goes", &delete).await.unwrap();
     cluster.wait_until_gone("goes").await;
 
-    // One write per change: two for a new policy.
+    // A change causes one write; a new policy causes two.
     cluster.settle().await;
     let before = cluster.n_writes();
     cluster
@@ -376,7 +376,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     );
     controller.finish().await.unwrap();
 
-    // After a restart it writes nothing.
+    // A restarted controller writes nothing.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -385,7 +385,10 @@ async fn mutating_conditions_settle_and_are_deleted() {
     while !(again.get("/metrics").await.unwrap().1)
         .contains("kind=\"MutatingAdmissionPolicy\",policy=\"counted\"")
     {
-        assert!(Instant::now() < deadline, "it is not judged again");
+        assert!(
+            Instant::now() < deadline,
+            "the policy is not evaluated again"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
@@ -397,7 +400,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     );
     again.finish().await.unwrap();
 
-    // Deletions and creations while it does not run.
+    // A policy is deleted, and another one created, while the controller does not run.
     cluster.policies().delete("params", &delete).await.unwrap();
     cluster.policies().delete("sound", &delete).await.unwrap();
     cluster
@@ -413,7 +416,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     while cluster.status("sound").await["metadata"]["ownerReferences"][0]["uid"] != uid {
         assert!(
             Instant::now() < deadline,
-            "it belongs to the policy that is gone"
+            "the status object belongs to the deleted policy"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -489,7 +492,7 @@ async fn policies_of_both_kinds_with_one_name_are_separate() {
     controller.finish().await.unwrap();
 }
 
-/// Without the flag there are no requests about mutating policies, although the controller does its work.
+/// Without the flag the controller sends no requests about mutating policies, although it evaluates other policies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_without_flag_are_not_requested() {
     let cluster = Cluster::ready().await;
@@ -499,7 +502,8 @@ async fn mutating_policies_without_flag_are_not_requested() {
     let mut controller = Controller::start(&cluster.control_plane, &[])
         .await
         .unwrap();
-    // Once this new policy has its status, all watches run, including one of mutating policies if there were any.
+    // Once this new policy has its status, all watches are running. If mutating policies were watched, their watch
+    // would be running too.
     let validating = cluster.admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
     for name in ["first", "second"] {
         let spec = json!({
@@ -520,8 +524,8 @@ async fn mutating_policies_without_flag_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// Without permissions everything else works, and the log and the readiness say what to grant; once granted, it
-/// continues.
+/// Without the permissions only mutating policies are affected, and the log and the readiness response tell the user
+/// what to grant. Once the permissions are granted, the controller watches mutating policies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_permission_affects_only_mutating_policies() {
     let cluster = Cluster::start(&[]).await;
@@ -564,7 +568,8 @@ async fn missing_permission_affects_only_mutating_policies() {
     controller.finish().await.unwrap();
 }
 
-/// Checks that the readiness names the missing permission of a source, and that the caches are not in sync.
+/// Checks that the readiness response names the missing permission of a source, and that the caches are reported as not
+/// in sync.
 async fn not_ready(controller: &Controller, source: &str) {
     let (status, text) = controller.get("/readyz").await.unwrap();
     assert_eq!(status, 503, "{text}");
@@ -583,7 +588,7 @@ async fn revoked_permission_on_bindings_sets_condition() {
         .policy("sound", "apps", "deployments", REPLICAS)
         .await;
     cluster.bind("sound").await;
-    // An established watch is not authorized again.
+    // The API server does not authorize an established watch again, so watches must end quickly.
     let args = [FOLLOW, "--watch-timeout=5s"];
     let mut controller = Controller::start(&cluster.control_plane, &args)
         .await
@@ -616,15 +621,15 @@ async fn revoked_permission_on_bindings_sets_condition() {
     controller.finish().await.unwrap();
 }
 
-/// Discovery determines what is watched: with only a beta version, and with a CRD of status objects that is created
-/// later.
+/// The controller watches whatever discovery lists: here, first only a beta version of the policies, and a CRD of
+/// status objects that is installed later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_served_later_are_watched() {
     let cluster = Cluster::start(&[
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
-        // It would wait for the missing API, and the API server for it.
+        // These admission plugins would wait for the missing API, and the start of the API server would wait for them.
         "--disable-admission-plugins=MutatingAdmissionPolicy",
     ])
     .await;
@@ -663,11 +668,11 @@ async fn mutating_policies_served_later_are_watched() {
     cluster.wait("beta", "Ready", "True/Ready").await;
     let owner = &cluster.status("beta").await["metadata"]["ownerReferences"][0];
     assert_eq!(owner["apiVersion"], "admissionregistration.k8s.io/v1beta1");
-    // The CRD of status objects is deleted with its objects; the rest continues.
+    // The CRD of status objects is deleted together with its objects; other kinds keep working.
     controller.allow([
         AllowedFailure::any_sync("not_found"),
         AllowedFailure::warning("cannot watch mutatingadmissionpolicystatuses"),
-        // The controller may write an object again that was deleted before its kind.
+        // The controller may try to write an object again that was deleted before its CRD.
         AllowedFailure::error("while custom resource definition is terminating"),
         AllowedFailure::warning("the API server returned 404"),
         AllowedFailure::reconcile("forbidden"),
@@ -682,7 +687,7 @@ async fn mutating_policies_served_later_are_watched() {
     controller.finish().await.unwrap();
 }
 
-/// A cluster that serves none of these kinds.
+/// The cluster serves neither of these kinds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_not_served_are_not_requested() {
     let cluster = Cluster::start(&[
@@ -706,7 +711,7 @@ async fn mutating_policies_not_served_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// One of two replicas writes; when it ends, the other continues.
+/// Only one of two replicas writes; when that replica ends, the other one continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_one_writes_mutating_policies() {
     let cluster = Cluster::ready().await;

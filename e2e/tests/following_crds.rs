@@ -1,6 +1,6 @@
-//! The controller watches CustomResourceDefinitions on a real API server: status objects for their rules appear,
-//! change, settle, and are deleted with the definitions. A definition without rules has none, and without the flag
-//! there are no requests about them.
+//! The controller watches CustomResourceDefinitions on a real API server: status objects for their rules appear, change
+//! when the definitions change, then stay, and are deleted with the definitions. A definition without rules has no
+//! status object. Without the flag the controller sends no requests about status objects.
 //!
 //! An API server rejects definitions with invalid rules. Definitions that an older version accepted are written
 //! directly to etcd.
@@ -140,7 +140,7 @@ impl Cluster {
         change(&mut value);
         let generation = value["metadata"]["generation"].as_i64().unwrap();
         value["metadata"]["generation"] = json!(generation + 1);
-        // The resource version is not part of the stored value.
+        // etcd stores the object without its resource version.
         value["metadata"]
             .as_object_mut()
             .unwrap()
@@ -154,7 +154,7 @@ impl Cluster {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    /// Returns etcd's response to a request to its gateway.
+    /// Returns the response of etcd's HTTP gateway to a request.
     async fn etcd_response(&self, path: &str, body: &str) -> String {
         let socket = self.control_plane.directory().join("etcd.socket:1");
         let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
@@ -169,7 +169,8 @@ impl Cluster {
     }
 }
 
-/// Returns a definition of `plural` of example.com with two versions, whose specs have these rules.
+/// Returns the definition of `plural` in the group example.com with two versions. The `n`th item of `rules` has the
+/// rules for the spec of the `n`th version.
 fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
     let version = |n: usize, rules: &[&str]| {
         let rules = rules.iter().map(|rule| json!({"rule": rule}));
@@ -210,14 +211,14 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Returns the field path of the rule of a version, as in the API server's messages.
+/// Returns the field path of the rule of a version, as the API server's messages show it.
 fn rule_of(version: usize) -> String {
     format!(
         "spec.versions[{version}].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
     )
 }
 
-/// Replaces the rule of a version.
+/// Replaces the rule of a version of the definition.
 fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     let place = format!(
         "/spec/versions/{version}/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0/rule"
@@ -225,8 +226,8 @@ fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     *definition.pointer_mut(&place).unwrap() = json!(rule);
 }
 
-/// Tests findings about rules that an older API server accepted: one does not compile, and one may exceed the cost
-/// limit.
+/// Tests findings about rules that an older API server accepted: one rule does not compile, and another may exceed the
+/// cost limit.
 async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     let stale = "stale.example.com";
     cluster
@@ -244,7 +245,7 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     cluster
         .wait(stale, "Stalled", "True/CompilationFailed")
         .await;
-    // The API server behaves as the condition says.
+    // The API server rejects objects, as the condition says.
     let gvk = GroupVersionKind::gvk("example.com", "v2", "Stale");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "stale");
     let objects: Api<DynamicObject> =
@@ -324,7 +325,8 @@ async fn events_are_about_the_definition(cluster: &Cluster, name: &str) {
     }
 }
 
-/// A new definition takes two writes, a change one; a definition without rules and status changes take none.
+/// A new definition causes two writes, and a change of it one. New definitions without rules, and changes of a
+/// definition's status, cause none.
 async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.settle().await;
     let before = cluster.n_writes();
@@ -367,7 +369,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     let after = controller.total("vap_check_duration_seconds_count").await;
     assert_eq!(after.unwrap(), n_checks);
 
-    // An additional rule in the other version.
+    // The change adds a rule to the other version.
     let changed = definition("counted", "Counted", [&[SOUND], &[SOUND]]);
     cluster
         .patch(
@@ -378,7 +380,7 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     let status = async || Ok(cluster.object(counted).await["status"]["policyGeneration"].clone());
     let deadline = Instant::now() + TIMEOUT;
     while status().await != Ok::<_, ()>(json!(2)) {
-        assert!(Instant::now() < deadline, "the change is not judged");
+        assert!(Instant::now() < deadline, "the change is not evaluated");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     cluster.settle().await;
@@ -403,7 +405,8 @@ fn probe_of_plain() -> DynamicObject {
     serde_json::from_value(probe).unwrap()
 }
 
-/// A definition without rules has a status object as long as a probe refers to it; one that loses its rules has none.
+/// A definition without rules has a status object as long as a probe refers to it. A definition that loses its rules
+/// loses its status object.
 async fn rules_and_probes_come_and_go(cluster: &Cluster) {
     let plain = "plain.example.com";
     assert!(cluster.object(plain).await.is_null());
@@ -417,7 +420,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
         .wait(plain, "Compiled", "True/AllExpressionsCompile")
         .await;
     assert!(text.ends_with(": the definition has no rules"), "{text}");
-    // A change of the definition evaluates the probe again.
+    // A change of the definition causes another evaluation of the probe.
     let path =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas/maximum";
     let mut changed = definition("plain", "Plain", [&[], &[]]);
@@ -488,7 +491,7 @@ async fn definition_conditions_follow_their_definitions() {
     assert_eq!(of_example.copied().collect::<Vec<_>>(), of_ours);
     controller.finish().await.unwrap();
 
-    // After a restart it writes nothing, and deletes the status objects of deleted definitions.
+    // A restarted controller writes nothing, and deletes the status objects of deleted definitions.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -497,7 +500,10 @@ async fn definition_conditions_follow_their_definitions() {
     while !(again.get("/metrics").await.unwrap().1)
         .contains("kind=\"CustomResourceDefinition\",policy=\"sound.example.com\"")
     {
-        assert!(Instant::now() < deadline, "it is not judged again");
+        assert!(
+            Instant::now() < deadline,
+            "the definition is not evaluated again"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
@@ -513,7 +519,7 @@ async fn definition_conditions_follow_their_definitions() {
     again.finish().await.unwrap();
 }
 
-/// Without the CRD of status objects, probes report that; once it is installed, they are evaluated.
+/// As long as the CRD of status objects is missing, probes report that it is. Once it is installed, they are evaluated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_definitions_without_status_crd_are_pending() {
     let cluster = Cluster::start().await;
@@ -567,7 +573,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// Definitions are watched only once, with and without the flag; without it, no status objects are requested.
+/// The controller has one watch of definitions, with and without the flag. Without it, no status objects are requested.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;
@@ -579,7 +585,7 @@ async fn definitions_are_watched_once() {
         asked.retain(|asked| asked == "watch customresourcedefinitions");
         asked.len()
     };
-    // A watch is recorded when it ends; with this timeout, it ends only when the controller stops.
+    // The audit log records a watch when the watch ends. With this timeout, it ends only when the controller stops.
     let args = ["--watch-timeout=3600s"];
     let controller = Controller::start(&cluster.control_plane, &args)
         .await
@@ -607,7 +613,7 @@ async fn definitions_are_watched_once() {
     assert_eq!(of_definitions(&asked), without * 2, "{asked:?}");
 }
 
-/// One of two replicas writes.
+/// Only one of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_one_writes_definitions() {
     let cluster = Cluster::start().await;
@@ -619,7 +625,7 @@ async fn two_replicas_one_writes_definitions() {
         .await
         .unwrap();
     let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
-    // One of them must lead, and writes the status of the definition of probes, which has rules too.
+    // The CRD of probes has rules too, so the leader writes its status. That shows that a replica leads.
     let of_probes = "policyprobes.vap-status.dev";
     cluster.wait(of_probes, "Ready", "True/Ready").await;
     cluster.settle().await;

@@ -1,6 +1,6 @@
-//! The controller watches webhook configurations on a real API server: their status objects appear, change, settle, and
-//! are deleted with the configurations. A probe of a webhook has the same result as in files. Without the flag there
-//! are no requests about them.
+//! The controller watches webhook configurations on a real API server: their status objects appear, change when the
+//! configurations change, then stay, and are deleted with the configurations. A probe of a webhook has the same result
+//! as in files. Without the flag the controller sends no requests about configurations.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,7 +26,7 @@ use vap_status_controller::policy::subject::SubjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The two kinds of configurations.
+/// The prefixes of the two kinds of configurations.
 const SORTS: [&str; 2] = ["Validating", "Mutating"];
 
 const FOLLOW: &str = "--follow=validatingwebhookconfigurations,mutatingwebhookconfigurations";
@@ -126,7 +126,7 @@ impl Cluster {
     }
 }
 
-/// Returns the kind of configurations.
+/// Returns the kind of configurations with the prefix `sort`.
 fn kind_of(sort: &str) -> SubjectKind {
     if sort == "Validating" {
         SubjectKind::ValidatingWebhookConfiguration
@@ -140,7 +140,7 @@ fn webhook(name: &str, group: &str, resource: &str, condition: &str) -> Value {
         "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://127.0.0.1:1/webhook"}, "failurePolicy": "Ignore",
         "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}],
-        // The webhook must not be called in these tests.
+        // API servers must not call this webhook in the tests: it has no server.
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none"}},
         "matchConditions": [{"name": "condition", "expression": condition}],
     })
@@ -195,7 +195,7 @@ async fn create_configurations(cluster: &Cluster) {
     cluster.create(validating, "empty", json!([])).await;
 }
 
-/// Checks the conditions, the rows and the metrics of the configurations of [`create_configurations`].
+/// Checks the conditions, the table rows and the metrics of the configurations that [`create_configurations`] creates.
 async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
     let validating = SORTS[0];
     for sort in SORTS {
@@ -265,7 +265,7 @@ async fn webhook_conditions_follow_their_configurations() {
     check_reported_conditions(&cluster, &controller).await;
 
     let mutating = SORTS[1];
-    // One write per change: two for a new configuration.
+    // A change causes one write; a new configuration causes two.
     cluster.settle().await;
     let before = cluster.n_writes();
     let webhooks = json!([sound("one.example.com")]);
@@ -298,7 +298,7 @@ async fn webhook_conditions_follow_their_configurations() {
     );
     controller.finish().await.unwrap();
 
-    // After a restart it writes nothing, and deletes the status objects of deleted configurations.
+    // A restarted controller writes nothing, and deletes the status objects of deleted configurations.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -307,7 +307,10 @@ async fn webhook_conditions_follow_their_configurations() {
     while !(again.get("/metrics").await.unwrap().1)
         .contains("kind=\"MutatingWebhookConfiguration\",policy=\"counted\"")
     {
-        assert!(Instant::now() < deadline, "it is not judged again");
+        assert!(
+            Instant::now() < deadline,
+            "the configuration is not evaluated again"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(cluster.settle().await, versions);
@@ -322,13 +325,16 @@ async fn webhook_conditions_follow_their_configurations() {
     configurations.delete("counted", &delete).await.unwrap();
     let deadline = Instant::now() + TIMEOUT;
     while !cluster.object(mutating, "counted").await.is_null() {
-        assert!(Instant::now() < deadline, "it still has conditions");
+        assert!(
+            Instant::now() < deadline,
+            "the deleted configuration still has a status object"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     again.finish().await.unwrap();
 }
 
-/// Without the flag there are no requests about them.
+/// Without the flag the controller sends no requests about webhook configurations.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn webhooks_without_flag_are_not_requested() {
     let cluster = Cluster::start().await;
@@ -343,7 +349,7 @@ async fn webhooks_without_flag_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// One of two replicas writes.
+/// Only one of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_one_writes_webhooks() {
     let cluster = Cluster::start().await;

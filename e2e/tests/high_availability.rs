@@ -1,6 +1,6 @@
-//! Two replicas, one of which is repeatedly killed at random moments while policies change: no generation is written by
-//! both, no replica writes after the other has acquired the Lease, and in the end every status equals that of an
-//! undisturbed run. The API server's audit log shows which replica wrote.
+//! Two replicas run, and one of them is repeatedly killed at random moments while policies change. The two replicas
+//! never write the status of the same generation, no replica writes after the other has acquired the Lease, and in the
+//! end every status equals that of an undisturbed run. The API server's audit log shows which replica wrote.
 //!
 //! `VAP_HA_SEED` sets the seed, and `VAP_HA_KILLS` the number of kills.
 
@@ -32,11 +32,11 @@ use serde_json::{Value, json};
 
 const N_POLICIES: u64 = 40;
 
-/// The interval between changes. Each policy changes every four seconds, 15 times a minute; the controller writes the
-/// status of one policy at most 100 times a minute.
+/// The interval between changes. Each policy changes every four seconds, so 15 times a minute: less than the 100 times
+/// a minute that the controller writes the status of one policy at most.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a pod may take to shut down.
+/// The maximum time in which a replica must shut down.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The maximum time from stopping the leader until the standby takes over.
@@ -60,7 +60,7 @@ rules:
 - level: None
 ";
 
-/// Short Lease durations, for a test that waits for expired Leases.
+/// Flags for short Lease durations, since the test waits until Leases expire.
 const SHORT: [&str; 4] = [
     "--leader-elect",
     "--lease-duration=6s",
@@ -70,7 +70,7 @@ const SHORT: [&str; 4] = [
 
 /// A replica of the controller.
 struct Replica {
-    /// The name of its pod, the prefix of its identity.
+    /// The name of the replica's pod, which is the prefix of its identity.
     pod: String,
     process: Process,
     address: String,
@@ -135,8 +135,8 @@ impl Replica {
         assert!(status.success(), "{status}");
     }
 
-    /// Checks that it had no failures except those on an overloaded machine: a write must not take longer than its
-    /// Lease allows.
+    /// Checks that the replica's only failures were those that an overloaded machine causes: writes and Lease renewals
+    /// that take too long.
     fn check(&self) {
         let slow = [
             AllowedFailure::warning("no response within "),
@@ -148,7 +148,7 @@ impl Replica {
     }
 }
 
-/// The two replicas and their history.
+/// The two running replicas, and the logs of those that ended.
 struct Replicas<'a> {
     control_plane: &'a ControlPlane,
     args: &'a [&'a str],
@@ -196,7 +196,7 @@ fn name(n: u64) -> String {
     format!("ha-{n}")
 }
 
-/// Returns a unique spec; every other one has a warning.
+/// Returns the `n`th spec, which is unique; every second one causes a warning.
 fn spec(n: u64) -> Value {
     let field = if n.is_multiple_of(2) {
         "replicas"
@@ -272,7 +272,7 @@ async fn settle(client: &kube::Client) -> BTreeMap<String, Value> {
 /// A successful write.
 #[derive(Debug)]
 struct Write {
-    /// The instance that wrote, from its user agent.
+    /// The instance that wrote, taken from its user agent.
     by: String,
     received: Timestamp,
     answered: Timestamp,
@@ -281,13 +281,13 @@ struct Write {
 
 #[derive(Debug)]
 enum WriteTarget {
-    /// The status of a policy for this generation.
+    /// A write of the status of a policy, given as its name and generation.
     Status(String, i64),
-    /// The Lease, with its new holder; empty if it is released.
+    /// A write of the Lease, with the new holder; empty if the Lease is released.
     Lease(String),
 }
 
-/// Returns the successful writes in the audit log, in the order of their responses.
+/// Returns the successful writes in the audit log, ordered by the times of their responses.
 fn writes(directory: &Path) -> Vec<Write> {
     let mut writes: Vec<Write> = controller_records(directory)
         .unwrap()
@@ -358,17 +358,17 @@ fn check_writers(writes: &[Write]) -> (usize, usize) {
     (n_statuses, instances.len())
 }
 
-/// The times from the SIGTERM of a leader to its successor's writes.
+/// The times from the SIGTERM of a leader to the first writes of its successor.
 #[derive(Debug)]
 struct HandOver {
     successor: String,
     to_lease: SignedDuration,
-    /// `None` if the successor itself ended before it wrote a status.
+    /// The time to the first status; `None` if the successor itself ended before it wrote a status.
     to_status: Option<SignedDuration>,
 }
 
 impl HandOver {
-    /// Returns the hand-over that began when `by` was stopped. `ended` has the times when the replicas of pods were
+    /// Returns the hand-over that began when the leader `by` was stopped. `ended` has the times when replicas were
     /// killed or stopped.
     fn after_stop(
         writes: &[Write],
@@ -388,10 +388,10 @@ impl HandOver {
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
             (Some(status), _) => Some(since(status.answered)),
-            // The time in which it should have written counts, even if it ended later.
+            // The successor ended without writing a status, but lived longer than allowed for one: that time counts.
             (None, Some(end)) if since(*end) >= MAX_GAP => Some(since(*end)),
             (None, Some(_)) => None,
-            (None, None) => panic!("{successor} took the Lease and wrote nothing"),
+            (None, None) => panic!("{successor} acquired the Lease and wrote nothing"),
         };
         Self {
             successor: successor.clone(),
@@ -407,7 +407,7 @@ fn check_hand_overs(
     hand_overs: &[(String, Timestamp)],
     ended: &BTreeMap<String, Timestamp>,
 ) {
-    println!("from SIGTERM to the other's Lease, and to its first status:");
+    println!("from SIGTERM to the successor's Lease, and to its first status:");
     let mut late = Vec::new();
     let mut n_whole = 0;
     for (by, stopped) in hand_overs {
@@ -419,7 +419,7 @@ fn check_hand_overs(
         } = &hand_over;
         match to_status {
             Some(to_status) => println!("  {by} to {successor}: {to_lease:.3?} {to_status:.3?}"),
-            None => println!("  {by} to {successor}: {to_lease:.3?}, then it was ended too"),
+            None => println!("  {by} to {successor}: {to_lease:.3?}, then it was stopped too"),
         }
         n_whole += usize::from(to_status.is_some());
         if *to_lease >= MAX_GAP || to_status.is_some_and(|gap| gap >= MAX_GAP) {
@@ -429,7 +429,7 @@ fn check_hand_overs(
     assert!(late.is_empty(), "{late:#?}");
     assert!(
         hand_overs.is_empty() || n_whole > 0,
-        "no successor lived to write a status"
+        "no successor ran long enough to write a status"
     );
 }
 
@@ -466,7 +466,7 @@ async fn replicas_killed_at_random_have_consistent_writes() {
             replicas.running[1 - leading].await_ready().await;
         }
         tokio::time::sleep(random.duration(Duration::from_secs(2))).await;
-        // Usually the leader.
+        // The killed replica is usually the leader.
         let i = if random.permille(800) {
             leading
         } else {
@@ -502,15 +502,15 @@ async fn replicas_killed_at_random_have_consistent_writes() {
     let (n_statuses, n_writers) = check_writers(&writes);
     println!("{n_changes} changes, {n_statuses} statuses written by {n_writers} instances");
     check_hand_overs(&writes, &hand_overs, &ended);
-    assert!(n_writers > 3, "the Lease hardly ever passed on");
+    assert!(n_writers > 3, "the Lease hardly ever changed its holder");
 
-    // An undisturbed run makes no changes.
+    // The replica of the undisturbed run: nothing changes while it runs.
     let calm = Replica::start(&control_plane, replicas.n_started, &[]);
     calm.await_ready().await;
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let metrics = calm.get("/metrics").await.unwrap();
-        // Every policy is reconciled, some more than once, and the queue is empty.
+        // Waits until every policy is reconciled and the queue is empty.
         let judged = format!("\nvap_policies {N_POLICIES}\n");
         if metrics.contains(&judged) && metrics.contains("\nvap_queue_length 0\n") {
             assert!(
@@ -544,7 +544,7 @@ async fn hand_over_with_default_lease_is_quick() {
         replicas.running[leading].stop();
         replicas.replace(leading);
         replicas.leader().await;
-        // Waits until it has written something.
+        // Waits until the leader has written something.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     stop.store(true, Ordering::Relaxed);

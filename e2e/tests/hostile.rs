@@ -1,4 +1,5 @@
-//! Leader and standby under the memory limit of the manifests, while hostile objects and sound policies arrive.
+//! A leader and a standby run under the memory limit of the manifests, while hostile objects and sound policies are
+//! created.
 //!
 //! Neither replica restarts, fails `/livez` or exceeds the limit, and each sound policy soon has its conditions.
 //! `VAP_HOSTILE` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
@@ -37,10 +38,11 @@ use parity::random::from_environment;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Number of groups of hostile objects: two rounds, so that each family has variants; about 150 objects.
+/// Number of groups of hostile objects: two rounds with about 150 objects, so that each family occurs in several
+/// variants.
 const N_GROUPS: u64 = 32;
 
-/// Number of sound policies that are created together with hostile objects, and of those created afterwards.
+/// Number of sound policies that are created together with hostile objects, and number of those created afterwards.
 const N_SOUND: [usize; 2] = [12, 12];
 
 /// Time in which a sound policy must have its conditions.
@@ -49,13 +51,13 @@ const SOON: Duration = Duration::from_secs(5);
 /// Time after which the test stops waiting for the conditions of a sound policy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Timeout of a request for `/livez`, as in the manifests.
+/// Timeout of a request for `/livez`, the same as in the manifests.
 const LIVEZ_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Minimum share of hostile objects that an API server must accept, in percent.
 const MIN_ACCEPTED: usize = 60;
 
-/// A replica of the controller, with its observations.
+/// A replica of the controller, with its observed peak of memory and its problems.
 struct Replica {
     name: &'static str,
     controller: Controller,
@@ -63,7 +65,7 @@ struct Replica {
     problems: Mutex<Vec<String>>,
 }
 
-/// State that observers share with the test.
+/// State that the observing tasks share with the test.
 struct Shared {
     replicas: Vec<Replica>,
     limit_kib: u64,
@@ -184,7 +186,7 @@ async fn create(client: &Client, collection: &str, object: &Value) -> Result<(),
     client.request_text(request).await.map(|_| ())
 }
 
-/// Accepted and rejected objects of a family, and the message of the first rejection.
+/// Numbers of accepted and rejected objects of a family, and the message of the first rejection.
 #[derive(Default)]
 struct Acceptance {
     accepted: usize,
@@ -212,7 +214,7 @@ async fn create_group(client: &Client, group: &Hostile, counts: &mut Accepted) {
     }
 }
 
-/// Deletes all hostile objects. Params are deleted before policies, as an impatient user would.
+/// Deletes all hostile objects, params before the policies that use them, as a user in a hurry would.
 async fn delete_all(client: &Client) {
     let collections = [
         "/apis/hostile.example.com/v1/namespaces/default/hoards",
@@ -255,7 +257,7 @@ fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration
     })
 }
 
-/// Prints the times of sound policies, and returns those that took too long.
+/// Prints the times until sound policies had their conditions, and returns those that took too long.
 fn late(times: &[(usize, Option<Duration>)]) -> Vec<String> {
     let mut known: Vec<Duration> = times.iter().filter_map(|(_, time)| *time).collect();
     known.sort();
@@ -290,10 +292,10 @@ fn print_acceptance(counts: &Accepted) -> (usize, usize) {
     (accepted, all)
 }
 
-/// Returns the failures that hostile objects may cause. Others fail the test.
+/// Returns the failures that hostile objects may cause in the log. Other failures fail the test.
 ///
-/// The API server merges the fields of a probe with 150,000 small maps for some seconds when its status is applied. It
-/// compiles hostile policies too, and delays other writes meanwhile.
+/// When the status of a probe with 150,000 small maps is applied, the API server merges its fields for some seconds.
+/// The API server compiles hostile policies too, and delays other writes meanwhile.
 fn expected() -> Vec<AllowedFailure> {
     vec![
         AllowedFailure::warning("cannot write the status of a probe"),

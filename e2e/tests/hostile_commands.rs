@@ -1,5 +1,5 @@
-//! The commands of the plugin on hostile files: each process exits by itself, within memory and time limits, with a
-//! documented exit status and a message.
+//! Runs the commands of the plugin on hostile files: each process exits by itself, within memory and time limits, with
+//! a documented exit status and a message.
 //!
 //! `VAP_HOSTILE_FILES` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
 
@@ -29,20 +29,20 @@ use limit::{memory_kib, mib};
 use parity::random::from_environment;
 use serde_json::Value;
 
-/// Number of groups: each family at least once.
+/// Number of groups, so that each family occurs at least once.
 const N_GROUPS: u64 = ROUND as u64;
 
-/// Time in which a command must end. Debug builds on a busy machine are slow.
+/// Time in which a command must end, generous because debug builds on a busy machine are slow.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Memory of a command, in KiB. The plugin stores the position of each value of a file: 150,000 small maps need most of
-/// it.
+/// Maximum memory of a command, in KiB. The plugin stores the position of each value of a file, so 150,000 small maps
+/// need almost all of it.
 const LIMIT_KIB: u64 = 640 << 10;
 
 /// Number of processes at the same time.
 const N_WORKERS: usize = 2;
 
-/// Commands with their arguments, in a directory that [`write`] has filled.
+/// Commands with their arguments, which name files that [`write`] creates.
 const COMMANDS: [(&str, &[&str]); 5] = [
     ("check", &["new.yaml"]),
     ("test", &["new.yaml"]),
@@ -51,7 +51,8 @@ const COMMANDS: [(&str, &[&str]); 5] = [
     ("diff", &["old.yaml", "new.yaml", "-f", "object.yaml"]),
 ];
 
-/// Markers of internal errors of the program. `internal error: interface conversion` is a message of cel-go.
+/// Markers of internal errors of the plugin. `internal error: interface conversion` is not one: it is an error message
+/// of cel-go.
 const INTERNAL: [&str; 4] = [
     "panicked at",
     "an internal error",
@@ -92,7 +93,7 @@ fn run(directory: &Path, command: &str, arguments: &[&str], limit_kib: u64) -> O
         if peak_kib > limit_kib {
             problem = Some(format!("uses {}", mib(peak_kib)));
         } else if started.elapsed() > SOON {
-            problem = Some(format!("runs longer than {SOON:?}"));
+            problem = Some(format!("still running after {SOON:?}"));
         }
         if problem.is_some() {
             child.kill().unwrap();
@@ -122,14 +123,14 @@ fn ending(exit: Option<i32>, out: &str, err: &str) -> Option<String> {
         _ if is_internal => Some(format!("internal error: {tail}")),
         None => Some(format!("ended by a signal: {tail}")),
         Some(exit @ 1..=2) if out.trim().is_empty() && err.trim().is_empty() => {
-            Some(format!("exit {exit} without a text"))
+            Some(format!("exit {exit} without a message"))
         }
         Some(0..=2) => None,
         Some(other) => Some(format!("exit {other}: {tail}")),
     }
 }
 
-/// Writes the files of a group: its objects, those of another seed, and the object of a request.
+/// Writes the files of a group: its objects, the objects of another seed, and the object of a request.
 fn write(directory: &Path, new: &Hostile, old: &Hostile) {
     for (name, group) in [("new.yaml", new), ("old.yaml", old)] {
         // JSON is a subset of YAML.
@@ -142,10 +143,10 @@ fn write(directory: &Path, new: &Hostile, old: &Hostile) {
     fs::write(directory.join("object.yaml"), object.to_string()).unwrap();
 }
 
-/// Runs of a command on a family of objects.
+/// Results of a command on all objects of a family.
 #[derive(Default)]
 struct Row {
-    /// Runs that exited with 0, 1 and 2.
+    /// Numbers of runs that exited with 0, 1 and 2.
     exits: [usize; 3],
     n_problems: usize,
     peak_kib: u64,

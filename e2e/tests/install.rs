@@ -1,5 +1,5 @@
 //! Sends the output of kustomize and Helm to a real API server, as server-side apply with dry run. Also runs the
-//! commands of alerts and runbooks as written.
+//! commands of alerts and runbooks as they are written there.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -72,8 +72,8 @@ fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
 #[tokio::test]
 async fn manifests_are_accepted_by_the_api_server() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
-    // A dry run stores nothing, so objects that others refer to are created first. The real namespace is used, so that
-    // admission applies its pod security standard.
+    // A dry run stores nothing, so objects that other objects refer to are created first. The namespace is the real
+    // one, so that admission applies its pod security standard.
     let config = repository().join("config");
     let namespace = config.join("controller/namespace.yaml");
     output(
@@ -94,7 +94,7 @@ async fn manifests_are_accepted_by_the_api_server() {
         by_kustomize.join("\n")
     );
     let by_helm = apply(&control_plane, &helm(&["clear.enabled=false"]));
-    // The chart has a pod for `helm test`, and Helm's caller creates the namespace.
+    // The chart also has a pod for `helm test`, and lacks the namespace, which Helm creates.
     let without = |list: &[String], name: &str| -> Vec<String> {
         let kept = list.iter().filter(|line| !line.contains(name));
         kept.cloned().collect()
@@ -133,7 +133,7 @@ async fn components_are_accepted_by_the_api_server() {
     }
 }
 
-/// Objects for the commands: NAME, BINDING and PROBE of the runbooks, and the Lease of a leader.
+/// Objects that the commands use: NAME, BINDING and PROBE of the runbooks, and the Lease of a leader.
 const SUBJECTS: &str = r"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -198,7 +198,7 @@ metadata:
 spec: {holderIdentity: vap-status-controller-0-abcde}
 ";
 
-/// Kinds that are watched in addition to ValidatingAdmissionPolicies, policies first.
+/// Kinds that can be watched in addition to ValidatingAdmissionPolicies; the first one is a policy.
 const FOLLOWED: [&str; 4] = [
     "mutatingadmissionpolicy",
     "mutatingwebhookconfiguration",
@@ -206,7 +206,7 @@ const FOLLOWED: [&str; 4] = [
     "customresourcedefinition",
 ];
 
-/// Returns the commands of a page, one per line of its `sh` blocks.
+/// Returns the commands in the `sh` blocks of a page, one per line.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_in_block = false;
@@ -231,8 +231,9 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a command of an alert, once for each kind that it applies to. Kinds that are watched have status objects,
-/// and among them only policies have the fields that a patch changes.
+/// Returns the commands that an alert's command expands to, one for each kind that the alert applies to. Kinds other
+/// than ValidatingAdmissionPolicies have status objects, and only MutatingAdmissionPolicies have the fields that a
+/// patch changes.
 fn commands_by_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
     let parts = (|| {
@@ -252,7 +253,7 @@ fn commands_by_kind(command: &str) -> Vec<String> {
                 .collect(),
         )
     })();
-    // Without such a choice, the command is about kinds other than policies.
+    // A command without such a choice is about kinds other than policies.
     let others = FOLLOWED[1..].iter();
     let of_others = || {
         if command.contains(KIND) {
@@ -295,7 +296,8 @@ async fn commands_of_alerts_and_runbooks_work() {
     for (page, commands) in pages {
         apply(SUBJECTS);
         for command in commands {
-            // No pod runs here. A command that searches may find nothing; then its input must exist.
+            // Some commands need a pod, which does not exist here. Those with a search may find nothing; then the input
+            // of the search must exist.
             if command.contains("POD") || command.contains("rollout status") {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! Kubernetes' own tests of the type checking of policies, with our controller instead of kube-controller-manager's.
+//! Runs Kubernetes' own tests of the type checking of policies with this controller instead of
+//! kube-controller-manager's.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -8,10 +9,10 @@ use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, grant_rights, service_account};
 use e2e::kubernetes::{Outcomes, Tests};
 
-/// Pattern of the names of the tests.
+/// Pattern of the names of the tests to run.
 const FOCUS: &str = "ValidatingAdmissionPolicy.*should type check";
 
-/// The names of all matching tests.
+/// The names of all tests that match the pattern.
 const NAMES: [&str; 2] = [
     "should type check a CRD",
     "should type check validation expressions",
@@ -31,7 +32,7 @@ fn all(state: &str) -> Outcomes {
 async fn kubernetes_own_tests_of_type_checking_pass() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
-        // All other controllers run, so that the cluster leaves only this one to us.
+        // All other controllers run, so that kube-controller-manager lacks only the one that this controller replaces.
         .kcm_controllers(&["*", "-validatingadmissionpolicy-status-controller"])
         .start()
         .await
@@ -42,7 +43,7 @@ async fn kubernetes_own_tests_of_type_checking_pass() {
         tokio::task::block_in_place(|| tests.run(&control_plane, FOCUS, timeout)).unwrap()
     };
 
-    // Without our controller no status is written, and the tests fail.
+    // Without this controller no status is written, so the tests must fail.
     let mut unanswered = run(PATIENCE);
     assert!(
         unanswered.values().all(|state| state != "passed"),

@@ -1,4 +1,4 @@
-//! The plugin's live check of mutating policies, bindings and webhooks.
+//! Tests `kubectl vap check --live` on mutating policies, bindings and webhooks of a cluster.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,8 +14,8 @@ use serde_json::Value;
 mod plugin;
 use plugin::{Bench, TIMEOUT, rules};
 
-/// A mutating policy that misspells a field in a condition and in an object, its binding, a binding of a missing
-/// policy, and a webhook whose condition misspells a field.
+/// A mutating policy that misspells a field in a condition and in an object, its binding, another binding whose policy
+/// does not exist, and a webhook whose condition misspells a field.
 const ADMISSION: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -77,7 +77,8 @@ async fn check_live_covers_mutating_policies_and_webhooks() {
     );
     let stray = "warning unknown-policy mutatingadmissionpolicybinding/stray";
     assert!(reported.iter().any(|reported| reported == stray), "{all}");
-    // No other findings: fields set by the API server are not mistakes, and the policy is bound.
+    // There are no other findings: fields that the API server sets are not reported as mistakes, and the policy is
+    // bound.
     assert_eq!(reported.len(), 4, "{all}");
     assert_eq!(all["summary"]["webhooks"], 1, "{all}");
     let labelled = bench.check(&["check", "-l", "team=mutating", "-o", "json"], 1);
@@ -89,7 +90,7 @@ async fn check_live_covers_mutating_policies_and_webhooks() {
     let webhook = bench.file("webhook.yaml", &webhook.replace("webhooks}", "others}"));
     bench.check(&["check", webhook.to_str().unwrap(), "--live"], 1);
 
-    // Resources that must not be read are reported, and the rest is checked.
+    // Resources that the user is not allowed to read are reported, and all others are checked.
     for command in [
         "create clusterrole policies --verb=get,list --resource=validatingadmissionpolicies,\
          validatingadmissionpolicybindings,validatingwebhookconfigurations",

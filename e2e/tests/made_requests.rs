@@ -1,8 +1,9 @@
-//! Sends the requests that `kubectl vap test init` writes to a real API server: each reaches its policy and is decided
-//! as its case says.
+//! Sends the requests that `kubectl vap test init` generates to a real API server: each request reaches its policy and
+//! gets the decision that its case expects.
 //!
-//! All policies are installed together; each only applies to requests of a user whose extra names it. `./dev corpus`
-//! replays those of the corpus; some depend on facts that requests do not contain, so a few may differ there.
+//! All policies are installed together. Each applies only to requests of a user whose extra contains the name of the
+//! policy. `./dev corpus` replays the requests for the policies of the corpus; some depend on facts that requests do
+//! not contain, so the decisions on a few may differ.
 
 #![allow(
     clippy::indexing_slicing,
@@ -33,15 +34,16 @@ mod dry_run;
 /// The key in the user's extra for the name of the policy.
 const EXTRA: &str = "vap-replay";
 
-/// The maximum share of requests for the corpus that are rejected before a policy is evaluated or decided otherwise.
+/// The maximum percentage of requests for the corpus that are rejected before a policy is evaluated, or that get
+/// another decision than their case expects.
 const OTHERWISE_PERCENT: usize = 3;
 
-/// The numbers of requests by result.
+/// The numbers of requests, by result.
 #[derive(Debug, Default)]
 struct Counts {
     agreed: usize,
-    /// Requests that a client cannot send as written: for subresources, kinds that are not served, inactive namespaces,
-    /// and existing objects.
+    /// Requests that a client cannot send as they are: for subresources, for kinds that are not served, in terminating
+    /// namespaces, and with an object that already exists.
     passed_over: usize,
     refused: Vec<String>,
     otherwise: Vec<String>,
@@ -162,7 +164,7 @@ async fn namespace(client: &Client, name: &str, given: &Value) {
     }
     current["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
     send(client, "PUT", &path, &current).await;
-    // Admission watches namespaces.
+    // Admission reads namespaces from a watch cache, which needs some time.
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
@@ -184,13 +186,13 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Sends the request of a case. Returns `None` if it cannot be sent as written.
+/// Sends the request of a case. Returns `None` if it cannot be sent as it is.
 async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) -> Option<Answer> {
     let request = &case["request"];
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     let (object, old) = (&request["object"], &request["oldObject"]);
     let main = if object.is_null() { old } else { object };
-    // A namespace is active unless it is being deleted.
+    // A namespace is active unless it is being deleted, and no namespace here is.
     let phase = request["namespaceObject"]["status"]["phase"].as_str();
     if phase.is_some_and(|phase| phase != "Active") {
         return None;
@@ -203,7 +205,7 @@ async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) 
     let served = resources.find(|it| it.gvk == gvk && !it.gvr.is_subresource())?;
     let target = target_of(gvk, &served.gvr.resource, served.namespaced);
     let mut path = target.path.clone();
-    // A Namespace to be created must not exist.
+    // If the request creates a Namespace, that namespace must not exist.
     if served.namespaced {
         let name = main["metadata"]["namespace"].as_str().unwrap_or("default");
         namespace(client, name, &request["namespaceObject"]).await;
@@ -299,7 +301,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_requests_reach_policies_of_repository() {
+async fn generated_requests_reach_policies_of_the_repository() {
     let folder = repository();
     let paths = ["config/samples", "parity/policies"].map(|name| folder.join(name));
     let counts = replay(paths.to_vec(), Vec::new()).await;
@@ -310,7 +312,7 @@ async fn made_requests_reach_policies_of_repository() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the corpus that VAP_CORPUS_DIR names: `./dev corpus` runs it"]
-async fn requests_for_policies_of_the_corpus_reach_them() {
+async fn generated_requests_reach_policies_of_the_corpus() {
     let corpus = corpus::directory().unwrap();
     let counts = replay(vec![corpus.join("policies")], vec![corpus.join("crds")]).await;
     let n_otherwise = counts.refused.len() + counts.otherwise.len();

@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about common mistakes, verified with a real API server: the witness of a finding is
-//! sent as a request, and gets the predicted response.
+//! Verifies findings of `kubectl vap check` about common mistakes with a real API server: the witness of each finding
+//! is sent as a request, and must get the predicted response.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,7 +23,7 @@ use vap_status_controller::cli::check::{self, Options};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The minimum number of decisions, so that none is lost unnoticed.
+/// The minimum number of decisions, so that the test fails if some are silently dropped.
 const LEAST: usize = 60;
 
 /// A policy with a mistake.
@@ -36,7 +36,7 @@ struct Case {
     spec: Value,
     #[serde(default)]
     bindings: Vec<Value>,
-    /// True if the bindings apply to all namespaces, because no other case has such requests.
+    /// True if the bindings apply to all namespaces: then no other case may have requests for the same resources.
     #[serde(default)]
     is_everywhere: bool,
     #[serde(default)]
@@ -62,7 +62,7 @@ struct Expected {
 struct Sample {
     #[serde(default = "create")]
     operation: String,
-    /// `apps/v1/deployments`, if it differs from that of the rules.
+    /// The resource, such as `apps/v1/deployments`, if it differs from the resource in the rules.
     resource: Option<String>,
     object: Value,
     decision: String,
@@ -128,7 +128,7 @@ impl Resource {
         format!("/{root}/{}{within}/{}", self.api_version, self.name)
     }
 
-    /// Returns `object` for a request: without fields that the API server sets, in the namespace of its case.
+    /// Returns `object` for a request: without the fields that the API server sets, and in the namespace of its case.
     fn sent(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let kinds = [
@@ -171,7 +171,7 @@ struct Sent {
     operation: String,
     resource: Resource,
     object: Value,
-    /// The user's extra.
+    /// The extra of the user who sends the request.
     extra: Value,
     is_denied: bool,
     says: String,
@@ -182,13 +182,13 @@ struct Sent {
 struct Prepared {
     policy: Value,
     bindings: Vec<Value>,
-    /// Objects to create first.
+    /// Objects that must exist before the requests are sent.
     before: Vec<(Resource, Value)>,
     requests: Vec<Sent>,
 }
 
 impl Case {
-    /// Returns a policy about `ConfigMap` objects without expected findings.
+    /// Returns a policy about `ConfigMap` objects for which no findings are expected.
     fn new(name: &str, spec: Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -241,7 +241,7 @@ impl Case {
         specs.into_iter().enumerate().map(binding).collect()
     }
 
-    /// Returns the manifests in one text, and the findings about them.
+    /// Writes the manifests to a file. Returns their text, and the findings about them.
     fn findings(&self, folder: &Path) -> (String, Vec<Value>) {
         let objects = std::iter::once(self.policy()).chain(self.bindings());
         let texts: Vec<_> = objects
@@ -259,7 +259,7 @@ impl Case {
         (text, report["findings"].as_array().unwrap().clone())
     }
 
-    /// Returns the expected finding, or else the actual findings.
+    /// Returns the expected finding. If it is missing, the error lists the actual findings.
     fn finding(&self, folder: &Path) -> Result<Value, String> {
         let (text, findings) = self.findings(folder);
         let is_expected = |finding: &&Value| {
@@ -295,7 +295,7 @@ impl Case {
         })
     }
 
-    /// Returns the resource in the rules.
+    /// Returns the named resource, or else the resource in the rules.
     fn resource(&self, name: Option<&str>) -> Resource {
         if let Some(name) = name {
             let parts: Vec<&str> = name.split('/').collect();
@@ -308,7 +308,7 @@ impl Case {
         let rule = &self.rules[0];
         let text = |field: &str| rule[field][0].as_str().unwrap();
         let name = match text("resources") {
-            // The misspelled resource.
+            // One case misspells the resource in its rules.
             "configmap" => "configmaps",
             name => name,
         };
@@ -359,7 +359,7 @@ impl Case {
         Ok(prepared)
     }
 
-    /// Adds the witness of a finding with the predicted response.
+    /// Adds the witness of a finding, together with the response that the finding predicts.
     fn add_witness(&self, finding: &Value, witness: &Value, prepared: &mut Prepared) {
         let request = &witness["request"];
         let of_resource = |field: &str| request["resource"][field].as_str().unwrap_or_default();
@@ -388,7 +388,7 @@ impl Case {
         };
         let error = witness["error"].as_str().unwrap();
         let (is_denied, says) = match finding["consequence"]["id"].as_str() {
-            // For a binding, the help has the prediction.
+            // For a binding, the prediction is in the help of the finding.
             Some("denied") | None => (true, error.to_owned()),
             Some("other-message") => {
                 let validation = &self.spec["validations"][0];
@@ -410,7 +410,7 @@ impl Case {
     }
 }
 
-/// Sends a request as an administrator with `extra`.
+/// Sends a request as an administrator with this user extra.
 async fn send(
     client: &Client,
     (method, path): (&str, &str),
@@ -430,7 +430,7 @@ async fn send(
             let name = format!("Impersonate-Extra-{}", key.replace('/', "%2f"));
             let values = values.as_array().unwrap().iter().filter_map(Value::as_str);
             let values: Vec<_> = values.collect();
-            // A header cannot express a key without values.
+            // Impersonation headers cannot express a key without values, so the key gets an empty value.
             let values = if values.is_empty() { vec![""] } else { values };
             for value in values {
                 request = request.header(&name, value);
@@ -463,7 +463,7 @@ impl Sent {
         };
         let path = format!("{path}?dryRun=All");
         let (status, answer) = send(client, (method, &path), body, &self.extra).await;
-        // The first of several denials is the message, and the others are among the causes.
+        // If several policies deny, the message is that of the first denial, and the others are among the causes.
         let causes = answer["details"]["causes"].as_array();
         let causes = causes.into_iter().flatten().map(|cause| &cause["message"]);
         let texts = std::iter::once(&answer["message"]).chain(causes);
@@ -482,8 +482,8 @@ impl Sent {
         }
     }
 
-    /// Returns the difference from the prediction, if there is one. Retries, because the API server takes a second to
-    /// observe a policy and its params.
+    /// Returns the difference between the response and the prediction; `None` if there is none. Retries, because the
+    /// API server takes a second to observe a policy and its params.
     async fn difference(&self, client: &Client) -> Option<String> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -499,7 +499,8 @@ impl Sent {
     }
 }
 
-/// Waits until the API server enforces the last policy. It loads all policies at once, so the others are enforced too.
+/// Waits until the API server enforces the policy that was created last. It loads all policies at once, so the others
+/// are enforced too.
 async fn enforced(client: &Client) {
     let resource = Resource::new("", "v1", "configmaps", "of-last");
     let sent = Sent {
@@ -595,7 +596,7 @@ async fn findings_predict_the_api_server() {
 }
 
 /// The API server accepts a variable that refers to itself through `dyn`. Its evaluation overflows the stack, which
-/// ends the process of the API server. The check reports it as unsafe.
+/// ends the process of the API server. The check reports the variable as unsafe.
 async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
     let case = Case::new(
         "endless",
@@ -633,12 +634,12 @@ async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, fold
         .unwrap()
         .contains("goroutine stack exceeds")
     {
-        assert!(Instant::now() < deadline, "the API server goes on");
+        assert!(Instant::now() < deadline, "the API server is still running");
         let request = Request::post(format!("{}?dryRun=All", resource.path()))
             .header("content-type", "application/json")
             .body(kube::client::Body::from(object.clone().into_bytes()))
             .unwrap();
-        // A process that ends does not respond.
+        // The request fails: the API server's process ends without a response.
         let _ = client.send(request).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

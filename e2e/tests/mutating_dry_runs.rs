@@ -1,5 +1,5 @@
-//! Compares mutating policies with a real API server: the object or the rejection of a dry run, and those of
-//! `policy::admission::mutation`.
+//! Compares mutating policies with a real API server: the mutated object or the rejection of a dry run must equal the
+//! result of `policy::admission::mutation`.
 
 #![allow(
     clippy::indexing_slicing,
@@ -36,7 +36,8 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionp
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Divisors of the number of requests: the minimum numbers that are compared by their objects and that policies reject.
+/// Divisors of the number of requests: at least one in three must be compared by its object, and policies must reject
+/// at least one in twenty.
 const LEAST: (u64, u64) = (3, 20);
 
 /// Creates the policies and bindings, and waits until the API server calls them.
@@ -47,7 +48,7 @@ async fn install(client: &Client, trials: &mut [Trial]) {
         trial.binding = binding(name, &trial.binding);
         create(client, BINDINGS, &trial.binding).await;
     }
-    // The last policies of each kind of params.
+    // The API server calls all policies once it calls the last policy of each kind of params.
     for (name, kind) in [
         ("last", Value::Null),
         (
@@ -130,9 +131,9 @@ async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
     stored
 }
 
-/// Returns our result.
+/// Returns the result of this project's evaluator.
 fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -> MutationOutcome {
-    // Defaulting precedes policies.
+    // An API server sets defaults before it calls policies.
     let gvk = Object::new(&trial.object).gvk().clone();
     let object = kinds.completed(&gvk, trial.object.clone()).unwrap();
     let mut request = AdmissionRequest::create(trial.gvr.clone(), Object::new(&object));
@@ -158,15 +159,15 @@ fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -
     mutate_requests::outcome(&policies, &params, kinds, &request, &object, namespace).unwrap()
 }
 
-/// Returns the parts of an object that mutations change.
+/// Returns the parts of an object that mutations may change.
 fn parts(object: &Value) -> Value {
     let metadata = &object["metadata"];
-    // Empty maps are not stored.
+    // The API server does not store empty maps.
     let part = |name: &str| Some(&metadata[name]).filter(|part| *part != &json!({}));
     json!({"spec": object["spec"], "labels": part("labels"), "annotations": part("annotations")})
 }
 
-/// Returns a message without the object at its end, which has generated fields.
+/// Returns a message without the object at its end, which contains generated fields.
 fn without_object(message: &str) -> &str {
     const BEFORE: &str = "Object 'Kind' is missing in '";
     message.split_inclusive(BEFORE).next().unwrap_or(message)
@@ -196,7 +197,7 @@ async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
     }
 }
 
-/// Returns the difference between the API server's response and our result, or else the kind of result.
+/// Returns the kind of result if the API server's response and our result agree, or else an error with the difference.
 fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'static str, String> {
     let Some(answer) = answer else {
         return match &outcome.denial {
@@ -205,22 +206,22 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
         };
     };
     if !outcome.unknown.is_empty() {
-        return Ok("not known here");
+        return Ok("not supported here");
     }
     if let Some(status) = &outcome.denial {
         let actual = json!([status.code, status.reason, without_object(&status.message)]);
         let message = without_object(answer.message());
         let expected = json!([answer.status, answer.body["reason"], message]);
         return if actual == expected {
-            Ok("refused by a policy")
+            Ok("rejected by a policy")
         } else {
-            Err(format!("refused here: {actual}\n  there: {expected}"))
+            Err(format!("rejected here: {actual}\n  there: {expected}"))
         };
     }
     if answer.status >= 300 {
-        // The mutated object is validated afterwards.
+        // The API server validates the mutated object after the policies, which our result does not cover.
         return if answer.message().contains("denied request") {
-            Err(format!("refused there alone: {}", answer.message()))
+            Err(format!("rejected only there: {}", answer.message()))
         } else {
             Ok("refused afterwards")
         };
@@ -234,8 +235,8 @@ fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'st
     }
 }
 
-/// Objects and rejections equal those of an API server. `VAP_MUTATIONS_SEED` sets the seed, and `VAP_MUTATIONS` the
-/// number of requests of each kind.
+/// Our mutated objects and rejections equal those of an API server. `VAP_MUTATIONS_SEED` sets the seed, and
+/// `VAP_MUTATIONS` the number of requests of each kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn mutations_equal_those_of_the_api_server() {
     let seed = from_environment("VAP_MUTATIONS_SEED", 1).unwrap();
@@ -282,6 +283,6 @@ async fn mutations_equal_those_of_the_api_server() {
     for sort in trials.iter().map(Trial::sort).collect::<BTreeSet<_>>() {
         let of = |how| counts.get(&(sort, how)).copied().unwrap_or_default();
         assert!(of("equal objects") >= count / LEAST.0, "{counts:?}");
-        assert!(of("refused by a policy") >= count / LEAST.1, "{counts:?}");
+        assert!(of("rejected by a policy") >= count / LEAST.1, "{counts:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Compares probes of mutating policies with a real API server: `kubectl vap test` reports the same object as a dry
-//! run, and a probe that expects the server's object or rejection passes.
+//! Compares probes of mutating policies with a real API server: `kubectl vap test` reports the same mutated object as a
+//! dry run, and a probe passes if it expects the API server's object or rejection.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,10 +32,10 @@ mod dry_run;
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 
-/// Fields of an object that are set after the mutations.
+/// Fields of an object that the API server sets after the mutations.
 const SET_AFTER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// Returns the policy of a case with its binding, for objects in a separate namespace.
+/// Returns the policy of a case with its binding, which apply only to the namespace of the case.
 fn manifests(case: &Value) -> [Value; 2] {
     let name = case["name"].as_str().unwrap();
     let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
@@ -73,7 +73,7 @@ fn param(namespace: &str) -> Value {
         "data": {"replicas": "4"}})
 }
 
-/// Returns the parts of the server's object that mutations may have changed.
+/// Returns the parts of the API server's object that mutations may have changed.
 fn parts(object: &Value) -> Value {
     let mut parts = json!({"metadata": {
         "labels": object["metadata"]["labels"], "annotations": object["metadata"]["annotations"]}});
@@ -85,13 +85,13 @@ fn parts(object: &Value) -> Value {
     parts
 }
 
-/// Returns the expectation according to the server's response, and one that must fail.
+/// Returns an expectation that follows from the server's response, and another one that must fail.
 fn expectations(answer: &Answer) -> (Value, Value) {
     if answer.status < 300 {
         let expected = parts(&answer.body);
         let mut other = expected.clone();
         other["metadata"]["labels"]["no-such-label"] = json!("x");
-        // Only the case specifies results that failurePolicy ignores.
+        // The response does not show errors that failurePolicy ignores, so the case itself specifies the result.
         return (json!({"object": expected}), json!({"object": other}));
     }
     let message = answer.message();
@@ -145,8 +145,8 @@ async fn installed(client: &Client, cases: &[Value]) {
     }
 }
 
-/// Sends the requests of a case, and writes its policy with a probe that expects the responses. Returns the numbers of
-/// requests and of rejections.
+/// Sends the requests of a case, and writes its policy to a file, with a probe that expects the responses. Returns the
+/// numbers of requests and of rejections.
 async fn written(
     client: &Client,
     case: &Value,
@@ -209,7 +209,7 @@ async fn written(
     (n, n_denied)
 }
 
-/// Returns the cases whose result differs from that in their name.
+/// Returns the cases whose result differs from the result that their name states.
 fn other_than_expected(report: &TestReport) -> Vec<String> {
     let mut wrong = Vec::new();
     for probe in &report.probes {
@@ -234,7 +234,7 @@ fn other_than_expected(report: &TestReport) -> Vec<String> {
     wrong
 }
 
-/// Runs the plugin on the policies of the cluster.
+/// Runs the plugin on a policy that only exists in the cluster.
 fn found_in_the_cluster(control_plane: &ControlPlane, case: &Value) {
     let kubeconfig = control_plane.kubeconfig().unwrap();
     let live = |arguments: &[&str]| -> Value {
@@ -300,7 +300,7 @@ async fn probes_report_the_object_of_the_api_server() {
     assert_eq!(report.summary.errors, 0, "{:?}", report.findings);
     let wrong = other_than_expected(&report);
     println!(
-        "{n} requests of {} mutating policies, {n_denied} refused: {} cases, {} other than the server's",
+        "{n} requests of {} mutating policies, {n_denied} rejected: {} cases, {} different from the server",
         cases.len(),
         report.summary.cases,
         wrong.len()

@@ -24,8 +24,8 @@ use serde_json::json;
 
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The time after the restart of the API server in which all watches recover: a watch backs off for up to 10 s, and may
-/// do so once more if the API server responds before it serves the kinds of CRDs.
+/// The maximum time after the restart of the API server in which all watches recover. A watch backs off for up to 10 s,
+/// and for as long again if the API server responds before it serves the kinds of CRDs.
 const RECOVERED_AFTER: Duration = Duration::from_secs(25);
 
 async fn cluster() -> ControlPlane {
@@ -36,7 +36,7 @@ async fn cluster() -> ControlPlane {
     control_plane
 }
 
-/// Returns the sources that were last in sync before `since`.
+/// Returns the sources whose watches were last in sync before `since`.
 async fn behind(controller: &Controller, since: f64) -> Vec<String> {
     let (_, text) = controller.get("/metrics").await.unwrap();
     let samples = text
@@ -74,7 +74,7 @@ async fn api_server_restart_is_recovered() {
         assert_eq!(controller.get("/readyz").await.unwrap().0, 200);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // A watch may restart before the API server is ready, and then be silent for a while.
+    // A watch may restart before the API server is ready, and then receive nothing for a while.
     let back = now();
     control_plane.start_api_server_again().await.unwrap();
     let started = Instant::now();
@@ -90,11 +90,11 @@ async fn api_server_restart_is_recovered() {
         }
         assert!(
             started.elapsed() < RECOVERED_AFTER,
-            "not followed: {behind:?}"
+            "not watched again: {behind:?}"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
-    println!("everything is followed again after {recovered:?}");
+    println!("all watches have recovered after {recovered:?}");
     assert!(unready.is_empty(), "{unready:?}");
 
     let log = controller.log().unwrap();
@@ -107,13 +107,13 @@ async fn api_server_restart_is_recovered() {
     );
     assert!(
         !lines.iter().any(|line| line.contains("grant")),
-        "a start is taken for a missing right:\n{}",
+        "the start of the API server is reported as a missing permission:\n{}",
         lines.join("\n")
     );
     controller.finish().await.unwrap();
 }
 
-/// Creates a policy with config maps as params, and a binding that selects all of them.
+/// Creates a policy whose params are config maps, and a binding that selects all of them.
 async fn create_limited(client: &Client) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let create = PostParams::default();
@@ -185,7 +185,7 @@ async fn revoked_permission_is_in_the_status() {
         AllowedFailure::sync("bindings", "forbidden").required(),
         AllowedFailure::sync("params", "forbidden").required(),
     ]);
-    // An established watch is not authorized again; a restart ends it immediately.
+    // The API server does not authorize an established watch again; a restart ends the watch immediately.
     control_plane.kill_api_server();
     control_plane.start_api_server_again().await.unwrap();
 
@@ -198,7 +198,7 @@ async fn revoked_permission_is_in_the_status() {
     let (status, body) = controller.get("/readyz").await.unwrap();
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("[-]bindings failed"), "{body}");
-    // Another task may write the status before this line.
+    // The status may be written before this line is logged, since another task logs it.
     let n_lines = || {
         let log = controller.log().unwrap();
         let of_bindings = log

@@ -1,4 +1,4 @@
-//! Compares probes in the cluster with probes in files: the same documents have the same results.
+//! Compares probes in the cluster with probes in files: a probe must have the same results in the two environments.
 
 #![allow(
     clippy::indexing_slicing,
@@ -31,24 +31,24 @@ use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeSta
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Policies that every API server rejects: their probes fail only in files.
+/// Policies that every API server rejects. Their probes can therefore only be evaluated in files, where they fail.
 const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 
-/// Files with policies and probes that include bindings and params.
+/// Files with policies, and with probes that include bindings and params.
 const FILES: [&str; 3] = [
     "../tests/cli_test/traps.yaml",
     "../config/samples",
     "targets/defaulted.yaml",
 ];
 
-/// Files with targets and probes of them, in the form of the CRD.
+/// Files with targets of other kinds and with probes of these targets, as objects of the CRD.
 const TARGETS: [&str; 3] = [
     "targets/mutating.yaml",
     "targets/webhooks.yaml",
     "targets/definitions.yaml",
 ];
 
-/// The kinds of targets with their flag values, and the resources of their status objects.
+/// The kinds of targets with the values of `--follow`, and the resources of their status objects.
 const FOLLOWED: [(&str, &str); 4] = [
     (
         "mutatingadmissionpolicies",
@@ -68,7 +68,7 @@ const FOLLOWED: [(&str, &str); 4] = [
     ),
 ];
 
-/// The result of a case, and its difference from the expectation.
+/// The results of cases by probe and case, each with the difference from the expectation.
 type Outcomes = BTreeMap<(String, String), (CaseOutcome, Option<String>)>;
 
 fn in_files(paths: &[PathBuf]) -> Outcomes {
@@ -99,7 +99,8 @@ fn paths(files: &[&str]) -> Vec<PathBuf> {
     files.iter().map(|file| root.join(file)).collect()
 }
 
-/// Waits until these probes have the same results in the cluster as in files. Returns the number of cases.
+/// Waits until the probes with these names have the results in `expected` in the cluster too. Returns the number of
+/// cases.
 async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes) -> usize {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -129,14 +130,14 @@ async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes)
     }
 }
 
-/// Creates objects of the input as written. Returns their names.
+/// Creates the objects of the input as they are written. Returns their names.
 async fn create_all<T>(api: &Api<DynamicObject>, objects: &[Object<T>]) -> Vec<String> {
     let mut names = Vec::new();
     for object in objects {
         let object: DynamicObject = serde_json::from_value(object.document.node.to_json()).unwrap();
         names.push(object.metadata.name.clone().unwrap());
         let deadline = Instant::now() + TIMEOUT;
-        // A kind that was just established may not be served yet.
+        // A CRD that was just established may not be served yet.
         while let Err(error) = api.create(&PostParams::default(), &object).await {
             assert!(Instant::now() < deadline, "{error}");
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -183,16 +184,16 @@ async fn probes_have_the_same_results_in_files() {
     controller.finish().await.unwrap();
 }
 
-/// Returns the API of a kind, of admissionregistration.k8s.io or another group.
+/// Returns the API of a kind in admissionregistration.k8s.io or another group.
 fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(group, "v1", kind);
     Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
 }
 
-/// The group of possible targets of probes.
+/// The group of some kinds that probes can have as targets.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Returns the API of the status objects of targets.
+/// Returns the API of the status objects with the resource name `plural`.
 fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(
         "vap-status.dev",
@@ -205,7 +206,7 @@ fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     )
 }
 
-/// Installs the prerequisites of watching targets, and creates the targets of `input`.
+/// Installs everything that watching targets requires, and creates the targets of `input`.
 async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &Input) {
     for (resource, plural) in FOLLOWED {
         grant_following(control_plane, resource).unwrap();
@@ -230,7 +231,8 @@ async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &I
     }
 }
 
-/// Probes of targets have the same results in the cluster as in files, and are updated with their targets.
+/// Probes of targets have the same results in the cluster as in files, and are evaluated again when their targets
+/// change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_targets_have_the_same_results_in_files() {
     let control_plane = control_plane().await.unwrap();
@@ -258,7 +260,7 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     let n_cases = equal(&probes, &names, &expected).await;
     assert!(n_cases > 26);
 
-    // The policy has the condition.
+    // The status of the policy has the condition about its probes.
     let status = async || {
         let object = statuses.get_opt("lids").await.unwrap();
         Ok(object.map_or(Value::Null, |object| object.data["status"].clone()))
@@ -273,7 +275,7 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     .await
     .unwrap();
 
-    // Changes of the policy and of the target run the probe again.
+    // A change of the policy or of the target causes another evaluation of the probe.
     let patch = json!({"spec": {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {
         "expression": "[JSONPatch{op: 'add', path: '/spec/lid', value: {'color': 'blue'}}]"}}]}});
     policies
@@ -318,7 +320,7 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     outcome("labels", [CaseOutcome::Passed, CaseOutcome::Passed]).await;
     controller.finish().await.unwrap();
 
-    // Without the flag they are pending, and say what to do.
+    // Without the flag the probes are pending, and their messages say what to do.
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     outcome("lids", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
     let ready = probes.get("lids").await.unwrap().status.unwrap().conditions[0].clone();

@@ -1,5 +1,5 @@
-//! A user who may create probes learns nothing about a param and a namespace that the user is not allowed to read,
-//! neither from messages nor from results. Two clusters that differ only in the secret look the same to the user.
+//! A user who may create probes but is not allowed to read a param and a namespace learns nothing about them, neither
+//! from messages nor from results. Two clusters that differ only in the secret token look the same to the user.
 
 #![allow(
     clippy::indexing_slicing,
@@ -28,7 +28,7 @@ use vap_status_controller::probe::api::PolicyProbe;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A token that `int()` accepts, and one that it rejects.
+/// Values of the secret: a token that `int()` accepts, and one that it rejects.
 const TOKENS: [&str; 2] = ["70461230917", "sesame-opens"];
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
@@ -49,8 +49,8 @@ where
         .unwrap();
 }
 
-/// Starts a cluster whose param `private` and a namespace label contain the token, with a user who may create probes
-/// and read policies, bindings and Events.
+/// Starts a cluster whose param `private` and a namespace label contain the token. One client is the administrator's;
+/// the other one belongs to the tenant, a user who may create probes and read policies, bindings and Events.
 async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -150,7 +150,7 @@ fn guesses(namespace: &str) -> Vec<Value> {
     each.enumerate().map(case).collect()
 }
 
-/// Returns the tenant's probes, each with the expected reason of being pending.
+/// Returns the probes with which the tenant attacks, each with the expected reason why it is pending.
 fn attacks() -> Vec<(Value, &'static str)> {
     let probe = |name: &str, policy: &str, namespace: &str, fields: Value| {
         let mut spec = json!({"policyName": policy, "cases": guesses(namespace)});
@@ -247,7 +247,7 @@ async fn wait_for_probe(client: &Client, name: &str, wanted: &str) -> String {
         .unwrap()
 }
 
-/// Returns the conditions and cases of a status, without times.
+/// Returns the conditions and cases of a status as text, without times.
 fn shown(kind: &str, name: &str, status: &Value) -> String {
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     let conditions: Vec<Value> = conditions
@@ -310,8 +310,8 @@ async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     panic!("what the tenant sees does not settle: {before:#?}");
 }
 
-/// Asserts that the log, the metrics and all that the tenant sees do not contain the token. Names and guesses in specs
-/// are ignored.
+/// Asserts that the token is not in the log, in the metrics or in anything that the tenant sees. Names and guesses in
+/// the tenant's own specs are ignored.
 async fn assert_hidden(token: &str, seen: &BTreeSet<String>, controller: &Controller) {
     for text in seen {
         assert!(!text.contains(token), "{text}");
@@ -356,7 +356,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
     let seen = settled(&tenant, &controller).await;
     assert_hidden(token, &seen, &controller).await;
 
-    // If the owner of the binding allows it, results are shown, but messages are not.
+    // If the owner of the binding allows probes to use its params, results are shown, but messages are not.
     let allowed =
         json!({"metadata": {"annotations": {"vap-status.dev/probe-inputs": "FromCluster"}}});
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(admin.clone());
@@ -371,7 +371,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
         let failed = wait_for_probe(&tenant, name, "False/ProbesFailed").await;
         assert!(failed.contains("details are not shown"), "{failed}");
     }
-    // References in the probe itself remain unresolved.
+    // References to params or namespaces in the probe itself still have no effect.
     for name in ["implied", "by-name", "namespace-implied"] {
         wait_for_probe(&tenant, name, "Unknown/ProbesPending").await;
     }

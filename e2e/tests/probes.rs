@@ -1,5 +1,5 @@
-//! Probes at the limits of an API server, and probes with missing dependencies: their statuses stay correct, and
-//! nothing remains after their deletion.
+//! Tests probes at the limits of an API server, and probes whose policies, bindings or params are missing: their
+//! statuses stay correct, and nothing remains after their deletion.
 
 #![allow(
     clippy::indexing_slicing,
@@ -82,7 +82,7 @@ fn probe(name: &str, policy: &str, bindings: &str, cases: Vec<Value>) -> Value {
     })
 }
 
-/// Returns the API of probes as dynamic objects, since these may nest arbitrarily.
+/// Returns the API of probes as dynamic objects: their values may nest arbitrarily, which typed objects do not support.
 fn probes(client: &Client) -> Api<DynamicObject> {
     let resource = kube::core::ApiResource::erase::<PolicyProbe>(&());
     Api::all_with(client.clone(), &resource)
@@ -99,7 +99,7 @@ async fn wait_for_condition(client: &Client, name: &str, type_: &str, wanted: &s
         .unwrap()
 }
 
-/// An object without most of its content, which may nest too deeply to be decoded.
+/// An object of which only the status is decoded: its other content may nest too deeply.
 #[derive(serde::Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -168,7 +168,7 @@ async fn probe_statuses_change_with_dependencies() {
     wait_for_condition(&client, "limited", "Ready", "True/").await;
     let before = compilations(&controller).await;
 
-    // A changed param evaluates the policy again without compiling it.
+    // When a param changes, the controller evaluates the policy again without compiling it.
     let patch = |max: &str| Patch::Merge(json!({"data": {"max": max}}));
     maps.patch("limit-0", &PatchParams::default(), &patch("7"))
         .await
@@ -180,7 +180,7 @@ async fn probe_statuses_change_with_dependencies() {
         .unwrap();
     wait_for_condition(&client, "limited", "ProbesPassed", "True/").await;
 
-    // More params than are read: the previous success is no longer reported.
+    // There are more params than the controller reads, so the earlier success is no longer reported.
     stream::iter(1..=500)
         .map(|n| {
             let (maps, map) = (maps.clone(), map(n, "5"));
@@ -199,7 +199,7 @@ async fn probe_statuses_change_with_dependencies() {
     wait_for_condition(&client, "limited", "Ready", "Unknown/Pending").await;
     wait_for_probe(&client, "limited", "Unknown/ProbesPending").await;
 
-    // No params: the binding denies, but no validation evaluated to false.
+    // There are no params: the binding denies, but no validation evaluated to false.
     let selected = ListParams::default().labels("limit=yes");
     maps.delete_collection(&DeleteParams::default(), &selected)
         .await
@@ -216,7 +216,7 @@ async fn probe_statuses_change_with_dependencies() {
         .unwrap();
     wait_for_probe(&client, "limited", "True/ProbesPassed").await;
 
-    // No binding: nothing is denied.
+    // There is no binding, so nothing is denied.
     bindings
         .delete("limited", &DeleteParams::default())
         .await
@@ -225,7 +225,7 @@ async fn probe_statuses_change_with_dependencies() {
     assert!(failed.contains("no binding"), "{failed}");
     assert_eq!(compilations(&controller).await, before);
 
-    // No policy.
+    // There is no policy.
     assert_eq!(series(&controller, "limited").await, 3);
     policies
         .delete("limited", &DeleteParams::default())
@@ -312,7 +312,7 @@ async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
     let few = policy("few", None, "object.spec.replicas <= 5");
     policies.create(&create, &few).await.unwrap();
 
-    // The maximum number of cases in the schema, and one more.
+    // One probe has the maximum number of cases that the schema allows, and another has one case more.
     let cases = |n: usize| (0..n).map(|n| case(&format!("case {n}"))).collect();
     let refused = create_probe(&client, probe("more", "few", "Implied", cases(257)))
         .await
@@ -324,7 +324,7 @@ async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
     let passed = wait_for_probe(&client, "most", "True/ProbesPassed").await;
     assert!(passed.contains("256 cases"), "{passed}");
 
-    // An object of nearly the maximum request size.
+    // This probe contains an object of nearly the maximum request size.
     let mut large = case("large");
     large["request"]["object"]["metadata"]["annotations"] = json!({"a": "x".repeat(200_000)});
     large["request"]["object"]["spec"]["template"] =
@@ -334,7 +334,7 @@ async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
         .unwrap();
     wait_for_probe(&client, "large", "True/ProbesPassed").await;
 
-    // A probe that nests deeper than we parse: the API server accepts it, and only this probe is affected.
+    // This probe nests deeper than the controller parses. The API server accepts it, and only this probe is affected.
     let depth = 1000;
     let mut deep = probe("deep", "few", "Implied", vec![case("deep")]);
     deep["spec"]["cases"][0]["request"]["object"]["spec"]["deep"] = json!("HERE");
@@ -355,7 +355,7 @@ async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
         "{unread}"
     );
 
-    // Many probes of one policy together with the deep one; also for a controller that starts now.
+    // One policy has many probes in addition to the deep one. A controller that starts now must evaluate them too.
     stream::iter(0..100)
         .map(|n| {
             let probe = probe(&format!("p{n}"), "few", "Implied", vec![case("six")]);
@@ -417,7 +417,7 @@ async fn probes_without_access_review_permission_are_pending() {
         .output()
         .unwrap();
     assert!(outcome.status.success());
-    // The access review of the other user is cached for a minute.
+    // The result of the access review about the other user is cached for a minute.
     from_cluster["spec"]["cases"][0]["name"] = json!("somebody");
     from_cluster["spec"]["cases"][0]["request"]["userInfo"] = json!({"username": "somebody"});
     let apply = PatchParams::apply("e2e").force();

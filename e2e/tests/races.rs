@@ -1,4 +1,5 @@
-//! Changes immediately after a policy's creation: none is missed, and nothing remains of deleted objects.
+//! Changes policies immediately after their creation: the controller misses no change, and nothing remains of deleted
+//! policies.
 //!
 //! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` set other delays.
 
@@ -22,10 +23,11 @@ use serde_json::json;
 const N_PATCHED: usize = 1_500;
 const N_DELETED: usize = 1_000;
 
-/// The number of policies that change concurrently: few, so that the controller writes while the second change arrives.
+/// The number of policies that change concurrently. It is small, so that the second change arrives while the controller
+/// writes.
 const CONCURRENCY: usize = 8;
 
-/// The timeout after the last change until everything is as expected.
+/// The timeout after the last change until all statuses are as expected.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The duration without writes after which the controller is considered idle.
@@ -50,7 +52,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name(n), deployments, "object.spec.replicas <= 5")
 }
 
-/// Creates a policy per delay, and applies `change` to it after the delay.
+/// Creates one policy per delay, waits for the delay, and applies `change` to the policy.
 async fn race<F: Future<Output = ()>>(
     api: &Api<ValidatingAdmissionPolicy>,
     delays: Vec<Duration>,
@@ -76,7 +78,10 @@ async fn rest(controller: &Controller) {
         started,
     );
     while last.1.elapsed() < QUIET {
-        assert!(started.elapsed() < TIMEOUT, "it does not come to rest");
+        assert!(
+            started.elapsed() < TIMEOUT,
+            "the controller does not become idle"
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
         let now = controller.total("vap_status_writes_total").await.unwrap();
         if now != last.0 {
@@ -126,7 +131,7 @@ async fn patched(with_kcm: bool) {
     assert!(stale.is_empty(), "{} are stale: {stale:?}", stale.len());
     let n_writes = controller.total("vap_status_writes_total").await.unwrap();
     println!("{n_writes} writes");
-    // Two changes each, and at most two writes per change.
+    // Each policy has two changes, and each change causes at most two writes.
     assert!(
         n_writes <= 4 * u64::try_from(N_PATCHED).unwrap(),
         "{n_writes} writes"
@@ -167,7 +172,7 @@ async fn deleted(with_kcm: bool) {
     println!("{N_DELETED} policies deleted, {} of them left", left.len());
     assert!(left.is_empty(), "{} are left: {left:?}", left.len());
     assert_eq!(controller.total("vap_policies").await.unwrap(), 0);
-    // Checks that a series can be found here at all.
+    // Checks that metrics of a policy are found at all: otherwise the assertion above would prove nothing.
     let written = controller.total("vap_status_writes_total").await.unwrap();
     assert!(written > 0, "no policy lived long enough");
     controller.finish().await.unwrap();

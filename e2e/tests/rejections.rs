@@ -1,4 +1,4 @@
-//! Objects that `kubectl vap check` reports as rejected, compared with a real API server.
+//! Compares the objects that `kubectl vap check` reports as rejected with those that a real API server rejects.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,15 +26,15 @@ const API: &str = "/apis/admissionregistration.k8s.io/v1";
 /// The media type of a patch that merges.
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// An error of the API server at create.
+/// An error of the API server when an object is created.
 struct CreateError {
-    /// The status, `422` for an object that can be decoded, and the message.
+    /// The HTTP status, which is `422` for an object that can be decoded, and the message.
     text: String,
     /// The fields in the error.
     fields: Vec<String>,
 }
 
-/// Creates an object from its text with strict field validation, and deletes it again.
+/// Creates an object from its text with strict field validation, and deletes it again. Returns the API server's error.
 async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), CreateError> {
     let path = format!("{API}/{}", sort.resource());
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
@@ -56,7 +56,7 @@ async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), Cre
             assert_eq!(deleted.status, 200, "DELETE: {}: {text}", deleted.message());
             Ok(())
         }
-        // An internal error may also be caused by the body or an expression, such as one that etcd rejects.
+        // The body or an expression may also cause an internal error, for example if etcd rejects the object.
         400..=500 => {
             let causes = answer.body["details"]["causes"].as_array();
             let fields = causes.into_iter().flatten().map(|cause| &cause["field"]);
@@ -79,7 +79,7 @@ struct Cases {
     cases: Vec<Case>,
 }
 
-/// A text with changes.
+/// A base object with changes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -118,7 +118,7 @@ fn cases() -> Vec<Mutant> {
     made.collect()
 }
 
-/// Returns a field reference without indices, which the API server omits in some.
+/// Returns a field path without indices: the API server omits some of them.
 fn plain(field: &str) -> String {
     let mut plain = String::new();
     let mut is_index = false;
@@ -132,8 +132,8 @@ fn plain(field: &str) -> String {
     plain
 }
 
-/// Returns true if a field in the API server's error is one of ours, contains or is contained in one, or follows from
-/// another: one cause is reported once.
+/// Returns true if a field in the API server's error is predicted: it equals, contains or is contained in a field of
+/// ours, or the error follows from another error of ours. One cause is reported only once.
 fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     let has = |wanted: &str| ours.iter().any(|ours| plain(&ours.field) == wanted);
     let are_related = |ours: &Rejection| {
@@ -141,15 +141,15 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
         theirs.starts_with(&ours) || ours.starts_with(&theirs)
     };
     match plain(field).as_str() {
-        // In addition to missing validations.
+        // The API server reports this error in addition to the missing validations.
         "spec.auditAnnotations" if has("spec.validations") => true,
-        // In addition to the name, which excludes it.
+        // The API server reports this error in addition to the name, which excludes a selector.
         "spec.paramRef.selector" if has("spec.paramRef.name") => true,
-        // Keys are prefixed with the name of the policy.
+        // The API server validates keys with the name of the policy as their prefix.
         "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,
-        // The name is derived from it.
+        // The API server derives the name from `generateName`.
         "metadata.name" if has("metadata.generateName") => true,
-        // They refer to a variable without an expression.
+        // These expressions refer to a variable that has no expression.
         path if path.to_lowercase().ends_with("expression") && has("spec.variables.expression") => {
             true
         }
@@ -157,11 +157,11 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     }
 }
 
-/// `VAP_REFUSALS` sets the number of mutants and `VAP_REFUSALS_SEED` their seed; `VAP_REFUSALS_DIR` adds objects from
-/// files.
+/// Checks and the API server reject the same objects, with errors about the same fields.
 ///
-/// If `VAP_CORPUS_DIR` is set, the webhook configurations of that corpus and `VAP_WEBHOOK_REFUSALS` mutants of them are
-/// added.
+/// `VAP_REFUSALS` sets the number of mutants and `VAP_REFUSALS_SEED` their seed; `VAP_REFUSALS_DIR` adds objects from
+/// files. If `VAP_CORPUS_DIR` is set, the webhook configurations of that corpus and `VAP_WEBHOOK_REFUSALS` mutants of
+/// them are added.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_rejects_what_the_api_server_rejects() {
     let n = from_environment("VAP_REFUSALS", 600).unwrap();
@@ -196,7 +196,7 @@ async fn check_rejects_what_the_api_server_rejects() {
             Ok(()) => ours.is_empty(),
             Err(error) => {
                 n_rejected += 1;
-                // Each field in the error must equal, contain, or be contained in a field that we predict.
+                // Each field in the error must be predicted.
                 let mut fields = error.fields.iter();
                 !ours.is_empty() && fields.all(|field| is_predicted(field, ours))
             }
@@ -212,7 +212,7 @@ async fn check_rejects_what_the_api_server_rejects() {
         }
     }
     println!(
-        "{n} objects of seed {seed}: {n_rejected} refused, {} different",
+        "{n} objects of seed {seed}: {n_rejected} rejected, {} different",
         different.len()
     );
     assert!(

@@ -1,6 +1,7 @@
-//! Memory that checks of hostile policies use and retain, in one process and without a cluster.
+//! Measures the memory that checks of hostile policies use and retain, in one process and without a cluster.
 //!
-//! The same bounds as in `fuzz/src/retained.rs`, on the corpus of a seed: `VAP_HOSTILE_SEED`, `VAP_HOSTILE_FILES`.
+//! The bounds are the same as in `fuzz/src/retained.rs`. `VAP_HOSTILE_SEED` sets the seed of the hostile objects, and
+//! `VAP_HOSTILE_FILES` the number of their groups.
 
 #![allow(
     clippy::indexing_slicing,
@@ -58,7 +59,7 @@ fn checks_of_hostile_policies_are_bounded_in_memory() {
             );
             assert!(
                 retained < MAX_RETAINED,
-                "{} {:?}: checks left {} MiB behind",
+                "{} {:?}: checks retained {} MiB",
                 group.name,
                 group.family,
                 retained / MIB

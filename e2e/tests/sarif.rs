@@ -1,4 +1,5 @@
-//! Validates `kubectl vap check -o sarif` with the official JSON Schema of SARIF 2.1.0 from Go's module cache.
+//! Validates `kubectl vap check -o sarif` against the official JSON Schema of SARIF 2.1.0, which Go's module cache
+//! provides.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -16,12 +17,12 @@ use std::process::Command;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options, annotations};
 
-/// The module that contains the schema, and the file in it.
+/// The Go module that contains the schema, and the schema's file in it.
 const MODULE: &str = "github.com/securego/gosec/v2";
 const FILE: &str = "report/sarif/testdata/sarif-schema-2.1.0.json";
 
-/// Returns the schema, in the version that `e2e/sarif/go.mod` requires; Go downloads the module if it is not in the
-/// cache.
+/// Returns the schema, in the version that `e2e/sarif/go.mod` requires. Go downloads the module if its cache does not
+/// have it.
 fn schema() -> Value {
     let output = Command::new("go")
         .args(["mod", "download", "-json", MODULE])
@@ -40,7 +41,7 @@ fn schema() -> Value {
     schema
 }
 
-/// Decodes percent-encoded references.
+/// Decodes percent-encoded references in the schema.
 fn decoded(schema: &mut Value) {
     match schema {
         Value::Object(fields) => fields.values_mut().for_each(decoded),
@@ -87,7 +88,7 @@ fn sarif_is_valid_by_its_schema() {
     assert!(n_results > 100, "{n_results}");
 }
 
-/// The schema check must be able to fail.
+/// An invalid report must be detected, so that the test of valid reports proves something.
 #[test]
 fn sarif_invalid_is_detected() {
     let schema = schema();

@@ -1,4 +1,4 @@
-//! Two minutes of the soak: every fault, one after the other. `./dev soak` runs more.
+//! Runs the soak test for about two minutes, with every fault one after the other. `./dev soak` runs longer soaks.
 
 #![allow(
     clippy::print_stdout,
@@ -16,8 +16,8 @@ fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
     Settings::new(seed, rounds)
 }
 
-/// One soak at a time: four control planes overload a machine with two cores, and late results would then not be the
-/// controller's fault.
+/// Held by each test, so that one soak runs at a time. Four control planes overload a machine with two cores, and
+/// conditions that come too late would then not be the controller's error.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Messages of a controller that cannot work: one clear line with the required action.
+//! Tests the messages of a controller that cannot work: one clear line in the log that names the required action.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -51,7 +51,7 @@ async fn startup_missing_api_is_reported() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")
-        // These would wait for the missing API, and the API server for them.
+        // These admission plugins would wait for the missing API, and the start of the API server would wait for them.
         .api_server_arg(
             "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy,\
              ValidatingAdmissionWebhook,MutatingAdmissionWebhook",
@@ -61,7 +61,7 @@ async fn startup_missing_api_is_reported() {
         .unwrap();
     e2e::controller::grant_rights(&control_plane).unwrap();
     let controller = Controller::spawn(&control_plane, &[]).unwrap();
-    // The final message of an exiting process is not a line of the log.
+    // The final message of an exiting process is not in the format of the log.
     controller.allow([
         AllowedFailure::fatal_line("does not serve validatingadmissionpolicies").required(),
     ]);

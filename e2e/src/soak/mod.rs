@@ -145,7 +145,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "rounds                       {}", self.n_rounds)?;
         writeln!(f, "changes                      {}", self.n_changes)?;
-        writeln!(f, "statuses affected             {}", self.n_concerned)?;
+        writeln!(f, "statuses affected            {}", self.n_concerned)?;
         writeln!(f, "statuses written             {}", self.n_writes)?;
         let injected: Vec<String> = self
             .injected

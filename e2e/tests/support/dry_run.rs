@@ -1,4 +1,4 @@
-//! Sends requests to an API server, mostly dry runs, and builds probes that expect the responses.
+//! Sends requests to an API server, most of them as dry runs, and builds probes that expect the responses.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -22,7 +22,7 @@ pub(crate) const POLICIES: &str =
 pub(crate) const BINDINGS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-/// Fields that an API server generates or takes from its configuration.
+/// Fields that an API server generates or sets from its configuration.
 const MADE: [&str; 16] = [
     "uid",
     "creationTimestamp",
@@ -42,7 +42,7 @@ const MADE: [&str; 16] = [
     "batch.kubernetes.io/job-name",
 ];
 
-/// Returns the documents of a file.
+/// Returns the documents of a YAML file.
 pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     serde_norway::Deserializer::from_str(&text)
@@ -69,7 +69,7 @@ pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
     target_of(gvk, &served.gvr.resource, served.namespaced)
 }
 
-/// Returns the kind of an object.
+/// Returns the group, version and kind of an object.
 pub(crate) fn gvk(object: &Value) -> Gvk {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -120,7 +120,7 @@ pub(crate) async fn send_as(
     Answer::to(client, request).await.unwrap()
 }
 
-/// Waits until the API server serves what is at `path`.
+/// Waits until the API server responds successfully to a GET of `path`.
 pub(crate) async fn served(client: &Client, path: &str) {
     let deadline = Instant::now() + TIMEOUT;
     while send(client, "GET", path, &Value::Null).await.status != 200 {
@@ -134,7 +134,7 @@ pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Answer 
     send(client, "POST", path, object).await
 }
 
-/// Creates an object that must be accepted.
+/// Creates an object that the API server must accept. Returns the stored object.
 pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value {
     let answer = post(client, path, object).await;
     assert_eq!(answer.status, 201, "{} of {object}", answer.message());
@@ -146,7 +146,7 @@ pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) ->
     post(client, &format!("{}?dryRun=All", target.path), object).await
 }
 
-/// Collects the values in an object as pairs of an expression and a literal, written as equations.
+/// Collects the fields of an object as equations in CEL, such as `object.spec.replicas == 3`.
 pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -170,10 +170,10 @@ pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Returns the expectation of a probe according to a response.
+/// Returns the expectation with which a probe of `policy` passes, given the API server's response.
 pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
     let ours = format!("ValidatingAdmissionPolicy '{policy}'");
-    // The API server also warns about other things.
+    // Warnings that do not come from a policy are ignored.
     let warnings: Vec<&String> = answer
         .warnings
         .iter()
@@ -201,10 +201,10 @@ pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
     expect
 }
 
-/// Waits until the API server enforces every policy and binding that was created before.
+/// Waits until the API server enforces every policy and binding that was created before this call.
 ///
-/// A policy that is created last is enforced last: policies and bindings are watched in the order of their creation,
-/// and each set is enforced as a whole.
+/// Creates a policy with this name and waits until it is enforced. It is enforced last: the API server receives
+/// policies and bindings in the order of their creation, and always enforces all that it has received.
 pub(crate) async fn all_enforced(client: &Client, name: &str) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

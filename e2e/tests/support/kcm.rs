@@ -1,4 +1,4 @@
-//! Compares the `upstream` profile with the status that kube-controller-manager writes.
+//! Compares the warnings of the `upstream` profile with the status that kube-controller-manager writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,13 +13,13 @@ use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::status::warnings::warnings;
 
-/// The number of policies for kube-controller-manager.
+/// The maximum number of policies that are sent to kube-controller-manager.
 const N_POLICIES: usize = 60;
 
-/// The minimum number of checked policies.
+/// The minimum number of policies that must be compared.
 const N_WANTED: usize = 25;
 
-/// Creates policies from `folder` for kube-controller-manager, and compares its warnings with those of the profile
+/// Creates policies from `folder`, and compares the warnings of kube-controller-manager with those of the profile
 /// `upstream`.
 pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
     let control_plane = ControlPlane::builder()
@@ -31,7 +31,7 @@ pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
     let (schemas, mapper) = live::schemas(&client).await.unwrap();
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client);
 
-    // Policies with warnings first: these are most informative.
+    // Policies with warnings come first: the comparison of their warnings proves the most.
     let mut candidates: Vec<_> = corpus::policies(folder)
         .unwrap()
         .into_iter()
@@ -51,7 +51,7 @@ pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
         policy.metadata = kube::api::ObjectMeta::default();
         policy.metadata.name = Some(format!("policy-{n}.example.com"));
         policy.status = None;
-        // The API server rejects some; these have no status to compare.
+        // The API server rejects some policies; these have no status to compare.
         if api.create(&PostParams::default(), &policy).await.is_ok() {
             created.insert(format!("policy-{n}.example.com"), expected);
         }

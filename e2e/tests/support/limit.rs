@@ -25,14 +25,14 @@ pub(crate) fn memory_limit_kib() -> u64 {
     limits[0]
 }
 
-/// Returns a field of `/proc/PID/status` in KiB; `None` if the process has ended.
+/// Returns a field of `/proc/PID/status`, such as `VmHWM`, in KiB; `None` if the process has ended.
 pub(crate) fn memory_kib(pid: u32, field: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(field))?;
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Returns a size in MiB, for a table.
+/// Formats a size in MiB, for a table.
 pub(crate) fn mib(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }

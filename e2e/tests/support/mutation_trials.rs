@@ -1,5 +1,5 @@
-//! Requests for custom resources and Deployments, each with a mutating policy that applies only to it: creations and
-//! updates, with and without params.
+//! Generates requests for custom resources and Deployments, each with a mutating policy that applies only to that
+//! request: creations and updates, with and without params.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,7 +14,7 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::dry_run::{Target, target_of};
 
-/// Apply configurations of Deployments.
+/// Expressions of apply configurations for Deployments.
 const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}",
     "Object{metadata: Object.metadata{labels: {\"team\": object.metadata.name}}}",
@@ -29,10 +29,10 @@ const APPLIED: [&str; 16] = [
      imagePullPolicy: \"Always\"})}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{initContainers: \
      [Object.spec.template.spec.initContainers{name: \"init\", image: \"init:1\", restartPolicy: \"Always\"}]}}}}",
-    // Items of an atomic list cannot be set.
+    // An apply configuration is not allowed to set items of an atomic list.
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{tolerations: \
      [Object.spec.template.spec.tolerations{key: \"k\", operator: \"Exists\"}]}}}}",
-    // Fields of an atomic struct cannot be set.
+    // An apply configuration is not allowed to set fields of an atomic struct.
     "Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {\"a\": \"b\"}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{nodeSelector: {\"a\": \"b\"}}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{volumes: \
@@ -44,7 +44,7 @@ const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{replicas: object.spec.nothing}}",
 ];
 
-/// Expressions of patches of Deployments.
+/// Expressions of JSON patches for Deployments.
 const PATCHED: [&str; 12] = [
     "[JSONPatch{op: \"replace\", path: \"/spec/replicas\", value: 5}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"team\": \"a\"}}]",
@@ -68,10 +68,10 @@ const PATCHED: [&str; 12] = [
 /// A request and the policy that applies only to it.
 pub(crate) struct Trial {
     pub(crate) policy: Value,
-    /// The binding, whose spec may have a `paramRef`.
+    /// The binding of the policy. Its spec may have a `paramRef`.
     pub(crate) binding: Value,
     pub(crate) object: Value,
-    /// The existing object, for an update.
+    /// The existing object, if the request is an update.
     pub(crate) old: Option<Value>,
     pub(crate) gvr: Gvr,
     pub(crate) params: Params,
@@ -100,20 +100,20 @@ impl Trial {
     }
 }
 
-/// The objects of the policy's `paramKind`.
+/// The kind of the params: the policy's `paramKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Params {
-    /// No `paramKind`.
+    /// The policy has no `paramKind`.
     None,
-    /// Namespaced objects.
+    /// Config maps, which are namespaced.
     ConfigMaps,
-    /// Limits, which are cluster-scoped.
+    /// Limits, custom resources that are cluster-scoped.
     Limits,
     /// A kind that is not served.
     Unserved,
 }
 
-/// Apply configurations of Deployments and Boxes with params.
+/// Apply configurations for Deployments and Boxes that use params.
 const APPLIED_OF_PARAMS: [&str; 9] = [
     "Object{metadata: Object.metadata{labels: {\"of\": params.metadata.name}}}",
     "Object{metadata: Object.metadata{annotations: {\"of\": params.metadata.?namespace.orValue(\"none\") + \"/\" + \
@@ -127,7 +127,7 @@ const APPLIED_OF_PARAMS: [&str; 9] = [
     "Object{metadata: Object.metadata{annotations: {\"size\": string(size(params.metadata.labels))}}}",
 ];
 
-/// Patches with params.
+/// JSON patches that use params.
 const PATCHED_OF_PARAMS: [&str; 6] = [
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: params.metadata.labels}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"of\": params.metadata.name}}]",
@@ -138,7 +138,7 @@ const PATCHED_OF_PARAMS: [&str; 6] = [
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"max\": string(params.spec.max)}}]",
 ];
 
-/// Conditions with params.
+/// Match conditions that use params.
 const CONDITIONS_OF_PARAMS: [&str; 5] = [
     "params != null",
     "params == null || params.metadata.name != \"odd\"",
@@ -147,7 +147,7 @@ const CONDITIONS_OF_PARAMS: [&str; 5] = [
     "params.spec.max > 3",
 ];
 
-/// Returns the references of bindings to params.
+/// Returns values for the `paramRef` of a binding.
 fn param_refs() -> Vec<Value> {
     let all = json!({"matchLabels": {"set": "all"}});
     let mut refs = Vec::new();
@@ -202,7 +202,7 @@ pub(crate) fn params() -> Vec<Value> {
     ]
 }
 
-/// Returns the definition of Limits.
+/// Returns the CustomResourceDefinition of Limits.
 pub(crate) fn limits() -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "limits.example.com"}, "spec": {
@@ -214,7 +214,7 @@ pub(crate) fn limits() -> Value {
     }})
 }
 
-/// Apply configurations of Deployments and Boxes for updates.
+/// Apply configurations for updates of Deployments and Boxes.
 const APPLIED_IN_UPDATES: [&str; 7] = [
     "Object{metadata: Object.metadata{labels: {\"op\": request.operation}}}",
     "Object{metadata: Object.metadata{labels: {\"was\": oldObject.metadata.name}}}",
@@ -225,7 +225,7 @@ const APPLIED_IN_UPDATES: [&str; 7] = [
     "Object{metadata: Object.metadata{annotations: {\"n\": oldObject.spec.nothing}}}",
 ];
 
-/// Patches for updates.
+/// JSON patches for updates.
 const PATCHED_IN_UPDATES: [&str; 4] = [
     "[JSONPatch{op: \"replace\", path: \"/spec\", value: oldObject.spec}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: oldObject.metadata.?labels.orValue({})}]",
@@ -251,7 +251,7 @@ const APPLIED_IN_UPDATES_OF_BOXES: [&str; 4] = [
     "Object{spec: Object.spec{colour: oldObject.spec.colour == object.spec.colour ? \"same\" : \"other\"}}",
 ];
 
-/// Returns a request for a custom resource from those that `parity mutations` generates.
+/// Returns a trial with the `n`th custom resource and policy that `parity mutations` generates.
 pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     let case = mutate_requests::case(seed, n);
     let name = format!("m{n}");
@@ -259,7 +259,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     own_alone(&mut policy, &name);
     Trial {
         policy,
-        // With several bindings, a random one of them is reported.
+        // There is only one binding: of several bindings, the API server would report a random one.
         binding: json!({}),
         object: box_of(seed, n, &name),
         old: None,
@@ -268,14 +268,14 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Returns a Box of the `n`th request that `parity mutations` generates.
+/// Returns the Box in the `n`th request that `parity mutations` generates, with another name.
 fn box_of(seed: u64, n: u64, name: &str) -> Value {
     let mut object = mutate_requests::case(seed, n)["object"].clone();
     object["metadata"]["name"] = json!(name);
     object
 }
 
-/// Returns a request for a Deployment.
+/// Returns a trial that creates a Deployment.
 pub(crate) fn deployment(seed: u64, n: u64) -> Trial {
     let mut random = Random::for_event(seed, "mutated Deployment", n);
     let name = format!("m{n}");
@@ -366,7 +366,7 @@ fn policy_of(
     policy
 }
 
-/// Returns a request with a policy with params: an update every third time.
+/// Returns a trial whose policy has params. Every third one is an update.
 pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     let mut trial = if n.is_multiple_of(3) {
         updating(seed, n)
@@ -419,7 +419,8 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     if !random.permille(80) {
         let reference = random.choose(&param_refs()).unwrap().clone();
         if reference["selector"]["matchLabels"] == json!({"set": "all"}) {
-            // The order of several params is random.
+            // The order in which an API server reads several params is random, so their mutations must not depend on
+            // it.
             let each =
                 "Object{metadata: Object.metadata{labels: {params.metadata.name: \"used\"}}}";
             trial.policy["spec"]["mutations"] = json!([{"patchType": "ApplyConfiguration",
@@ -430,7 +431,7 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     trial
 }
 
-/// Returns a request that updates an object.
+/// Returns a trial that updates an object.
 pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     let mut random = Random::for_event(seed, "mutated update", n);
     let name = format!("m{n}");
@@ -475,7 +476,7 @@ pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Renames a policy and restricts it to the object of that name: other policies are on the same server.
+/// Renames a policy and restricts it to the object with that name: the policies of other trials are on the same server.
 fn own_alone(policy: &mut Value, name: &str) {
     policy["apiVersion"] = json!("admissionregistration.k8s.io/v1");
     policy["kind"] = json!("MutatingAdmissionPolicy");
@@ -483,7 +484,7 @@ fn own_alone(policy: &mut Value, name: &str) {
     let mut conditions =
         vec![json!({"name": "mine", "expression": format!("request.name == '{name}'")})];
     if let Some(more) = policy["spec"]["matchConditions"].as_array() {
-        // An error of a condition only matters if no other is false, so each tests the name first.
+        // If a condition is false, errors of other conditions do not matter. So each condition tests the name first.
         conditions.extend(more.iter().map(|condition| {
             let expression = condition["expression"].as_str().unwrap();
             let expression = format!("request.name == '{name}' && ({expression})");
@@ -491,7 +492,8 @@ fn own_alone(policy: &mut Value, name: &str) {
         }));
     }
     policy["spec"]["matchConditions"] = json!(conditions);
-    // Errors of params precede conditions.
+    // The API server resolves params before it evaluates conditions, so errors of params need a rule that excludes
+    // other objects.
     let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
         rule["resourceNames"] = json!([name]);

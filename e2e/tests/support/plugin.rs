@@ -1,4 +1,4 @@
-//! Helpers that run the plugin against a control plane, also as a user without permissions.
+//! Runs the plugin against a control plane, as an administrator and as a user without permissions.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -58,7 +58,7 @@ spec:
     )
 }
 
-/// Returns a directory for PATH with the plugin and its completion program.
+/// Creates a directory for PATH with the plugin and its completion program. Returns its path.
 pub(crate) fn plugins(directory: &Path) -> PathBuf {
     let folder = directory.join("plugins");
     fs::create_dir_all(&folder).unwrap();
@@ -143,7 +143,7 @@ impl Bench {
         self.vap_by("admin", arguments)
     }
 
-    /// Allows ann to read policies, and nothing else.
+    /// Allows the user ann to read policies, and nothing else.
     pub(crate) fn let_ann_read_policies(&self) {
         for command in [
             "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies",
@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// Returns the output of ann's command, once the API server has updated her permissions.
+    /// Runs a command as ann and returns its output, once the API server has applied her new permissions.
     pub(crate) fn output_for_ann(&self, arguments: &[&str]) -> Output {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -165,7 +165,7 @@ impl Bench {
         }
     }
 
-    /// Runs a command that must exit with `status`. Returns its output.
+    /// Runs a command that must exit with `status`. Returns its standard output.
     #[track_caller]
     pub(crate) fn check(&self, arguments: &[&str], status: i32) -> String {
         let output = self.vap(arguments);
