@@ -1,5 +1,5 @@
 //! Tests of the control plane: it starts, serves requests, survives a crash of its API server, and leaves no processes
-//! or files behind when its owner ends in any way.
+//! or files when its owner ends in any way.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -80,8 +80,8 @@ async fn client_lists_namespaces(control_plane: &ControlPlane) {
     );
 }
 
-/// The addresses have the same host and differ only in their ports, so only the certificate authority tells the client
-/// which control plane it is connected to.
+/// The addresses have the same host and differ only in their ports, so the client recognizes a control plane only by
+/// its certificate authority.
 async fn certificate_of_another_control_plane_is_refused(one: &ControlPlane, two: &ControlPlane) {
     let mut mixed: serde_json::Value =
         serde_json::from_slice(&fs::read(one.kubeconfig().unwrap()).unwrap()).unwrap();

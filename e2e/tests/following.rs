@@ -524,8 +524,8 @@ async fn mutating_policies_without_flag_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// Without the permissions only mutating policies are affected, and the log and the readiness response tell the user
-/// what to grant. Once the permissions are granted, the controller watches mutating policies.
+/// Without the permissions only mutating policies are affected, and the log and the readiness response name the role to
+/// grant. Once the permissions are granted, the controller watches mutating policies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_permission_affects_only_mutating_policies() {
     let cluster = Cluster::start(&[]).await;

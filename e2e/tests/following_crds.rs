@@ -625,7 +625,7 @@ async fn two_replicas_one_writes_definitions() {
         .await
         .unwrap();
     let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
-    // The CRD of probes has rules too, so the leader writes its status. That shows that a replica leads.
+    // The CRD of probes has rules too, so the leader writes its status, which shows that a replica leads.
     let of_probes = "policyprobes.vap-status.dev";
     cluster.wait(of_probes, "Ready", "True/Ready").await;
     cluster.settle().await;

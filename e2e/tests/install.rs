@@ -296,8 +296,8 @@ async fn commands_of_alerts_and_runbooks_work() {
     for (page, commands) in pages {
         apply(SUBJECTS);
         for command in commands {
-            // Some commands need a pod, which does not exist here. Those with a search may find nothing; then the input
-            // of the search must exist.
+            // Some commands need a pod, which does not exist here. A search may find nothing; then its input must
+            // exist.
             if command.contains("POD") || command.contains("rollout status") {
                 continue;
             }

@@ -1,6 +1,6 @@
-//! `parity bench`: measures our engine in the same way as the oracle measures upstream's.
+//! `parity bench`: measures the speed of our engine in the same way as the oracle measures upstream's.
 //!
-//! Allocations are not counted: that needs a custom allocator and with it unsafe code.
+//! Allocations are not counted: counting them would need a custom allocator and with it unsafe code.
 //!
 //! Source: the oracle's `bench.go`.
 
@@ -20,12 +20,12 @@ use crate::documents;
 use crate::schemas::Schemas;
 use crate::{admit, compile, eval, typecheck};
 
-/// The subject of a measurement.
+/// The operation that is measured. Each variant is a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Parsing, compiling and type-checking of each policy.
     Typecheck,
-    /// Parsing and compiling of each policy, in mode new.
+    /// Parsing and compiling of each policy as on creation (mode `new`).
     Compile,
     /// Evaluating the compiled policy of each case.
     Admit,
@@ -34,7 +34,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Returns the name of the subcommand.
+    /// Returns the name of the subcommand for this operation.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Stage {
 pub struct BenchLine {
     /// The name of the benchmark.
     pub bench: String,
-    /// The number of policies per iteration.
+    /// The number of policies, or of admission cases, per iteration.
     pub policies: usize,
     /// The number of expressions in these policies.
     pub expressions: usize,
@@ -60,17 +60,17 @@ pub struct BenchLine {
     pub checks: usize,
     /// The number of passes over all policies.
     pub iterations: usize,
-    /// The time per policy or admission.
+    /// The mean time per policy or admission, in nanoseconds.
     #[serde(alias = "ns_per_admission")]
     pub ns_per_policy: f64,
-    /// The time per expression.
+    /// The mean time per expression, in nanoseconds.
     pub ns_per_expression: f64,
-    /// The time per expression and kind.
+    /// The mean time per pair of an expression and a kind, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_check: Option<f64>,
     /// The peak resident memory of the process, including loading.
     pub max_rss_kib: u64,
-    /// The number of policies that could not be used.
+    /// The number of policies that were skipped because they are invalid.
     pub skipped: usize,
 }
 
@@ -145,7 +145,8 @@ pub fn run(
     Ok(line)
 }
 
-/// Measures the evaluation of cases without the dispatcher, as upstream does.
+/// Measures the evaluation of cases. Like upstream's benchmark, it omits the dispatcher, which selects policies and
+/// bindings.
 fn run_admit(
     mut line: BenchLine,
     schemas: &Schemas,
@@ -197,7 +198,7 @@ fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result
     Ok(line)
 }
 
-/// Repeats the work for `seconds`, after `warmup` seconds.
+/// Repeats the work for `seconds`, after a warm-up of `warmup` seconds, and adds the times to `line`.
 fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, warmup): (f64, f64)) {
     repeat(work, &once, warmup);
     let (iterations, elapsed) = repeat(work, &once, seconds);
@@ -220,7 +221,7 @@ fn checked_expressions(policy: &ValidatingAdmissionPolicy) -> usize {
         .sum()
 }
 
-/// Repeats the whole work until the time is over.
+/// Processes all of `work` repeatedly until `seconds` have passed. Returns the number of passes and the duration.
 fn repeat<T>(work: &[T], once: impl Fn(&T), seconds: f64) -> (usize, Duration) {
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let start = Instant::now();

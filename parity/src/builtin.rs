@@ -41,7 +41,7 @@ const KEPT: [&str; 19] = [
     "x-kubernetes-patch-merge-key",
 ];
 
-/// Packs the OpenAPI documents in `directory`, those of Kubernetes `version`, into a file.
+/// Packs the OpenAPI documents in `directory`, which are those of Kubernetes `version`, into the contents of a file.
 ///
 /// # Errors
 ///
@@ -119,11 +119,12 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Unpacks the contents of a file, so that files can be compared independently of how they are packed.
+/// Unpacks the contents of a file into the packed documents, so that files can be compared independently of their
+/// compression.
 ///
 /// # Errors
 ///
-/// Returns an error if the file was not made by [`pack`].
+/// Returns an error if [`pack`] has not made the file.
 pub fn unpack(file: &[u8]) -> Result<Vec<String>> {
     let (head, rest) = file.split_at_checked(4).context("no length")?;
     let length = usize::try_from(u32::from_le_bytes(head.try_into()?))?;
@@ -151,7 +152,7 @@ fn triple(gvk: &Gvk) -> (String, String, String) {
     (gvk.group.clone(), gvk.version.clone(), gvk.kind.clone())
 }
 
-/// Returns the document with only its reduced schemas.
+/// Returns the document with its reduced schemas and without everything else.
 fn reduced(document: &Value) -> Value {
     let schemas = document.pointer("/components/schemas");
     let schemas = schemas.and_then(Value::as_object);

@@ -1,4 +1,4 @@
-//! `parity compile`: results of the compiler.
+//! `parity compile`: compiles policies and prints the results.
 //!
 //! Source: the oracle's `compile.go`.
 
@@ -12,23 +12,23 @@ use crate::guard::{Panic, guard};
 /// The output for a policy and a mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompileLine {
-    /// The file.
+    /// The path of the file.
     pub file: String,
     /// The index of the document in its file.
     pub index: usize,
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `new` or `stored`.
+    /// `new` or `stored`: compiled as on creation, or as by the admission plugin.
     pub mode: &'static str,
     /// True if all expressions compile.
     pub ok: bool,
     /// The result for each expression.
     pub expressions: Vec<ExpressionLine>,
-    /// The error, if the policy could not be compiled at all.
+    /// The error, if the policy could not be compiled at all; otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// The panic, if compilation panicked.
+    /// The panic, if compiling the policy panicked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<Panic>,
 }
@@ -49,12 +49,12 @@ pub struct ExpressionLine {
     cost: Option<CostLine>,
 }
 
-/// A range of costs.
+/// The estimated minimum and maximum cost of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CostLine {
-    /// The minimum.
+    /// The minimum cost.
     pub min: u64,
-    /// The maximum.
+    /// The maximum cost.
     pub max: u64,
 }
 

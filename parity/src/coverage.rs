@@ -1,5 +1,5 @@
-//! Coverage of inputs: overloads, syntax, schema features, policy features and admission results. Inputs are a
-//! directory written by [`crate::cases::write`], or single paths.
+//! Measures which overloads, syntax, schema features, policy features and admission results inputs cover. Inputs are a
+//! directory that [`crate::cases::write`] has filled, or single paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct Inputs {
     pub crds: Vec<PathBuf>,
 }
 
-/// Covered items, by category.
+/// The covered items by category.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage(BTreeMap<&'static str, BTreeSet<String>>);
 
@@ -94,7 +94,8 @@ impl Coverage {
         Ok(coverage)
     }
 
-    /// Returns the known items that are not covered: overloads of the environment, macros, and those in [`REQUIRED`].
+    /// Returns the known items that are not covered: overloads of the environment, macros, and the items in
+    /// [`REQUIRED`].
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let material = material(&[]);
@@ -123,7 +124,7 @@ impl Coverage {
         self.0.entry(sort).or_default().insert(item.into());
     }
 
-    /// Adds the overloads that the check resolved unambiguously.
+    /// Adds the overloads that the checker resolved without ambiguity.
     fn add_overloads(&mut self, checked: &CheckedAst) {
         for (id, _) in checked.ast().iter() {
             if let Some(Reference::Function { overloads, .. }) = checked.reference(id)
@@ -184,7 +185,7 @@ impl Coverage {
         }
     }
 
-    /// Adds the fields of a policy and the syntax of its expressions.
+    /// Adds the fields of a policy and the syntax of its expressions. `at` is the path of the field with `value`.
     fn add_policy(&mut self, at: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -214,7 +215,7 @@ impl Coverage {
         }
     }
 
-    /// Adds the keywords of a schema, with their values if these matter.
+    /// Adds the keywords of a schema; for some keywords also the values.
     fn add_schema(&mut self, schema: &Value) {
         let Some(keywords) = schema.as_object() else {
             return;
@@ -303,7 +304,7 @@ impl Coverage {
     }
 }
 
-/// Returns the category of a group, version, resource or operation in a rule.
+/// Returns the category of a group, version, resource or operation in a rule; `None` if it has no category of its own.
 fn sort_of_name(at: &str, text: &str) -> Option<&'static str> {
     let list = at.rsplit('.').next()?;
     Some(match (list, text) {
@@ -446,7 +447,7 @@ mod tests {
         })
         .unwrap();
         let missing = coverage.missing();
-        assert!(missing.is_empty(), "not reached: {missing:#?}");
+        assert!(missing.is_empty(), "not covered: {missing:#?}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `parity custom-resources`: compares the handling of requests for custom resources with upstream's strategy for
-//! custom resources: the causes of rejections with field, reason and message, in order, and the stored objects.
+//! `parity custom-resources`: compares the results of requests for custom resources with those of upstream's strategy
+//! for custom resources: the causes of rejections with field, reason and message, in order, and the stored objects.
 //!
 //! Source: the oracle's `crd_admit.go`.
 
@@ -20,10 +20,10 @@ use crate::guard::guard;
 use crate::rules::ask;
 use crate::write_line;
 
-/// A comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct CustomResourceParity {
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
     /// The seed of the generated inputs.
     pub seed: u64,
@@ -41,16 +41,16 @@ pub struct CustomResourceParity {
     pub paths: Vec<PathBuf>,
 }
 
-/// The result.
+/// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CustomResourceLine {
     /// The number of versions of definitions with objects.
     pub versions: usize,
     /// The number of compared requests.
     pub objects: usize,
-    /// The number of updates among them.
+    /// The number of updates among the compared requests.
     pub updates: usize,
-    /// The number of objects that cannot be decoded.
+    /// The number of objects that upstream cannot decode.
     pub unread: usize,
     /// The number of rejected requests.
     pub refused: usize,
@@ -58,12 +58,13 @@ pub struct CustomResourceLine {
     pub causes: usize,
     /// The number of causes by reason.
     pub reasons: BTreeMap<String, usize>,
-    /// The number of rejections whose causes upstream reports in random order; for these the order is not compared.
+    /// The number of rejections whose causes upstream reports in random order. The order of these causes is not
+    /// compared.
     pub unordered: usize,
-    /// The number of rejections with another order than ours, although upstream always used the same order. With many
-    /// fields, upstream's order may be random too, but all runs of the oracle may miss that.
+    /// The number of rejections whose causes we report in another order than upstream, although upstream's order was
+    /// the same in all runs. With many fields, upstream's order may be random too without a run that shows it.
     pub reordered: usize,
-    /// The number of requests with the same result.
+    /// The number of requests with the same result as upstream's.
     pub same: usize,
     /// Upstream's time per decoded object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +74,7 @@ pub struct CustomResourceLine {
     pub our_nanos: Option<f64>,
 }
 
-/// The minimum number of rejections per reordered one.
+/// The minimum number of rejections for each rejection with another order of causes.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -98,7 +99,7 @@ struct ObjectAnswer {
     panic: Option<Value>,
 }
 
-/// A cause of a rejection.
+/// A cause of a rejection, as in the details of a `Status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Cause {
     /// The field.
@@ -125,7 +126,7 @@ impl Cause {
 }
 
 impl CustomResourceParity {
-    /// Compares, and prints the differences. Returns true if there are none.
+    /// Compares the requests, and prints the differences. Returns true if there are none.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or the oracle fails.
@@ -141,7 +142,11 @@ impl CustomResourceParity {
         let args = ["crd", "admit", "--repeat", &repeat, "-"];
         let answers: Vec<Answer> = ask(&self.oracle, &args, groups.iter().cloned())?;
         if answers.len() != groups.len() {
-            bail!("{} answers for {} versions", answers.len(), groups.len());
+            bail!(
+                "the oracle has {} results for {} versions",
+                answers.len(),
+                groups.len()
+            );
         }
         if let Some(file) = &self.record {
             record(file, &groups, &answers)?;
@@ -150,7 +155,7 @@ impl CustomResourceParity {
         let mut left = self.show;
         let (mut their_nanos, mut ours) = (0.0, Duration::ZERO);
         for (group, theirs) in groups.iter().zip(answers) {
-            // Upstream may panic on objects that no API server stores.
+            // Upstream may panic on objects that no API server would store.
             if theirs.error.is_some() || theirs.panic.is_some() {
                 continue;
             }
@@ -195,7 +200,7 @@ impl CustomResourceParity {
         Ok(line.objects == line.same && line.reordered * MIN_REFUSED_BY_REORDERED <= line.refused)
     }
 
-    /// Returns the versions of definitions, each with requests.
+    /// Returns the versions of the definitions, each with its requests.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions: Vec<(&Value, &Value)> = definitions
             .iter()
@@ -253,7 +258,7 @@ fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     Ok(std::fs::write(file, lines)?)
 }
 
-/// Returns our result if it differs.
+/// Compares our result of a request with upstream's. Returns our result if it differs.
 fn compare(
     validator: &Validator,
     request: &Value,
@@ -271,7 +276,7 @@ fn compare(
     };
     let ours = match (&theirs.unread, ours) {
         (Some(theirs), Err(Error::Undecodable(ours))) => {
-            // The old object is decoded first.
+            // Upstream decodes the old object first and prefixes its errors.
             let is_same = theirs == &ours || theirs.strip_prefix("old: ") == Some(&*ours);
             return (!is_same && !theirs.contains("parsing time "))
                 .then(|| json!({"unread": ours}));
@@ -313,7 +318,7 @@ fn compare(
     (!is_same).then(|| json!(causes))
 }
 
-/// Returns an object without fields that are generated for each, with its numbers as written.
+/// Returns an object without the fields that are generated for each object, with numbers in their original notation.
 fn stored(object: &Value) -> Value {
     let mut object = written(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,6 +1,6 @@
-//! `parity decided`: real policies and objects with documented decisions.
+//! `parity decided`: evaluates real policies and objects whose decisions are documented.
 //!
-//! A corpus lists them in `cases/*.jsonl`: the file of a policy, an object to create, params, and the expected
+//! A corpus lists the cases in `cases/*.jsonl`: the file of a policy, an object to create, params, and the expected
 //! decision. Expressions that cannot be evaluated do not deny, as their authors intended.
 
 use std::collections::HashMap;
@@ -27,12 +27,12 @@ struct DecidedCase {
     params: Option<Value>,
 }
 
-/// The number of cases with the expected decision.
+/// The numbers of cases with the expected decision and of all cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The cases decided as expected.
+    /// The number of cases that are decided as expected.
     pub expected: usize,
-    /// All cases.
+    /// The number of all cases.
     pub of: usize,
 }
 
@@ -64,7 +64,7 @@ pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Prints the cases of the corpus in the format of `admit` and `bench admit`, here and in the oracle.
+/// Prints the cases of the corpus in the format that `admit` and `bench admit` read, in this program and in the oracle.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// Calls `f` with each case and its conversion to an admission case.
+/// Calls `f` with each case of the corpus, and with the case in the format of `admit`.
 fn each_decided(corpus: &Path, mut f: impl FnMut(&DecidedCase, Value) -> Result<()>) -> Result<()> {
     let mut files: Vec<_> = std::fs::read_dir(corpus.join("cases"))
         .with_context(|| corpus.display().to_string())?
@@ -111,7 +111,7 @@ fn denies(evaluation: &Evaluation) -> bool {
     decisions.any(|decision| decision.evaluation == EvaluationResult::Deny)
 }
 
-/// Returns the only policy in a file, unchanged.
+/// Returns the only policy in a file, as it is written.
 fn read_policy(path: &Path) -> Result<Value> {
     let documents = documents::load_documents(&[path.to_owned()])?;
     let is_policy = |value: &Value| {
@@ -122,6 +122,10 @@ fn read_policy(path: &Path) -> Result<Value> {
         .filter_map(|document| document.value.ok())
         .filter(is_policy)
         .collect();
-    ensure!(policies.len() == 1, "{} has not one policy", path.display());
+    ensure!(
+        policies.len() == 1,
+        "{} must have exactly one policy",
+        path.display()
+    );
     policies.pop().context("no policy")
 }

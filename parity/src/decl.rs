@@ -1,5 +1,5 @@
-//! `parity decl`: the declared types of every kind that CustomResourceDefinitions define, as
-//! `oracle decl --summary` prints them.
+//! `parity decl`: prints the declared types of every kind that CustomResourceDefinitions define, in the format of
+//! `oracle decl --summary`.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::write_line;
 #[path = "../../tests/support/declared.rs"]
 mod declared;
 
-/// The output for a kind.
+/// The output line for a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct DeclLine<'a> {
     group: &'a str,
@@ -27,7 +27,7 @@ struct DeclLine<'a> {
     digest: String,
 }
 
-/// Prints a line for each kind, in order.
+/// Prints a line for each kind in order.
 ///
 /// # Errors
 /// Returns an error if a CustomResourceDefinition cannot be read or `out` cannot be written.

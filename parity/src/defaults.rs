@@ -1,4 +1,4 @@
-//! Compares defaulting of objects, on decoding and on creation, by our table and by upstream's own functions.
+//! Compares the defaults that our table sets with those that upstream's functions set, on decoding and on creation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use vap_status_controller::defaulting::{Error, NOW, TypedObject};
 use vap_status_controller::schema::Gvk;
 
-/// A program with upstream's own functions: the Go module in `parity/defaults`.
+/// The built Go program of `parity/defaults`, which calls upstream's functions.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     program: PathBuf,
@@ -19,7 +19,7 @@ pub struct Upstream {
 impl Upstream {
     /// Builds the program with Go in `folder`.
     ///
-    /// This takes half a minute if the control plane's build is in Go's cache. Blocks the thread.
+    /// The build takes half a minute if the control plane's build is in Go's cache. Blocks the thread.
     ///
     /// # Errors
     /// Returns an error, with the build's messages, if Go is missing or the build fails.
@@ -79,10 +79,10 @@ struct Example {
     created: Value,
 }
 
-/// Counts of a comparison.
+/// The results of a comparison.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The number of equal objects, by kind.
+    /// The number of objects that are equal to upstream's, by kind.
     pub equal: BTreeMap<String, usize>,
     /// The number of objects for which we report unknown defaults, by reason.
     pub unknown: BTreeMap<String, usize>,
@@ -90,7 +90,7 @@ pub struct Report {
     pub differences: Vec<String>,
 }
 
-/// Compares all examples, one per line.
+/// Compares all examples in `lines`, one per line.
 ///
 /// # Errors
 /// Returns an error if a line cannot be parsed.
@@ -138,7 +138,7 @@ fn ours(gvk: &Gvk, object: &Value) -> Result<(Value, Value), Error> {
     Ok((defaulted, typed.write()?))
 }
 
-/// Returns the first location where two values differ.
+/// Returns a description of the first difference of two values; `None` if they are equal.
 fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
     match (theirs, ours) {
         (Value::Object(theirs), Value::Object(ours)) => {
@@ -148,8 +148,10 @@ fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
                 let path = format!("{path}.{name}");
                 match (theirs.get(name), ours.get(name)) {
                     (Some(theirs), Some(ours)) => difference(&path, theirs, ours),
-                    (Some(theirs), None) => Some(format!("{path}: {theirs} there, absent here")),
-                    (None, ours) => Some(format!("{path}: absent there, {ours:?} here")),
+                    (Some(theirs), None) => {
+                        Some(format!("{path}: upstream sets {theirs}, we set nothing"))
+                    }
+                    (None, ours) => Some(format!("{path}: upstream sets nothing, we set {ours:?}")),
                 }
             })
         }
@@ -158,10 +160,10 @@ fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
             .zip(ours)
             .enumerate()
             .find_map(|(n, (theirs, ours))| difference(&format!("{path}[{n}]"), theirs, ours)),
-        // The current time.
+        // Upstream sets the current time here.
         (Value::String(_), Value::String(ours)) if ours == NOW => None,
         (Value::Number(theirs), Value::Number(ours)) if theirs.as_f64() == ours.as_f64() => None,
         (theirs, ours) if theirs == ours => None,
-        (theirs, ours) => Some(format!("{path}: {theirs} there, {ours} here")),
+        (theirs, ours) => Some(format!("{path}: upstream sets {theirs}, we set {ours}")),
     }
 }

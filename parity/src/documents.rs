@@ -15,10 +15,10 @@ use vap_status_controller::cli::input::decode;
 
 const POLICY_GROUP: &str = "admissionregistration.k8s.io/";
 
-/// A document of a file: its JSON, or the error.
+/// A document of a file: its content as JSON, or the error.
 #[derive(Debug)]
 pub struct Document {
-    /// The path of the file, as given or found.
+    /// The path of the file, as given or as found in a directory.
     pub file: String,
     /// The index of the document in its file, from 0.
     pub index: usize,
@@ -26,10 +26,10 @@ pub struct Document {
     pub value: Result<Value>,
 }
 
-/// A policy, or the error for a document that should be one.
+/// A policy, or the error for a document of this kind that is not a policy.
 #[derive(Debug)]
 pub struct PolicyDoc {
-    /// The path of the file, as given or found.
+    /// The path of the file, as given or as found in a directory.
     pub file: String,
     /// The index of the document in its file, from 0.
     pub index: usize,
@@ -38,7 +38,7 @@ pub struct PolicyDoc {
 }
 
 impl PolicyDoc {
-    /// Converts to a policy of either kind.
+    /// Converts to the type for policies of the two kinds.
     pub fn to_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),
@@ -48,10 +48,10 @@ impl PolicyDoc {
     }
 }
 
-/// A policy of either kind, or an error, with its file and index.
+/// A validating or mutating policy, or an error, with its file and index.
 pub type AnyPolicyDoc = (String, usize, Result<AnyPolicy>);
 
-/// A policy of either kind.
+/// A validating or mutating policy.
 #[derive(Debug)]
 pub enum AnyPolicy {
     /// A validating policy.
@@ -60,7 +60,7 @@ pub enum AnyPolicy {
     Mutating(MutatingAdmissionPolicy),
 }
 
-/// Loads all policies of either kind from files and directories, in order, with their files and indices.
+/// Loads all validating and mutating policies from files and directories, in order, with their files and indices.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub fn load_any_policies(paths: &[PathBuf]) -> Result<Vec<AnyPolicyDoc>> {
     Ok(policies)
 }
 
-/// Loads all policies from files and directories, in order. Skips documents of other kinds.
+/// Loads all validating policies from files and directories, in order. Skips documents of other kinds.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// Reads a file, or the files below a directory in the order of names. Symbolic links are only followed if given
-/// explicitly.
+/// Reads a file, or the files below a directory in the order of their names. Follows a symbolic link only if its path
+/// was given explicitly.
 fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     let metadata = fs::symlink_metadata(path).with_context(|| path.display().to_string())?;
     if metadata.is_dir() {
@@ -194,7 +194,7 @@ fn parse(raw: &[u8]) -> Result<Value> {
     yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
 }
 
-/// Splits a stream at lines that begin with `---`, even within a block scalar.
+/// Splits a stream at lines that begin with `---`. Like the oracle's reader, also splits within a block scalar.
 fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut documents = Vec::new();
     let mut current = Vec::new();

@@ -1,4 +1,4 @@
-//! `parity eval`: results of the checker and the evaluator for single expressions.
+//! `parity eval`: checks and evaluates single expressions and prints the results.
 //!
 //! Source: the oracle's `eval.go`.
 
@@ -37,7 +37,7 @@ use crate::compile::CostLine;
 use crate::guard::{Panic, guard};
 use crate::write_line;
 
-/// An expression to evaluate.
+/// A case: an expression with its variables.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -54,7 +54,7 @@ struct EvalCase {
     user_info: Option<Json>,
 }
 
-/// The output for a case.
+/// The output line for a case.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalLine {
@@ -80,7 +80,7 @@ pub struct EvalLine {
     panic: Option<Panic>,
 }
 
-/// Evaluates the cases of `paths` and prints a line for each.
+/// Evaluates the cases in `paths` and prints a line for each.
 ///
 /// # Errors
 ///
@@ -92,10 +92,10 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Reads a case.
+/// Parses a case.
 fn parse_case(text: &str) -> serde_json::Result<EvalCase> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Cases nest deeper than the default limit, and they are trusted.
+    // Cases nest deeper than the default limit allows. They are trusted, so no limit is needed.
     deserializer.disable_recursion_limit();
     EvalCase::deserialize(&mut deserializer)
 }
@@ -144,7 +144,7 @@ pub(super) struct ReadyExpression {
 }
 
 impl ReadyExpression {
-    /// Reads a case. Returns `None` if its expression is rejected.
+    /// Parses a case. Returns `None` if the parser or the checker rejects its expression.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     Ok(())
 }
 
-/// Returns the source of a case's expression and its types, if the check passes.
+/// Returns the source of a case's expression, and its types if the expression passes the checker.
 ///
 /// # Errors
 ///
@@ -190,7 +190,7 @@ pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
     Ok((case.expr, found.is_empty().then_some(checked)))
 }
 
-/// Plans the expression of a case. If the check fails, sets the errors in `line` and returns `None`.
+/// Plans the expression of a case. If the checker rejects the expression, sets the errors in `line` and returns `None`.
 fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
     let Some(ast) = syntax::parse(&case.expr).0 else {
@@ -258,7 +258,7 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
     Ok((env, bindings))
 }
 
-/// Adds the object types within a type by name; upstream declares these for expressions.
+/// Adds the object types within a type, by name. Upstream declares object types, so that expressions can use them.
 fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     match type_ {
         Type::List(element) => add_named(element, found),
@@ -278,7 +278,7 @@ fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     }
 }
 
-/// Returns the authorizer with the decisions `rules` for `user`.
+/// Returns an authorizer that decides for `user` by `rules`.
 fn authorizer(rules: &Json, user: Option<&Json>) -> AuthorizerValue {
     let text = |of: &Json, key: &str| of.get(key).and_then(Json::as_str).map(ToOwned::to_owned);
     let rules = rules.as_array().into_iter().flatten().map(|rule| {
@@ -331,7 +331,7 @@ fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc
     if schemas.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // The schemas are declared as fields of an object, so that none is treated as a resource.
+    // Declares all schemas as fields of one object, so that none of them is treated as a resource with `metadata`.
     let mut schemas = schemas.clone();
     for schema in schemas.values_mut().filter_map(Json::as_object_mut) {
         schema.remove("x-kubernetes-embedded-resource");
@@ -435,7 +435,7 @@ pub fn tagged(value: &Value) -> Tagged {
     }
 }
 
-/// Returns a string that sorts like the oracle's keys: by type, then by value.
+/// Returns a string that sorts map keys as the oracle does: by type, then by value.
 fn key_order(key: &Value) -> String {
     match key {
         Value::Int(value) => format!("int {:020}", value.cast_unsigned() ^ (1 << 63)),
@@ -444,7 +444,7 @@ fn key_order(key: &Value) -> String {
     }
 }
 
-/// Converts a double to JSON as far as possible, written as Go writes it.
+/// Converts a double to JSON with Go's notation. NaN and infinities, which JSON lacks, become strings.
 ///
 /// Source: Go `encoding/json/encode.go`, `floatEncoder.encode`.
 fn double(value: f64) -> Payload {

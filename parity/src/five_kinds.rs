@@ -1,4 +1,4 @@
-//! Policies of five kinds each, for benchmarks: those of a corpus with replaced rules.
+//! Prepares policies for benchmarks: policies of a corpus whose rules are replaced, so that each matches five kinds.
 
 use std::io::Write;
 use std::path::PathBuf;

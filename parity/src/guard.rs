@@ -1,4 +1,4 @@
-//! Catches panics as results of cases, so that the run continues.
+//! Turns a panic while a case is processed into a result of the case, so that the run continues.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Panic {
     /// The panic message.
     pub value: String,
-    /// The file and line.
+    /// The file and line of the panic.
     #[serde(rename = "where")]
     pub location: String,
 }
@@ -21,11 +21,11 @@ fn last() -> MutexGuard<'static, Option<Panic>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `f`, catching panics.
+/// Calls `f` and catches panics.
 ///
 /// # Errors
 ///
-/// Returns the panic of `f`.
+/// Returns the panic if `f` panics.
 pub fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

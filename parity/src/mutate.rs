@@ -1,4 +1,5 @@
-//! `parity mutations`: compares merges and patches of objects with upstream, byte for byte: results and errors.
+//! `parity mutations`: compares merges and patches of objects with upstream: results and errors must be equal byte for
+//! byte.
 //!
 //! Source: the oracle's `mutate.go`.
 
@@ -22,7 +23,7 @@ use crate::random::Random;
 use crate::rules::ask;
 use crate::write_line;
 
-/// The built-in kinds whose objects are merged: document, version and kind.
+/// The built-in kinds whose objects are merged: their OpenAPI document, version and kind.
 const KINDS: [(&str, &str, &str); 34] = [
     ("", "v1", "ConfigMap"),
     ("", "v1", "Endpoints"),
@@ -68,10 +69,10 @@ const KINDS: [(&str, &str, &str); 34] = [
     ("storage.k8s.io", "v1", "StorageClass"),
 ];
 
-/// A comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct MutationParity {
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
     /// The directory of OpenAPI documents.
     pub openapi: PathBuf,
@@ -89,14 +90,14 @@ pub struct MutationParity {
     pub record: Option<PathBuf>,
 }
 
-/// The result.
+/// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MutationLine {
     /// The number of merges.
     pub merges: usize,
     /// The number of merges of custom resources.
     pub custom: usize,
-    /// The number of excluded merges, whose objects cannot be decoded as their kind.
+    /// The number of merges that are not compared, because their objects cannot be decoded as objects of their kind.
     pub left_out: usize,
     /// The number of merges that upstream rejects.
     pub refused: usize,
@@ -104,23 +105,23 @@ pub struct MutationLine {
     pub unchanged: usize,
     /// The number of merges for which upstream's error message varies with Go's map order.
     pub varying: usize,
-    /// The number of merges with the same result.
+    /// The number of merges with the same result as upstream's.
     pub same_merges: usize,
     /// The number of patches.
     pub patches: usize,
     /// The number of patches that upstream rejects.
     pub refused_patches: usize,
-    /// The number of distinct errors among them, by the second part of the message.
+    /// The number of distinct errors of rejected patches, counted by the second part of the message.
     pub refusals: usize,
     /// The number of patches on which upstream panics.
     pub panics: usize,
-    /// The number of patches with the same result.
+    /// The number of patches with the same result as upstream's.
     pub same_patches: usize,
     /// The number of requests for mutating policies.
     pub requests: usize,
     /// The number of these requests that upstream rejects.
     pub refused_requests: usize,
-    /// The number of these requests with the same result.
+    /// The number of these requests with the same result as upstream's.
     pub same_requests: usize,
 }
 
@@ -139,7 +140,7 @@ struct Answer {
 }
 
 impl MutationParity {
-    /// Compares, and prints the differences. Returns true if there are none.
+    /// Compares merges, patches and requests, and prints the differences. Returns true if there are none.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or written, or if the oracle fails.
@@ -167,7 +168,11 @@ impl MutationParity {
         let args = ["mutate", "merge", "--openapi", &openapi, "-"];
         let answers: Vec<Answer> = ask(&self.oracle, &args, cases.iter().cloned())?;
         if answers.len() != cases.len() {
-            bail!("{} answers for {} merges", answers.len(), cases.len());
+            bail!(
+                "the oracle has {} results for {} merges",
+                answers.len(),
+                cases.len()
+            );
         }
         let builtin = Builtin::load()?;
         let mut recorder = Recorder::new(self.record.as_deref(), "merges.jsonl", 160);
@@ -207,11 +212,11 @@ impl MutationParity {
         recorder.finish()
     }
 
-    /// Generates an object and a configuration to apply.
+    /// Generates a case of a merge: an object, and a configuration to apply to it.
     fn merge_case(&self, n: u64, documents: &mut Documents) -> Result<Value> {
         let mut random = Random::for_event(self.seed, "merge", n);
         let (gvk, crd, root) = if random.permille(500) {
-            // Several objects per definition.
+            // Each definition is used for 16 objects.
             let crd = definition(&mut Random::for_event(self.seed, "definition", n / 16));
             let root = crd.pointer("/spec/versions/0/schema/openAPIV3Schema");
             let root = root.cloned().unwrap_or_default();
@@ -285,13 +290,17 @@ impl MutationParity {
         let args = ["mutate", "patch", "-"];
         let answers: Vec<Answer> = ask(&self.oracle, &args, cases.iter().cloned())?;
         if answers.len() != cases.len() {
-            bail!("{} answers for {} patches", answers.len(), cases.len());
+            bail!(
+                "the oracle has {} results for {} patches",
+                answers.len(),
+                cases.len()
+            );
         }
         let mut recorder = Recorder::new(self.record.as_deref(), "patches.jsonl", 400);
         let mut refusals = BTreeMap::new();
         for (case, theirs) in cases.into_iter().zip(answers) {
             if let Some(error) = &theirs.error {
-                bail!("the oracle does not read {case}: {error}");
+                bail!("the oracle cannot read {case}: {error}");
             }
             line.patches += 1;
             line.refused_patches += usize::from(!theirs.errors.is_empty());
@@ -338,11 +347,15 @@ impl MutationParity {
         let args = ["mutate", "admit", "-"];
         let answers: Vec<Answer> = ask(&self.oracle, &args, cases.iter().cloned())?;
         if answers.len() != cases.len() {
-            bail!("{} answers for {} requests", answers.len(), cases.len());
+            bail!(
+                "the oracle has {} results for {} requests",
+                answers.len(),
+                cases.len()
+            );
         }
         for (case, theirs) in cases.into_iter().zip(answers) {
             if let Some(error) = &theirs.error {
-                bail!("the oracle does not read {case}: {error}");
+                bail!("the oracle cannot read {case}: {error}");
             }
             line.requests += 1;
             line.refused_requests += usize::from(!theirs.errors.is_empty());
@@ -382,7 +395,7 @@ fn set(value: &mut Value, key: &str, to: Value) {
     }
 }
 
-/// Generates an object to patch, with values of all types.
+/// Generates an object to patch, which has values of all JSON types.
 fn patched_object(random: &mut Random) -> Value {
     let mut object = json!({
         "apiVersion": "example.com/v1", "kind": "Box",
@@ -400,7 +413,7 @@ fn patched_object(random: &mut Random) -> Value {
     object
 }
 
-/// The OpenAPI documents by group version.
+/// The OpenAPI documents, by group and version.
 struct Documents {
     openapi: PathBuf,
     schemas: BTreeMap<String, crate::cases::merges::Schemas>,
@@ -425,7 +438,7 @@ impl Documents {
         self.openapi.join(name)
     }
 
-    /// Returns the schemas in the document of a kind; for a custom kind those of the core document.
+    /// Returns the schemas in the document of a kind; for a custom kind, the schemas of the core document.
     fn schemas(&mut self, gvk: &[&str; 3]) -> Result<&crate::cases::merges::Schemas> {
         let [group, version, _] = gvk;
         let group = if *group == "example.com" { "" } else { group };
@@ -508,7 +521,7 @@ fn own_patch(case: &Value) -> Patched {
     }
 }
 
-/// Parses an operation.
+/// Parses an operation of a JSON patch.
 #[must_use]
 pub fn operation(written: &Value) -> Operation {
     let text = |key: &str| written.get(key).and_then(Value::as_str);
@@ -520,7 +533,7 @@ pub fn operation(written: &Value) -> Operation {
     }
 }
 
-/// Returns true if an error equals one of upstream's errors, ignoring the order of its parts.
+/// Returns true if an error equals one of upstream's errors, whose parts may have another order.
 fn is_one_of(error: &str, theirs: &[String]) -> bool {
     let sorted = |text: &str| {
         let mut parts: Vec<String> = text
@@ -529,7 +542,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
             .map(str::to_owned)
             .collect();
         if let Some(first) = parts.first_mut() {
-            // The paths of atomic values follow a heading.
+            // The error lists the paths of atomic values after a heading.
             let (heading, path) = first.split_once("structs: ").unwrap_or((first, ""));
             let (heading, path) = (heading.to_owned(), path.to_owned());
             *first = heading;
@@ -544,7 +557,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
         .any(|their| their == error || sorted(their) == ours)
 }
 
-/// Writes cases with upstream's results to a file.
+/// Writes some of the cases with upstream's results to a file.
 struct Recorder {
     path: Option<PathBuf>,
     left: usize,
@@ -561,7 +574,7 @@ impl Recorder {
     }
 
     fn add(&mut self, case: &Value, theirs: &Answer) -> Result<()> {
-        // Nondeterministic results are not expectations, and large cases show no more than small ones.
+        // Cases with nondeterministic results cannot be compared, and large cases test no more than small ones.
         let size = case.to_string().len();
         if self.path.is_none() || self.left == 0 || theirs.errors.len() > 1 || size > 6_000 {
             return Ok(());

@@ -19,7 +19,7 @@ use vap_status_controller::schema::{Builtin, Crd, Gvr};
 
 use crate::random::Random;
 
-/// Expressions of apply configurations.
+/// Expressions of apply configurations, valid and invalid.
 const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{size: 2}}",
     "Object{spec: Object.spec{size: has(object.spec.size) ? object.spec.size + 1 : 1}}",
@@ -39,7 +39,7 @@ const APPLIED: [&str; 16] = [
     "Object{metadata: Object.metadata{labels: {\"ns\": namespaceObject.metadata.labels.team}}}",
 ];
 
-/// Expressions of patches.
+/// Expressions of JSON patches, valid and invalid.
 const PATCHED: [&str; 14] = [
     "[JSONPatch{op: \"add\", path: \"/spec/size\", value: 5}]",
     "[JSONPatch{op: \"test\", path: \"/spec/size\", value: 5}, JSONPatch{op: \"remove\", path: \"/spec/size\"}]",
@@ -57,7 +57,7 @@ const PATCHED: [&str; 14] = [
     "[JSONPatch{op: \"odd\", path: \"/spec\"}]",
 ];
 
-/// Conditions of policies.
+/// Match conditions of policies.
 const CONDITIONS: [&str; 6] = [
     "true",
     "!has(object.spec.size) || object.spec.size < 6",
@@ -67,7 +67,7 @@ const CONDITIONS: [&str; 6] = [
     "false",
 ];
 
-/// Generates a request with policies.
+/// Generates the `n`th case: a request with the mutating policies that apply to it.
 #[must_use]
 pub fn case(seed: u64, n: u64) -> Value {
     let mut random = Random::for_event(seed, "mutating request", n);
@@ -153,7 +153,7 @@ fn policy(random: &mut Random, n: u64) -> Value {
     json!({"policy": {"metadata": {"name": format!("p{n}")}, "spec": spec}, "bindings": bindings})
 }
 
-/// Returns the mutated object as JSON, or the rejection.
+/// Returns our result of a case: the mutated object as JSON, or the rejection.
 ///
 /// # Errors
 /// Returns an error if the case is malformed.
@@ -188,8 +188,8 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     })
 }
 
-/// Returns the result of `request` for `object` in `namespace`, with policies in order, each with its bindings, and the
-/// params of all.
+/// Returns the result of `request` for `object` in `namespace`. The policies are applied in order, each with its own
+/// bindings; `params` has the params of all policies.
 ///
 /// # Errors
 /// Returns an error if a policy or a binding cannot be read.

@@ -1,4 +1,5 @@
-//! `parity bench-pair`: measures the oracle and our engine alternately, so that changes in machine load affect both.
+//! `parity bench-pair`: measures the oracle and our engine alternately, so that changes of the machine's load affect
+//! both programs.
 
 use std::env;
 use std::io::Write;
@@ -14,9 +15,9 @@ use crate::write_line;
 /// The subject and the settings of a paired measurement.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The subcommand of both.
+    /// The subcommand that is measured in both programs.
     pub stage: Stage,
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
     /// The directory of OpenAPI documents.
     pub openapi: Option<PathBuf>,
@@ -32,34 +33,34 @@ pub struct Pair {
     pub paths: Vec<PathBuf>,
 }
 
-/// The result: medians over the rounds.
+/// The result of a paired measurement. Times are medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairLine {
     /// The name of the benchmark.
     pub bench: &'static str,
     /// The number of runs of each program.
     pub rounds: usize,
-    /// The number of policies that both used.
+    /// The number of policies that were measured, which is the same for both programs.
     pub policies: usize,
-    /// Upstream's time per policy.
+    /// Upstream's time per policy, in nanoseconds.
     pub oracle_ns_per_policy: f64,
-    /// Our time per policy.
+    /// Our time per policy, in nanoseconds.
     pub ours_ns_per_policy: f64,
     /// Upstream's time divided by ours.
     pub ratio: f64,
-    /// The minimum ratio of a round.
+    /// The minimum of the ratios of single rounds.
     pub least_ratio: f64,
-    /// Upstream's peak resident memory.
+    /// Upstream's peak resident memory, in KiB.
     pub oracle_max_rss_kib: u64,
-    /// Our peak resident memory.
+    /// Our peak resident memory, in KiB.
     pub ours_max_rss_kib: u64,
 }
 
-/// Runs both alternately and prints every run and the final result.
+/// Runs the two programs alternately and prints every run and the final result.
 ///
 /// # Errors
 ///
-/// Returns an error if one of the two cannot be run, or if they did not use the same policies.
+/// Returns an error if one of the programs cannot be run, or if they did not measure the same number of policies.
 pub fn run(pair: &Pair, out: &mut dyn Write) -> Result<PairLine> {
     let own = env::current_exe().context("cannot find this program")?;
     let (mut oracle, mut ours) = (Vec::new(), Vec::new());
@@ -68,7 +69,7 @@ pub fn run(pair: &Pair, out: &mut dyn Write) -> Result<PairLine> {
             let line = pair.measure(program)?;
             writeln!(
                 out,
-                "{}: {:.0} ns a policy, {} policies, {} skipped, {} iterations, {} KiB",
+                "{}: {:.0} ns per policy, {} policies, {} skipped, {} iterations, {} KiB",
                 program.file_name().unwrap_or_default().display(),
                 line.ns_per_policy,
                 line.policies,
@@ -121,11 +122,11 @@ impl Pair {
         }
         let stdout = output(command.args(&self.paths))?;
         serde_json::from_slice(&stdout)
-            .with_context(|| format!("cannot read the answer of {}", program.display()))
+            .with_context(|| format!("cannot read the output of {}", program.display()))
     }
 }
 
-/// Adds the options for the directories of schemas.
+/// Adds the options that name the directories of schemas.
 pub(super) fn schema_arguments(command: &mut Command, openapi: Option<&Path>, crds: Option<&Path>) {
     for (name, directory) in [("--openapi", openapi), ("--crds", crds)] {
         if let Some(directory) = directory {
@@ -147,7 +148,7 @@ pub(super) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Returns the median: the middle number, or the mean of the two middle ones.
+/// Returns the median of the numbers: the middle number, or the mean of the two middle numbers.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

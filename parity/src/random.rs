@@ -1,4 +1,4 @@
-//! Seeded random numbers, the same in each run and on each machine.
+//! Random numbers from a seed, which are the same in each run and on each machine.
 
 use std::hash::Hasher;
 use std::time::Duration;
@@ -16,7 +16,8 @@ impl Random {
         Self(seed)
     }
 
-    /// Creates a generator for the `n`th event named `key`, independent of other events and their order.
+    /// Creates a generator for the `n`th event named `key`. Its numbers do not depend on other events or on their
+    /// order.
     #[must_use]
     pub fn for_event(seed: u64, key: &str, n: u64) -> Self {
         let mut hasher = Fnv(seed ^ 0xcbf2_9ce4_8422_2325);
@@ -50,14 +51,14 @@ impl Random {
         choices.get(usize::try_from(n).unwrap_or_default())
     }
 
-    /// Returns a duration from zero to `most`.
+    /// Returns a random duration between zero and `most`.
     pub fn duration(&mut self, most: Duration) -> Duration {
         let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(self.below(micros.saturating_add(1)))
     }
 }
 
-/// The FNV-1a hash, which is stable across versions, unlike that of the standard library.
+/// The FNV-1a hash. Unlike the hash of the standard library, it is stable across versions.
 struct Fnv(u64);
 
 impl Hasher for Fnv {

@@ -1,5 +1,5 @@
-//! `parity rules`: compares the validation of CustomResourceDefinitions' rules on creation, and of objects by these
-//! rules, with upstream: errors byte for byte, and costs.
+//! `parity rules`: compares the validation of the rules in CustomResourceDefinitions on creation, and the validation of
+//! objects by these rules, with upstream: errors must be equal byte for byte, and costs must be equal.
 //!
 //! Source: the oracle's `crd.go`.
 
@@ -21,10 +21,10 @@ use crate::documents::load_documents;
 use crate::guard::guard;
 use crate::write_line;
 
-/// A comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct RuleParity {
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
     /// The seed of the generated inputs.
     pub seed: u64,
@@ -46,36 +46,37 @@ pub struct RuleParity {
     pub paths: Vec<PathBuf>,
 }
 
-/// The result.
+/// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RuleLine {
     /// The number of validated definitions.
     pub definitions: usize,
-    /// The number of expressions that upstream compiles in them, whose estimated costs are compared.
+    /// The number of expressions in the definitions that upstream compiles. Their estimated costs are compared.
     pub expressions: usize,
     /// The number of definitions that upstream rejects because of their rules.
     pub refused: usize,
-    /// The number of errors about rules in them.
+    /// The number of errors about rules in these definitions.
     pub errors: usize,
-    /// The number of excluded definitions, whose defaults do not match their schemas; upstream checks defaults first.
+    /// The number of definitions that are not compared, because a default does not match its schema. Upstream checks
+    /// defaults before rules.
     pub unfit_defaults: usize,
-    /// The number of definitions with the same result, errors and costs.
+    /// The number of definitions for which the result, errors and costs equal upstream's.
     pub same_definitions: usize,
     /// The number of objects that were validated by rules.
     pub objects: usize,
-    /// The number of updates among them.
+    /// The number of updates among these validations.
     pub updates: usize,
     /// The number of objects for which upstream's results vary with Go's map order; any of these results is accepted.
     pub varying_objects: usize,
     /// The number of objects with an error.
     pub refused_objects: usize,
-    /// The number of their errors and warnings.
+    /// The number of errors and warnings about objects.
     pub object_errors: usize,
-    /// The number of objects with the same errors, warnings and costs.
+    /// The number of objects for which errors, warnings and costs equal upstream's.
     pub same_objects: usize,
     /// The number of validations recorded from upstream's own tests.
     pub recorded: usize,
-    /// The number of these with the same errors and cost.
+    /// The number of recorded validations for which errors and costs equal upstream's.
     pub same_recorded: usize,
     /// Upstream's time per object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ pub struct RuleLine {
     pub our_nanos: Option<f64>,
 }
 
-/// A validation in upstream's tests.
+/// A validation that was recorded from upstream's own tests.
 ///
 /// Source: `parity/oracle/record`.
 #[derive(Clone, Debug, Deserialize)]
@@ -132,7 +133,7 @@ struct ObjectAnswer {
 }
 
 impl RuleParity {
-    /// Compares, and prints the differences. Returns true if there are none.
+    /// Compares definitions and objects, and prints the differences. Returns true if there are none.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or the oracle fails.
@@ -182,13 +183,13 @@ impl RuleParity {
         let answers: Vec<DefinitionAnswer> = ask(&self.oracle, &["crd", "compile", "-"], input)?;
         if answers.len() != definitions.len() {
             bail!(
-                "{} answers for {} definitions",
+                "the oracle has {} results for {} definitions",
                 answers.len(),
                 definitions.len()
             );
         }
         for (definition, theirs) in definitions.iter().zip(answers) {
-            // Malformed definitions are rejected before their rules are validated.
+            // A malformed definition is rejected before its rules are validated.
             if theirs.error.is_some() {
                 continue;
             }
@@ -205,9 +206,9 @@ impl RuleParity {
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
             let (mut ours, is_partial) = own_definition(definition);
-            // Among expressions of the same cost, upstream picks the reported ones at random.
+            // If several expressions have the same cost, upstream reports random ones among them.
             name_by_cost(&mut ours.errors, &theirs.costs);
-            // The oracle also estimates expressions that the API server does not reach.
+            // The API server stops before some expressions whose cost the oracle also estimates.
             let mut theirs = theirs;
             let costs = theirs.costs.clone();
             name_by_cost(&mut theirs.errors, &costs);
@@ -239,7 +240,11 @@ impl RuleParity {
         let args = ["crd", "validate", "--repeat", &repeat, "-"];
         let answers: Vec<ObjectsAnswer> = ask(&self.oracle, &args, groups.iter().cloned())?;
         if answers.len() != groups.len() {
-            bail!("{} answers for {} schemas", answers.len(), groups.len());
+            bail!(
+                "the oracle has {} results for {} schemas",
+                answers.len(),
+                groups.len()
+            );
         }
         let (mut their_nanos, mut ours) = (0.0, Duration::ZERO);
         for (group, theirs) in groups.iter().zip(answers) {
@@ -247,14 +252,16 @@ impl RuleParity {
                 continue;
             }
             let Ok(validator) = Validator::new(&group["schema"]) else {
-                bail!("a schema is beyond what is read");
+                bail!("a schema uses features that our reader does not support");
             };
             let objects = group["objects"].as_array().map_or(&[][..], Vec::as_slice);
             for (object, theirs) in objects.iter().zip(&theirs.outcomes) {
                 line.objects += 1;
                 line.updates += usize::from(object.get("old").is_some());
                 line.varying_objects += usize::from(theirs.len() > 1);
-                let first = theirs.first().context("no answer for an object")?;
+                let first = theirs
+                    .first()
+                    .context("the oracle has no result for an object")?;
                 line.refused_objects += usize::from(!first.errors.is_empty());
                 line.object_errors += first.errors.len() + first.warnings.len();
                 let ours = own_object(&validator, object);
@@ -314,7 +321,7 @@ impl RuleParity {
         Ok(())
     }
 
-    /// Returns the schemas with rules, each with objects.
+    /// Returns the schemas with rules, each with objects to validate.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions = definitions
             .iter()
@@ -349,7 +356,7 @@ impl RuleParity {
     }
 }
 
-/// Formats an error of an object at `path`.
+/// Formats an error as if the validated object were at `path`.
 fn below(path: &str, error: &FieldError) -> String {
     let field = match error.field.as_str() {
         "<nil>" => path.to_owned(),
@@ -360,7 +367,7 @@ fn below(path: &str, error: &FieldError) -> String {
     format!("{field}: {}", error.body())
 }
 
-/// Replaces the most expensive expressions in errors by their costs.
+/// In errors about the most expensive expressions, replaces the field path by the cost of the expression.
 fn name_by_cost(errors: &mut [String], costs: &BTreeMap<String, u64>) {
     for error in errors.iter_mut() {
         if let Some((field, rest)) = error.split_once(": Forbidden: contributed") {
@@ -403,7 +410,7 @@ fn costs(theirs: &Value, ours: &Value) -> Value {
         .collect()
 }
 
-/// Validates a definition. Also returns true if some rules were not compiled.
+/// Validates the rules of a definition. Also returns true if some rules were not compiled.
 fn own_definition(definition: &Value) -> (DefinitionAnswer, bool) {
     match guard(|| validate_rules(definition)) {
         Ok(verdict) => {
@@ -463,7 +470,7 @@ fn measured(validator: &Validator, cases: &[Value], repeat: u32) -> Duration {
     begin.elapsed()
 }
 
-/// Runs the oracle and returns its results, one per line of `inputs`.
+/// Runs the oracle on `inputs`, and returns its results, one per input.
 pub(super) fn ask<T: for<'de> Deserialize<'de>>(
     oracle: &Path,
     args: &[&str],
@@ -489,7 +496,7 @@ pub(super) fn ask<T: for<'de> Deserialize<'de>>(
         bail!("the oracle failed: {}", output.status);
     }
     if !matches!(written, Ok(Ok(()))) {
-        bail!("the oracle did not read all");
+        bail!("the oracle did not read all input");
     }
     let text = String::from_utf8(output.stdout)?;
     text.lines()

@@ -1,4 +1,4 @@
-//! The schemas and served resources of a cluster, read from files.
+//! Reads the schemas and served resources of a cluster from files.
 //!
 //! Source: the oracle's `schemas.go`.
 
@@ -13,17 +13,18 @@ use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
 
 use crate::documents;
 
-/// The schemas and resources of a cluster.
+/// The schemas and served resources of a cluster.
 #[derive(Debug)]
 pub struct Schemas {
-    /// The schemas.
+    /// The schemas, by kind.
     pub types: SchemaSet,
-    /// The resources.
+    /// The served resources.
     pub mapper: RestMapper,
 }
 
 impl Schemas {
-    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions. Both directories are optional.
+    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions from directories, each of which
+    /// is optional.
     ///
     /// # Errors
     ///

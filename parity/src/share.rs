@@ -1,8 +1,8 @@
-//! `parity share`: the share of policies or cases for which our engine's output equals upstream's.
+//! `parity share`: computes the percentage of policies or cases for which our engine's output equals upstream's.
 //!
 //! For an expression with a syntax error, only the text before the error and the fact that it is a syntax error are
-//! compared: the tokens that a generated parser expected are an artifact. The line and column of the first error are a
-//! separate facet, which is printed but not counted.
+//! compared: the list of expected tokens depends on the parser generator. The line and column of the first error are
+//! compared separately, and the result is printed but not counted.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,9 +23,9 @@ use crate::{admit, compile, eval, pair, typecheck};
 /// The subject and the settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The subcommand of both.
+    /// The subcommand whose output is compared.
     pub stage: Stage,
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
     /// The directory of OpenAPI documents.
     pub openapi: Option<PathBuf>,
@@ -33,11 +33,11 @@ pub struct Share {
     pub crds: Option<PathBuf>,
     /// The number of differences to print.
     pub show: usize,
-    /// The policies.
+    /// The files of policies or cases.
     pub paths: Vec<PathBuf>,
 }
 
-/// The number of equal items among all.
+/// The numbers of equal items and of all items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// The number of equal items.
@@ -67,34 +67,35 @@ impl Count {
 /// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Policies with the same result: warnings for the same fields, or the same fields fail to compile.
+    /// Policies with the same result: warnings for the same fields, or compile errors in the same fields.
     pub verdict: Count,
-    /// The subset of these for which at least one engine reports a finding.
+    /// Policies with the same result for which our engine or upstream reports a finding.
     pub verdict_with_findings: Count,
-    /// Policies with identical output.
+    /// Policies whose whole output is identical.
     pub identical: Count,
-    /// The facets by name.
+    /// The counts per facet, a comparable part of the output.
     pub facets: BTreeMap<&'static str, Count>,
-    /// Excluded policies, on which upstream panicked.
+    /// The number of policies that are not compared, because upstream panicked on them.
     pub upstream_panics: usize,
-    /// Policies on which our engine panicked.
+    /// The number of policies on which our engine panicked.
     pub own_panics: usize,
 }
 
-/// Facets that are not counted for a policy.
+/// Facets whose differences do not make the output of a policy different.
 const UNCOUNTED: [&str; 1] = ["syntax at"];
 
-/// Runs both on the same policies, and prints the first differences and the shares.
+/// Runs the oracle and our engine on the same policies, and prints the first differences and the shares.
 ///
 /// # Errors
 ///
-/// Returns an error if the oracle cannot be run, files cannot be read, or the two do not see the same policies.
+/// Returns an error if the oracle cannot be run, if files cannot be read, or if the two programs read different
+/// policies.
 pub fn run(share: &Share, out: &mut dyn Write) -> Result<Shares> {
     let theirs = share.oracle_lines()?;
     let ours = share.own_lines()?;
     if theirs.len() != ours.len() {
         bail!(
-            "the oracle answers for {} policies, our engine for {}",
+            "the oracle has results for {} policies, our engine for {}",
             theirs.len(),
             ours.len()
         );
@@ -115,7 +116,7 @@ impl Share {
             pair::schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
         }
         let stdout = pair::output(command.args(&self.paths))?;
-        answers(&stdout).context("cannot read the oracle's answers")
+        answers(&stdout).context("cannot read the oracle's output")
     }
 
     fn own_lines(&self) -> Result<Vec<Value>> {
@@ -150,12 +151,12 @@ impl Share {
     }
 }
 
-/// Parses the output in `text`, one JSON value per line.
+/// Parses output that has one JSON value per line.
 fn answers(text: &[u8]) -> Result<Vec<Value>> {
     text.split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| {
-            // Values nest deeper than the default limit, and they are trusted.
+            // Values nest deeper than the default limit allows. They are trusted, so no limit is needed.
             let mut deserializer = serde_json::Deserializer::from_slice(line);
             deserializer.disable_recursion_limit();
             Ok(Value::deserialize(&mut deserializer)?)
@@ -163,10 +164,10 @@ fn answers(text: &[u8]) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// A facet of the output: its name, the field, and the value.
+/// A comparable part of the output: the name of the facet, the field of the policy, and the value.
 type Facet = (&'static str, String, Value);
 
-/// Compares the output line by line. Also returns the differences as text.
+/// Compares the output of upstream and of our engine line by line. Also returns descriptions of the differences.
 #[must_use]
 pub fn compare(stage: Stage, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
     let facets = match stage {
@@ -245,7 +246,7 @@ fn difference(
     format!("   {name} {field}\n     upstream {theirs}\n     ours     {ours}{panic}")
 }
 
-/// Returns true if the output contains a finding.
+/// Returns true if an output line contains a finding.
 fn has_findings(line: &Value) -> bool {
     let warned = line
         .get("warnings")
@@ -254,8 +255,8 @@ fn has_findings(line: &Value) -> bool {
     warned || line.get("ok") == Some(&Value::Bool(false)) || line.get("error").is_some()
 }
 
-/// Truncates each text at its first syntax error, keeping a marker. Also truncates texts within texts, as in audit
-/// annotations.
+/// Truncates each string at its first syntax error and adds a marker. Also truncates strings within strings, which
+/// audit annotations contain.
 pub(super) fn cut_syntax_errors(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -264,7 +265,7 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
             let is_syntax_error = |at: usize| {
                 let rest = text.get(at..).unwrap_or_default();
                 let place = rest.split_once(": Syntax error: ");
-                // Only a line and a column may be between the start and the message.
+                // Only a line and a column may be between the start of the error and its message.
                 place.is_some_and(|(place, _)| place.len() < 60)
             };
             let first = at.map(|(at, _)| at).filter(|at| is_syntax_error(*at)).min();
@@ -279,7 +280,7 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
     }
 }
 
-/// Returns the facets of an admission. Its result is the decision, and for a denial the code and reason.
+/// Returns the facets of an admission result: its verdict is the decision, and for a denial the code and reason.
 fn admit_facets(line: &Value) -> Vec<Facet> {
     let verdict = |field| line.pointer(field).cloned().unwrap_or_default();
     let verdict = ["/allowed", "/status/code", "/status/reason"].map(verdict);
@@ -309,7 +310,7 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
         .collect()
 }
 
-/// Returns the facets of an evaluation. Its result is a value, or the kind of error.
+/// Returns the facets of an evaluation: its verdict is a value, or the kind of error.
 fn eval_facets(line: &Value) -> Vec<Facet> {
     let sorts = ["value", "runtimeError", "checkError", "error", "panic"];
     let verdict = sorts.iter().find(|sort| line.get(**sort).is_some());
@@ -387,7 +388,7 @@ fn compile_facets(line: &Value) -> Vec<Facet> {
     facets
 }
 
-/// Returns the facets of a finding: its text, and the location of its first syntax error.
+/// Returns the facets of a finding: its message, and the location of its first syntax error.
 fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     if text.is_empty() {
         return Vec::new();
@@ -405,7 +406,8 @@ fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     }
 }
 
-/// Splits a text at its first syntax error. Returns the text before the error, and the line and column of the error.
+/// Splits a message at its first syntax error. Returns the text before the error, and the line and column of the error;
+/// `None` if there is no syntax error.
 fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
     const START: &str = "ERROR: <input>:";
     text.match_indices(START).find_map(|(at, _)| {
@@ -429,12 +431,12 @@ fn report(stage: Stage, shares: &Shares, out: &mut dyn Write) -> Result<()> {
     for (name, count) in &shares.facets {
         row(&format!("facet: {name}"), *count)?;
     }
-    row("policies: same verdict", shares.verdict)?;
+    row("policies: same result", shares.verdict)?;
     row("  of those with findings", shares.verdict_with_findings)?;
     row("policies: identical", shares.identical)?;
     writeln!(
         out,
-        "{}: verdict {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
+        "{}: same result {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
         stage.name(),
         shares.verdict.percent(),
         shares.identical.percent(),

@@ -1,4 +1,4 @@
-//! `parity typecheck`: results of the type checker.
+//! `parity typecheck`: type-checks policies and prints the results.
 //!
 //! Source: the oracle's `typecheck.go`.
 
@@ -16,23 +16,23 @@ use crate::documents::PolicyDoc;
 use crate::guard::{Panic, guard};
 use crate::schemas::Schemas;
 
-/// The output for a policy.
+/// The output line for a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TypecheckLine {
-    /// The file.
+    /// The path of the file.
     pub file: String,
     /// The index of the document in its file.
     pub index: usize,
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The checked kinds of resources.
+    /// The kinds that the policy was checked against.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<TypeRef>,
     /// The checked kinds that are also kinds of subresources; always empty for upstream.
     #[serde(rename = "subresourceTypes", skip_serializing_if = "Vec::is_empty")]
     pub subresource_types: Vec<TypeRef>,
-    /// The checked kinds that are matched only by wildcards; always empty for upstream.
+    /// The checked kinds that only wildcards match; always empty for upstream.
     #[serde(rename = "wildcardTypes", skip_serializing_if = "Vec::is_empty")]
     pub wildcard_types: Vec<TypeRef>,
     /// The kind of the params.
@@ -40,7 +40,7 @@ pub struct TypecheckLine {
     pub params: Option<ParamsRef>,
     /// The warnings.
     pub warnings: Vec<WarningLine>,
-    /// The error, if the policy could not be checked at all.
+    /// The error, if the policy could not be checked at all; otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
     /// The panic, if the check panicked.
@@ -48,7 +48,7 @@ pub struct TypecheckLine {
     pub panic: Option<Panic>,
 }
 
-/// A kind.
+/// A kind, with its group and version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TypeRef {
     group: String,
@@ -66,7 +66,7 @@ impl From<&Gvk> for TypeRef {
     }
 }
 
-/// The kind of the params, and true if it has a schema.
+/// The kind of the params, and whether it has a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParamsRef {
     #[serde(flatten)]
@@ -74,7 +74,7 @@ pub struct ParamsRef {
     typed: bool,
 }
 
-/// A warning, with its normalized form as in the oracle.
+/// A warning, and the warning without digits in type names, as the oracle prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningLine {
@@ -83,7 +83,7 @@ pub struct WarningLine {
     warning_normalized: String,
 }
 
-/// Checks a policy as the controller does: parsed, compiled and type-checked.
+/// Parses, compiles and type-checks a policy as the controller does.
 #[must_use]
 pub fn check(policy: impl Into<RequestPolicy>, schemas: &Schemas, profile: Profile) -> TypeCheck {
     type_check(
@@ -145,25 +145,25 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
     line
 }
 
-/// A finding of upstream that the truthful profile omits.
+/// A warning of upstream that the truthful profile omits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DifferenceLine {
-    /// The file.
+    /// The path of the file.
     pub file: String,
     /// The index of the document in its file.
     pub index: usize,
-    /// The field of the policy.
+    /// The path of the field in the policy.
     #[serde(rename = "fieldRef")]
     pub field_ref: String,
-    /// The kind.
+    /// The kind that the warning is about.
     pub kind: String,
     /// Upstream's message.
     pub message: String,
-    /// The rule that explains why it is not a problem.
+    /// The rule that explains why the warning is not about a problem; `None` if no rule does.
     pub rule: Option<&'static str>,
 }
 
-/// Returns the findings of upstream's type checker that the truthful profile omits.
+/// Returns the warnings of upstream's type checker that the truthful profile omits.
 #[must_use]
 pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
     let Ok(policy) = &doc.policy else {
@@ -184,7 +184,7 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
 }
 
 /// Replaces the digits after a kind by `#`, as the oracle does. Names of our types have no digits, but the source in a
-/// warning may contain such a word, and the oracle replaces that too.
+/// warning may contain a word that looks like a type name, and the oracle replaces that too.
 fn normalize(warning: &str, kinds: &[&str]) -> String {
     kinds
         .iter()

@@ -1,4 +1,4 @@
-//! `parity yaml`: compares parsing of YAML texts with kubectl: values, and rejected documents.
+//! `parity yaml`: compares how kubectl and our reader parse YAML texts: the values, and which documents are rejected.
 //!
 //! Source: the oracle's `yaml.go`.
 
@@ -19,13 +19,13 @@ use crate::write_line;
 /// The number of texts per run of the oracle.
 const BATCH: u64 = 10_000;
 
-/// The number of attempts to detect nondeterministic results.
+/// The number of runs of the oracle that are compared to detect nondeterministic results.
 const TRIES: usize = 24;
 
-/// A comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct YamlParity {
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
     /// The seed of the texts.
     pub seed: u64,
@@ -37,7 +37,7 @@ pub struct YamlParity {
     pub paths: Vec<PathBuf>,
 }
 
-/// The result.
+/// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct YamlLine {
     /// The number of texts.
@@ -72,12 +72,12 @@ struct Theirs {
     panic: Option<Value>,
 }
 
-/// Distinguishes null from an absent value.
+/// Deserializes null as `Some`, so that it differs from an absent value.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Compares, and prints the differences and the final result.
+/// Compares the texts, and prints the differences and the final result.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ fn read_files(path: &Path, into: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the oracle on texts.
+/// Runs the oracle on texts. Returns one result per text.
 fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
     let mut child = Command::new(oracle)
         .args(["yaml", "-"])
@@ -153,7 +153,10 @@ fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run {}", oracle.display()))?;
-    let stdin = child.stdin.take().context("the oracle takes no input")?;
+    let stdin = child
+        .stdin
+        .take()
+        .context("the oracle has no standard input")?;
     let output = thread::scope(|scope| {
         let writer = scope.spawn(move || -> Result<()> {
             let mut stdin = std::io::BufWriter::new(stdin);
@@ -181,17 +184,21 @@ fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
             if answer.error.is_empty() {
                 Ok(answer)
             } else {
-                bail!("the oracle did not take a text: {}", answer.error)
+                bail!("the oracle cannot process a text: {}", answer.error)
             }
         })
         .collect::<Result<Vec<_>>>()?;
     if answers.len() != texts.len() {
-        bail!("{} texts and {} answers", texts.len(), answers.len());
+        bail!(
+            "the oracle has {} results for {} texts",
+            texts.len(),
+            answers.len()
+        );
     }
     Ok(answers)
 }
 
-/// Returns true if both read the same values and reject the same documents.
+/// Returns true if kubectl and our reader parse the same values and reject the same documents.
 fn is_same(theirs: &Answer, ours: &[Result<Value, Problem>]) -> bool {
     let n_read = theirs.documents.len();
     let is_as_long = if theirs.stopped {
@@ -213,7 +220,8 @@ fn is_same(theirs: &Answer, ours: &[Result<Value, Problem>]) -> bool {
         })
 }
 
-/// Returns true if two values are equal, with numbers as the API server decodes them: 64-bit integers and floats.
+/// Returns true if two values are equal, after numbers are converted as the API server decodes them: to 64-bit integers
+/// and floats.
 fn is_equal(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Number(theirs), Value::Number(ours)) => is_equal_number(theirs, ours),
@@ -234,7 +242,7 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
     match (sent_integer(theirs), ours.as_i64()) {
         (Some(theirs), Some(ours)) => theirs == ours,
         (None, None) => match (theirs.as_f64(), ours.as_f64()) {
-            // Parsing a number here may change its last digit.
+            // Parsing the oracle's number here may change its last digit.
             (Some(theirs), Some(ours)) => (theirs - ours).abs() <= theirs.abs() * 1e-15,
             _ => false,
         },
@@ -252,7 +260,7 @@ fn sent_integer(number: &Number) -> Option<i64> {
         .or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
 }
 
-/// Returns the reason for an intended difference, as in ADR 17.
+/// Returns the reason for an intended difference, as ADR 17 lists it; `None` if the difference is not intended.
 fn reason(
     oracle: &Path,
     text: &str,

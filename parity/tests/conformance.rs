@@ -15,13 +15,13 @@ use parity::conformance::run::run;
 use parity::conformance::skip::SkipList;
 use parity::conformance::suite::Suite;
 
-/// The number of tests. Review the new tests of a version before raising it.
+/// The number of conformance tests. Review the new tests of a version before raising it.
 const N_TESTS: usize = 2344;
 
-/// The maximum number of skipped tests. Lower it when the list shrinks.
+/// The maximum number of skipped tests. Lower it when the skip list shrinks.
 const MOST_SKIPPED: usize = 268;
 
-/// Results of the tests of a file.
+/// The results of the tests in a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     tests: usize,
@@ -69,7 +69,7 @@ impl fmt::Display for Counts {
 const HEAD: &str = " tests  messages  skipped  failed  passed  checked  deduced  evaluated";
 
 #[test]
-fn conformance() {
+fn conformance_tests_pass_or_are_skipped() {
     let skips = SkipList::read().unwrap();
     let (version, files) = test_files().unwrap();
     let suites: Vec<Suite> = files
@@ -98,7 +98,10 @@ fn conformance() {
         println!("{n:>4} skipped: {reason}");
     }
     for idle in skips.idle(&paths) {
-        let _ = writeln!(complaints, "{idle} is skipped, and names no test");
+        let _ = writeln!(
+            complaints,
+            "{idle} is in the skip list, but matches no test"
+        );
     }
     assert!(complaints.is_empty(), "\n{complaints}");
     assert_eq!(total.tests, N_TESTS);
@@ -126,7 +129,7 @@ fn run_suite(suite: &Suite, skips: &SkipList, complaints: &mut String) -> Counts
             (Err(_), Some(_)) => counts.skipped += 1,
             (Ok(_), Some(_)) => {
                 counts.failed += 1;
-                let _ = writeln!(complaints, "{path} passes, and need not be skipped");
+                let _ = writeln!(complaints, "{path} passes: remove it from the skip list");
             }
             (Err(failure), None) => {
                 counts.failed += 1;

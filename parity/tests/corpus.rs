@@ -1,5 +1,5 @@
-//! Tests on the corpus of real policies, in addition to parity: `./dev corpus`, with `VAP_CORPUS_DIR` set. Plain `cargo
-//! test` excludes them; they fail without a corpus.
+//! Tests on the corpus of real policies, in addition to the comparisons with upstream: `./dev corpus`, with
+//! `VAP_CORPUS_DIR` set. Plain `cargo test` excludes them; they fail without a corpus.
 
 #![allow(
     clippy::indexing_slicing,
@@ -21,13 +21,13 @@ use vap_status_controller::cli::input::{Input, KindFilter};
 use vap_status_controller::policy::runtime_errors::Dependence;
 
 #[test]
-fn warnings_are_those_of_the_type_checker() {
+fn check_warnings_equal_those_of_the_type_checker() {
     let corpus = corpus::directory().unwrap();
     let (policies, crds) = (corpus.join("policies"), corpus.join("crds"));
     checks::warnings_match_the_type_checker(&[policies], &[crds], 401);
 }
 
-/// kubectl accepts every file of the corpus.
+/// Like kubectl, the check accepts every file of the corpus.
 #[test]
 fn corpus_files_are_all_accepted() {
     let corpus = corpus::directory().unwrap();
@@ -38,16 +38,16 @@ fn corpus_files_are_all_accepted() {
         .map(|problem| (&problem.file, problem.place, &problem.message))
         .collect();
     println!(
-        "{} files, {} objects, {} documents that are none",
+        "{} files, {} objects, {} documents that are not objects",
         input.n_files, input.n_objects, input.n_skipped
     );
     assert!(refused.is_empty(), "{refused:#?}");
     assert!(input.n_files > 0 && input.n_objects > 0);
 }
 
-/// `test init` finds a denied request for most validations that need no params and no authorizer.
+/// For most validations that need neither params nor an authorizer, `test init` finds a request that is denied.
 #[test]
-fn test_init_finds_requests() {
+fn test_init_finds_denied_requests_for_most_validations() {
     let corpus = corpus::directory().unwrap();
     let options = vap_status_controller::cli::test::Options {
         paths: vec![corpus.join("policies")],
@@ -59,7 +59,7 @@ fn test_init_finds_requests() {
     let mut all = Vec::new();
     for policy in &report.policies {
         for (n, found) in policy.validations.iter().enumerate() {
-            // A constant expression has the same result for every request.
+            // The result of a constant expression is the same for every request.
             if found.dependence != Dependence::Request {
                 continue;
             }

@@ -11,7 +11,7 @@ use parity::defaults::{Upstream, compare};
 /// The number of objects per kind, unless `VAP_DEFAULTS` overrides it.
 const COUNT: usize = 60;
 
-/// The maximum share of objects with unknown fields, in percent.
+/// The maximum percentage of objects with fields whose defaults are unknown.
 const MOST_UNKNOWN: usize = 8;
 
 fn number(variable: &str) -> Option<u64> {
@@ -30,7 +30,7 @@ fn defaults_equal_upstream() {
     let equal: usize = report.equal.values().sum();
     let unknown: usize = report.unknown.values().sum();
     println!(
-        "{equal} objects of {} kinds equal, {unknown} of unknown fields, {} otherwise",
+        "{equal} objects of {} kinds are equal, {unknown} have unknown fields, {} differ",
         report.equal.len(),
         report.differences.len()
     );

@@ -15,7 +15,7 @@ mod support;
 use parity::cases::{self, Counts};
 
 #[test]
-fn warnings_are_those_of_the_type_checker() {
+fn check_warnings_equal_those_of_the_type_checker() {
     let made = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 300,

@@ -36,7 +36,7 @@ impl Programs {
         let mut command = Command::new(&self.controller);
         command
             .args(["run", "--log-format=json", "--listen", "127.0.0.1:0"])
-            // Leader election is on, as in the manifests: the Lease tells the plugin when the controller was last in
+            // Leader election is on, as in the manifests: the Lease shows the plugin when the controller was last in
             // sync.
             .arg("--leader-elect")
             .env("KUBECONFIG", kubeconfig);

@@ -15,11 +15,11 @@ pub struct Schedule {
     pub requests_permille: u64,
     /// Permille of watch events with a fault.
     pub events_permille: u64,
-    /// What happens to connections in black holes.
+    /// Handling of connections in black holes.
     pub black_holes: BlackHoles,
 }
 
-/// What happens to a connection in a black hole once the proxy is quiet.
+/// Handling of a connection in a black hole once the proxy is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackHoles {
     /// The connection is cut after this duration, as by a recovered network that has lost the connection's state.

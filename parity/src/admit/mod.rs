@@ -1,4 +1,4 @@
-//! `parity admit`: decisions of admission policies.
+//! `parity admit`: evaluates admission policies for requests and prints the decisions.
 //!
 //! Source: the oracle's `admit.go`, `authorizer.go`, `fakes.go`.
 
@@ -114,7 +114,7 @@ struct Rule {
     reason: Option<String>,
 }
 
-/// The output for a case.
+/// The output line for a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmitLine {
@@ -228,7 +228,7 @@ struct StatusLine {
     message: String,
 }
 
-/// Decides every case of the files and prints one JSON object per line.
+/// Decides every case in the files and prints one JSON object per case.
 ///
 /// # Errors
 ///
@@ -279,7 +279,7 @@ pub(crate) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()
     Ok(())
 }
 
-/// Decides a case.
+/// Decides the case in a line. Errors are part of the result.
 fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
     let mut answer = AdmitLine {
         line,
@@ -339,11 +339,11 @@ pub(super) struct ReadyCase {
     budget: Option<u64>,
 }
 
-/// Compiled policies by their source.
+/// Compiled policies by the text of their JSON.
 pub(super) type CompiledPolicies = HashMap<String, Arc<Admission>>;
 
 impl ReadyCase {
-    /// Reads a case.
+    /// Parses a case and compiles its policy.
     ///
     /// # Errors
     ///
@@ -352,8 +352,8 @@ impl ReadyCase {
         Self::new(schemas, serde_json::from_str(text)?)
     }
 
-    /// Reads a case. Reuses its policy from `policies` or adds it there: as in the API server, requests share compiled
-    /// policies.
+    /// Parses a case. Takes its compiled policy from `policies`, or compiles the policy and adds it there: as in the
+    /// API server, requests share compiled policies.
     ///
     /// # Errors
     ///
@@ -433,7 +433,7 @@ impl ReadyCase {
             .review(&self.request, &self.bindings, &self.context())
     }
 
-    /// Evaluates the policy for each of the params, ignoring its match constraints.
+    /// Evaluates the policy once for each of the params, and ignores its match constraints.
     pub(super) fn evaluate(&self) -> Vec<Evaluation> {
         let matched = (&self.request.gvr, &self.request.gvk);
         let context = self.context();
@@ -452,7 +452,7 @@ impl ReadyCase {
 
 fn binding(value: &Value) -> Result<Binding> {
     let mut value = value.clone();
-    // Go ignores `apiVersion` and `kind` of a binding.
+    // Go ignores `apiVersion` and `kind` when it decodes a binding.
     if let Value::Object(fields) = &mut value {
         fields.insert("kind".to_owned(), "ValidatingAdmissionPolicyBinding".into());
         fields
@@ -462,12 +462,12 @@ fn binding(value: &Value) -> Result<Binding> {
     Ok(Binding::new(&decode::binding(value)?))
 }
 
-/// How objects are decoded.
+/// How the objects of a request are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decode {
-    /// Without changes.
+    /// Objects stay as they are in the case.
     Raw,
-    /// Decoded into their Go types.
+    /// Objects are decoded into their Go types and encoded again.
     Typed,
 }
 
@@ -492,14 +492,14 @@ impl Decode {
         }
         match defaulting::round_trip(object.gvk(), &value) {
             Ok(value) => Ok(Object::new(&value)),
-            // Not a built-in kind.
+            // The object is not of a built-in kind, so it has no Go type.
             Err(defaulting::Error::Kind(_)) => Ok(object),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Converts numbers as the oracle does: to doubles, written without a fraction if they are integral.
+/// Converts numbers as the oracle does: all become doubles, and integral ones are written without a fraction.
 ///
 /// Source: Go `encoding/json`, `floatEncoder`.
 fn go_numbers(value: &mut Value) {
@@ -522,7 +522,8 @@ fn go_numbers(value: &mut Value) {
     }
 }
 
-/// Returns true if objects of a kind are namespaced, according to the served resources or else to the given params.
+/// Returns true if objects of a kind are namespaced, according to the served resources; for kinds that are not served,
+/// according to the given params.
 fn is_namespaced(
     api_version: &str,
     kind: &str,

@@ -1,5 +1,5 @@
-//! The counterpart of the oracle: our engine with the oracle's subcommands and file formats, and comparisons of the
-//! two. `parity/oracle/README.md` documents the formats.
+//! The command line for comparisons with upstream: runs our engine with the subcommands and file formats of the oracle,
+//! and compares the results of the engine with those of the oracle. `parity/oracle/README.md` documents the formats.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use parity::{
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
 
-/// Run our engine with the oracle's subcommands, and compare the two.
+/// Run our engine with the oracle's subcommands, and compare our results with the oracle's.
 #[derive(Parser)]
 #[command(name = "parity")]
 struct Cli {
@@ -49,7 +49,7 @@ enum Command {
     },
     /// Compile policies, one JSON object per line.
     Compile {
-        /// Compile as on creation, as the admission plugin does, or both.
+        /// Compile as on creation, as the admission plugin does, or in the two modes.
         #[arg(long, value_enum, default_value_t = ModeArg::New)]
         mode: ModeArg,
         #[command(flatten)]
@@ -63,7 +63,7 @@ enum Command {
         #[arg(required = true, value_name = "CASES")]
         paths: Vec<PathBuf>,
     },
-    /// Decide the cases of a corpus with a known decision.
+    /// Decide the cases of a corpus whose decisions are known.
     Decided {
         /// The directory of the corpus: policies, and cases/*.jsonl.
         #[arg(long, value_name = "DIR")]
@@ -128,7 +128,7 @@ enum Command {
     },
     /// Print the coverage of inputs, one item per line; with `--complete`, fail if an item is not covered.
     Coverage {
-        /// Fail unless everything that generated inputs must cover is covered.
+        /// Fail unless all required overloads, macros, syntax and features are covered.
         #[arg(long)]
         complete: bool,
         /// Files of cases of single expressions.
@@ -144,7 +144,7 @@ enum Command {
         #[arg(long, value_name = "PATH")]
         crds: Vec<PathBuf>,
     },
-    /// Compare how we and kubectl read YAML; fail on a difference without a known reason.
+    /// Compare how kubectl and our reader parse YAML; fail on a difference without a known reason.
     Yaml {
         /// The oracle's binary.
         #[arg(long)]
@@ -276,10 +276,10 @@ enum Command {
         /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// Fail if the result is the same for a smaller share of policies, in percent.
+        /// Fail if a smaller percentage of policies has the same result.
         #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
         at_least: f64,
-        /// Fail if all output is identical for a smaller share of policies, in percent.
+        /// Fail if a smaller percentage of policies has identical output.
         #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
         identical_at_least: f64,
         #[command(flatten)]
@@ -354,7 +354,7 @@ impl From<StageArg> for bench::Stage {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // The work runs on a thread with the stack size of the controller's threads.
+    // The work runs on a thread with the same stack size as the controller's threads.
     let outcome = thread::Builder::new()
         .stack_size(2 * 1024 * 1024)
         .spawn(move || run(cli.command, &mut BufWriter::new(std::io::stdout())))
@@ -362,7 +362,7 @@ fn main() -> ExitCode {
         .and_then(|thread| {
             thread
                 .join()
-                .map_err(|_| anyhow!("a panic outside of any policy"))?
+                .map_err(|_| anyhow!("panic outside of the processing of a policy"))?
         });
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -568,10 +568,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             })?;
             if complete {
                 for (sort, n) in coverage.counts() {
-                    writeln!(out, "reached: {n:4} of sort {sort}")?;
+                    writeln!(out, "covered: {n:4} of category {sort}")?;
                 }
                 for item in coverage.missing() {
-                    writeln!(out, "not reached: {item}")?;
+                    writeln!(out, "not covered: {item}")?;
                 }
                 coverage.missing().is_empty()
             } else {

@@ -1,4 +1,4 @@
-//! Admission requests with the policies and bindings for them, params and namespaces.
+//! Generates admission requests from a seed, with the policies, bindings, params and namespaces that apply to them.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// Forms of a policy's params.
+/// The kind of a policy's params, and the scope of that kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Params {
     ConfigMap,
@@ -46,7 +46,7 @@ impl Params {
         }
     }
 
-    /// Generates up to three objects.
+    /// Generates up to three params.
     fn objects(self, choices: &mut Choices<'_>) -> Vec<Value> {
         let names = ["one", "two", "three"];
         let n = choices.below(4);
@@ -211,8 +211,8 @@ fn policy(
     })
 }
 
-/// Generates the constraints of a policy or binding. Before selectors they match the request in `percent` of a hundred
-/// cases.
+/// Generates the match constraints of a policy or binding. In `percent` of a hundred cases they match the request;
+/// selectors are added afterwards and may exclude it.
 fn constraints(
     choices: &mut Choices<'_>,
     subject: &Subject,
@@ -268,7 +268,7 @@ fn constraints(
     constraints
 }
 
-/// Generates a selector: some match, some do not match, and some are invalid.
+/// Generates a selector: some selectors match, some do not match, and some are invalid.
 fn selector(choices: &mut Choices<'_>) -> Value {
     let all = [
         json!({}),
@@ -345,7 +345,7 @@ fn binding(
     })
 }
 
-/// Adds the request.
+/// Adds a request for an object of `subject` to the case.
 fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, operation: &str) {
     let resource = subject.resource.gvr.resource.as_str();
     let mut object = objects::object(resource);
@@ -428,7 +428,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
         }
     }
     if choices.chance(1) {
-        // Together they exceed the cost limit of matchConditions; one alone does not.
+        // The conditions together exceed the cost limit of matchConditions; each of them alone does not.
         case["policy"]["spec"]["matchConditions"] = ["a", "b", "c", "d"]
             .map(|name| json!({"name": name, "expression": pieces::DEAR}))
             .into_iter()
@@ -437,7 +437,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));
     }
-    // An object of another type would not reach admission in an API server.
+    // In an API server, objects with fields of wrong types do not reach admission.
     let is_typed = !is_changed && operation != "UPDATE" && operation != "CONNECT";
     if choices.chance(12) && is_typed {
         case["decode"] = json!("typed");

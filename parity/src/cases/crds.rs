@@ -6,7 +6,7 @@ use super::choices;
 use super::choices::Choices;
 use super::schemas;
 
-/// The group of all definitions.
+/// The API group of all generated definitions.
 pub(crate) const GROUP: &str = "made.example.com";
 
 /// Generates `n` CustomResourceDefinitions, the first of which have odd schemas.
@@ -21,7 +21,7 @@ pub fn crds(seed: u64, n: u64) -> Vec<Value> {
         .collect()
 }
 
-/// Generates the schema of a whole object.
+/// Generates the schema of the root object.
 fn root(choices: &mut Choices<'_>) -> Value {
     let spec = schemas::object(choices, 4).schema;
     let mut properties = json!({"spec": spec});
@@ -39,7 +39,7 @@ fn root(choices: &mut Choices<'_>) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// Returns one of the schemas that are not structural or nearly empty.
+/// Returns the `n`th of the schemas that are not structural or nearly empty; `None` if there are fewer.
 fn odd(n: u64) -> Option<Value> {
     let of_spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
     Some(match n {

@@ -1,5 +1,5 @@
-//! Generates custom resources from a seed: CustomResourceDefinitions with all validation keywords, and objects, valid
-//! and invalid, with their old versions.
+//! Generates requests for custom resources from a seed: CustomResourceDefinitions with all validation keywords, and
+//! objects of them, valid and invalid, with older versions of the objects.
 
 use serde_json::{Map, Value, json};
 
@@ -234,7 +234,7 @@ fn add_to_object(choices: &mut Choices<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Adds `allOf`, `anyOf`, `oneOf` and `not` with keywords but without types.
+/// Adds `allOf`, `anyOf`, `oneOf` and `not`, whose schemas have keywords but no types.
 fn add_junctors(choices: &mut Choices<'_>, fields: &mut Map<String, Value>, type_: &str) {
     let names: Vec<String> = match fields.get("properties").and_then(Value::as_object) {
         Some(properties) => properties.keys().cloned().collect(),
@@ -512,8 +512,8 @@ fn metadata(choices: &mut Choices<'_>) -> Value {
     metadata
 }
 
-/// Generates the `n`th request for an object of a version of `definition`: the object, mostly also the old object, and
-/// the namespace.
+/// Generates the `n`th request for an object of a version of `definition`: the object, the namespace, and in most cases
+/// the old object.
 #[must_use]
 pub fn request(seed: u64, n: u64, definition: &Value, version: &Value) -> Value {
     let mut choices = choices(seed, "custom resource", n);

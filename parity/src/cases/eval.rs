@@ -1,4 +1,4 @@
-//! Generates single expressions with values, for the checker and the evaluator.
+//! Generates single expressions with values of their variables, for comparisons of the checker and the evaluator.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,7 +9,8 @@ use super::expressions::{authorizer_type, declared, is_steady, make, material};
 use super::generator::{Generator, Material, write_call};
 use super::{choices, mistakes, mutate, schemas};
 
-/// Generates at least `n` cases: the mistakes, every overload in several ways, and random expressions.
+/// Generates at least `n` cases: the expressions with mistakes, several calls of every overload, and random
+/// expressions.
 ///
 /// # Errors
 /// Returns an error if a schema has no type.
@@ -22,7 +23,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     }
     for (at, overload) in scope.material.overloads.iter().enumerate() {
         let id = overload.row.id;
-        // Arguments: literals, calls, dynamically typed values, and extreme values.
+        // The arguments are literals, calls, dynamically typed values, and extreme values.
         for depth in 0..3 {
             let mut choices = choices(seed, id, depth);
             let seeded = Choices::Seeded(choices.below(1 << 30) as u64);
@@ -76,7 +77,7 @@ fn object() -> Value {
     json!({"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}})
 }
 
-/// Returns the decisions of the authorizer.
+/// Returns the decisions that the case's authorizer makes.
 fn authorizer() -> Value {
     json!([
         {"verb": "get", "decision": "allow", "reason": "may read"},
@@ -85,7 +86,7 @@ fn authorizer() -> Value {
     ])
 }
 
-/// Variables and the material for expressions about them.
+/// Variables, and the overloads and literals for expressions about them.
 struct Scope {
     material: Material,
     vars: Value,
@@ -148,8 +149,8 @@ impl Scope {
     }
 }
 
-/// Generates an extreme value of a type, sometimes dynamically typed. Returns `None` for types without extremes of
-/// their own.
+/// Generates an extreme value of a type, sometimes dynamically typed. Returns `None` for types that have no extreme
+/// values.
 fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
     let bounds: &[&str] = match type_ {
         Type::Int => &[
@@ -225,7 +226,6 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
         _ => return None,
     };
     let value = choices.pick(bounds);
-    // Lists of this length are fully allocated.
     Some(if choices.chance(25) {
         format!("dyn({value})")
     } else {
@@ -233,7 +233,7 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
     })
 }
 
-/// Generates an expression about one variable with a schema.
+/// Generates a case with an expression about one variable that has a schema.
 fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
     let made = schemas::object(choices, 3);
     let of_self = declared(&made.schema)?.cel_type("Self");
@@ -258,7 +258,7 @@ fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
     }))
 }
 
-/// Generates a typical expression about a value of the type.
+/// Generates a typical expression about a value of this type; `P` is replaced by the path of the value.
 #[expect(
     clippy::too_many_lines,
     reason = "a list for each type reads best in one piece"
@@ -385,7 +385,7 @@ pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> Str
     } else {
         place.to_owned()
     };
-    // Replaces the letter only if it is a whole word.
+    // The letter `P` occurs in patterns only as the placeholder of the path.
     let mut out = String::new();
     for c in pattern.chars() {
         match c {

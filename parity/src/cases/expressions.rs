@@ -1,4 +1,4 @@
-//! Material for expressions: variables with their schemas, and all declarations of the environment.
+//! Building blocks for generated expressions: variables with their schemas, and all declarations of the environment.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn authorizer_type() -> Type {
     ))
 }
 
-/// Returns the material for expressions over `variables`.
+/// Returns the building blocks for expressions over `variables`.
 pub(crate) fn material(variables: &[(&str, Type)]) -> Material {
     Material::new(&environment(variables), variables)
 }
@@ -33,7 +33,7 @@ pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     base_env().extend(declared)
 }
 
-/// Returns the declared type of a schema.
+/// Returns the declared type that an OpenAPI schema gives.
 pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"made": {
         "type": "object",
@@ -47,7 +47,7 @@ pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     Ok(Arc::clone(&of_self.type_))
 }
 
-/// Generates an expression of `type_`, or of any type.
+/// Generates an expression of `type_`, or of a random type if it is `None`.
 pub(crate) fn make(
     material: &Material,
     choices: &mut Choices<'static>,
@@ -63,9 +63,9 @@ pub(crate) fn make(
     }
 }
 
-/// Returns true if upstream does not crash on the expression and its result is deterministic.
+/// Returns true if the expression does not crash upstream and has a deterministic result.
 pub(crate) fn is_steady(text: &str) -> bool {
-    // The list is fully allocated before its cost is known.
+    // A range is fully allocated before its cost is known, so long ranges may exhaust the memory.
     let ranges = text.split("lists.range(").skip(1);
     let are_short = ranges.into_iter().all(|rest| {
         let argument = rest.split([')', ',']).next().unwrap_or_default();

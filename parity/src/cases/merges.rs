@@ -1,5 +1,6 @@
-//! Generates objects and configurations to apply to them, from the schemas of an OpenAPI document and with some
-//! mistakes; patches; and CustomResourceDefinitions with every schema feature that affects merges.
+//! Generates inputs for merges and patches: objects and configurations to apply to them, from the schemas of an OpenAPI
+//! document and with some mistakes; patches; and CustomResourceDefinitions with every schema feature that affects
+//! merges.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// The generated strings: few, so that items of two lists coincide.
+/// The generated strings. There are few, so that items of two lists are often equal.
 const TEXTS: [&str; 5] = ["a", "b", "c", "TCP", "<é&>"];
 
 /// The maximum nesting of a generated value.
@@ -33,30 +34,30 @@ pub fn schemas(document: &Value) -> Schemas {
 pub enum Purpose {
     /// A stored object.
     Live,
-    /// A configuration to apply.
+    /// A configuration that is applied to a stored object.
     Applied {
         /// Permille of values that do not match their schema.
         mistakes: u64,
-        /// Permille of atomic values that are set.
+        /// Permille of atomic values that are set in spite of their atomicity.
         atomics: u64,
     },
 }
 
-/// Generates values.
+/// Generates values for schemas.
 #[derive(Debug)]
 pub struct ValueGenerator<'a> {
-    /// The random numbers.
+    /// The source of random numbers.
     pub random: Random,
-    /// The schemas by the names that references use.
+    /// The schemas that `$ref` may name.
     pub schemas: &'a Schemas,
-    /// The purpose.
+    /// The purpose of the generated values.
     pub purpose: Purpose,
-    /// Permille of fields that are set.
+    /// Permille of optional fields that are set.
     pub density: u64,
 }
 
 impl ValueGenerator<'_> {
-    /// Generates a value for a schema. Returns `None` if the purpose allows no value.
+    /// Generates a value for a schema. Returns `None` if no value of this schema is allowed for the purpose.
     pub fn value(&mut self, schema: &Value, depth: u32) -> Option<Value> {
         if let Some(name) = reference(schema) {
             let last = name.rsplit('.').next().unwrap_or_default();
@@ -106,7 +107,7 @@ impl ValueGenerator<'_> {
         Some(made)
     }
 
-    /// Generates an object with the properties of its schema and sometimes unknown ones.
+    /// Generates an object with the properties of its schema, and sometimes with unknown properties.
     pub fn object(&mut self, schema: &Value, depth: u32) -> Value {
         let mut fields = Map::new();
         let depth = depth.saturating_add(1);
@@ -170,7 +171,7 @@ impl ValueGenerator<'_> {
                     .collect(),
                 None => vec![Some(of.clone())],
             };
-            // Live lists sometimes have duplicates, applied ones seldom.
+            // Stored lists sometimes have duplicates; applied lists seldom do.
             let allowed = if is_live { 200 } else { 15 };
             if is_keyed
                 && made.iter().any(|known| key(known) == key(&item))
@@ -183,7 +184,7 @@ impl ValueGenerator<'_> {
         (!made.is_empty() || self.random.permille(200)).then_some(Value::Array(made))
     }
 
-    /// Returns true if the schema is atomic and atomic values are to be avoided here.
+    /// Returns true if the schema is atomic and the generator decides to avoid atomic values here.
     fn shuns(&mut self, schema: &Value) -> bool {
         let Purpose::Applied { atomics, .. } = self.purpose else {
             return false;
@@ -248,7 +249,7 @@ pub fn definition(random: &mut Random) -> Value {
     for n in 0..=random.below(3) {
         properties.insert(format!("p{n}"), schema(random, 0));
     }
-    // Rules about metadata of embedded resources are not tested here.
+    // The root is not an embedded resource: rules about the metadata of embedded resources are not tested here.
     let mut root = json!({"type": "object", "properties": properties});
     if random.permille(100) {
         root["x-kubernetes-preserve-unknown-fields"] = json!(true);
@@ -342,7 +343,7 @@ fn list_map(random: &mut Random, depth: u32) -> Value {
     })
 }
 
-/// Generates a patch of an object; most operations use existing paths.
+/// Generates a patch of an object. Most operations have paths that exist in the object.
 #[must_use]
 pub fn patch(random: &mut Random, object: &Value) -> Value {
     let mut paths = vec![String::new()];

@@ -1,7 +1,7 @@
 //! Expressions with typical mistakes and edge cases of the language, which type-driven generation does not produce.
 
-/// Each expression is a case. `object` is `{"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}}`;
-/// `missing` is declared but not bound.
+/// Expressions, each of which becomes a case. `object` is `{"name": "web", "count": 3, "tags": ["a", "b"], "labels":
+/// {"app": "web"}}`; `missing` is declared but has no value.
 pub(crate) const EXPRESSIONS: &[&str] = &[
     // Syntax.
     "",

@@ -1,7 +1,7 @@
 //! Generates policies, CustomResourceDefinitions, expressions and admission requests from a seed, for comparisons with
 //! upstream that need no external inputs.
 //!
-//! Overloads are read from the declarations of the environment, so new ones are covered without a change here.
+//! Overloads are read from the declarations of the environment, so new overloads are covered without a change here.
 //! `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.
 //!
 //! Excluded are inputs for which upstream is not deterministic or crashes: iterations over maps with several entries,
@@ -54,18 +54,18 @@ use serde_json::Value;
 use crate::random::Random;
 use choices::Choices;
 
-/// The number of generated inputs.
+/// The number of inputs to generate.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// CustomResourceDefinitions.
+    /// The number of CustomResourceDefinitions.
     pub crds: u64,
-    /// Generated and mutated policies, in addition to the hand-written ones.
+    /// The number of generated and mutated policies, in addition to the hand-written policies.
     pub policies: u64,
-    /// Mutating policies.
+    /// The number of mutating policies.
     pub mutating: u64,
-    /// Expressions with values.
+    /// The number of expressions with values.
     pub eval: u64,
-    /// Requests with policies.
+    /// The number of requests with policies.
     pub admit: u64,
 }
 
@@ -81,12 +81,12 @@ impl Default for Counts {
     }
 }
 
-/// Returns the choices for the `n`th item named `key`, independently of other items.
+/// Returns the random choices for the `n`th item named `key`. They do not depend on other items.
 fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
     Choices::Seeded(Random::for_event(seed, key, n).number())
 }
 
-/// Returns `expression` with a typical mistake, deterministic for a seed.
+/// Returns `expression` with a typical mistake, which is the same for the same seed.
 #[must_use]
 pub fn changed_expression(seed: u64, expression: &str) -> String {
     mutate::change(&mut Choices::Seeded(seed), expression)
@@ -114,7 +114,7 @@ pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
     )
 }
 
-/// Writes objects to a single file of a directory, which is emptied first.
+/// Writes objects to a single file of a directory, and removes all other files of that directory first.
 fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
     let context = || directory.display().to_string();
     fs::create_dir_all(directory).with_context(context)?;
@@ -127,7 +127,7 @@ fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes values, one line of JSON each.
+/// Writes each value as a line of JSON.
 fn write_lines(path: &Path, values: &[Value]) -> Result<()> {
     let file = fs::File::create(path).with_context(|| path.display().to_string())?;
     let mut out = BufWriter::new(file);

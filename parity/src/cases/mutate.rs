@@ -1,4 +1,4 @@
-//! Changes the source of expressions in the way of typical mistakes.
+//! Changes the source of expressions by typical mistakes.
 
 use super::choices::Choices;
 
@@ -67,7 +67,7 @@ fn text(tokens: &[Token]) -> String {
     tokens.iter().map(|token| token.text.as_str()).collect()
 }
 
-/// Returns the expression with one change.
+/// Returns the expression with one random change.
 pub(crate) fn change(choices: &mut Choices<'_>, expression: &str) -> String {
     let mut tokens = tokens(expression);
     match choices.below(20) {
@@ -109,7 +109,7 @@ fn indices(tokens: &[Token], fits: impl Fn(&Token) -> bool) -> Vec<usize> {
     positions.map(|(at, _)| at).collect()
 }
 
-/// Returns the index of a random token that satisfies `test`, if there is one.
+/// Returns the index of a random token that satisfies `test`; `None` if no token does.
 fn one_of(
     choices: &mut Choices<'_>,
     tokens: &[Token],
@@ -185,7 +185,7 @@ fn root(choices: &mut Choices<'_>, tokens: &mut [Token]) {
     }
 }
 
-/// Removes a step of a path: `object.spec.replicas` becomes `object.replicas`.
+/// Removes a field selection from a path: `object.spec.replicas` becomes `object.replicas`.
 fn drop_step(choices: &mut Choices<'_>, tokens: &mut Vec<Token>) {
     let steps: Vec<usize> = indices(tokens, |token| token.text == ".")
         .into_iter()
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn most_changes_change_something() {
+    fn change_changes_most_expressions() {
         let expression = "object.spec.replicas <= 5 && object.metadata.name.startsWith('a')";
         let changed =
             (0..200).filter(|n| change(&mut Choices::Seeded(*n), expression) != expression);

@@ -1,4 +1,4 @@
-//! Generates mutating policies from the fields of a kind, and mutates their expressions.
+//! Generates mutating policies from the fields of a kind, and policies with changed expressions.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::expressions::make;
 use super::policies::{Subject, condition, rule_of, subjects, use_of};
 use super::{choices, mutate, pick, pieces};
 
-/// Names of fields.
+/// Names of fields for generated objects and patches.
 const FIELDS: &[&str] = &[
     "spec",
     "metadata",
@@ -23,7 +23,7 @@ const FIELDS: &[&str] = &[
     "`a-b`",
 ];
 
-/// Expressions of mutations that are independent of the kind, valid and invalid.
+/// Expressions of mutations that do not depend on the kind; some are valid, some invalid.
 const PIECES: &[&str] = &[
     "Object{}",
     "Object.spec{}",

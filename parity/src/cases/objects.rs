@@ -1,5 +1,5 @@
-//! Generates objects for admission, and changes to them. Their maps have one entry, since Go iterates over maps in
-//! random order.
+//! Generates objects for admission requests, and changes to these objects. Maps in the objects have only one entry,
+//! since Go iterates over maps in random order.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) const RESOURCES: [(&str, &str, &str); 6] = [
     ("rbac.authorization.k8s.io", "v1", "clusterroles"),
 ];
 
-/// Returns an object of the resource.
+/// Returns an object of the resource with this name.
 pub(crate) fn object(resource: &str) -> Value {
     match resource {
         "deployments" => json!({
@@ -68,7 +68,7 @@ pub(crate) fn object(resource: &str) -> Value {
     }
 }
 
-/// Collects the pointers of all values below `value` that may be changed: the type and the name of an object are fixed.
+/// Collects JSON pointers of all values below `value` that may be changed. The type and the name of an object must not.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let mut add = |key: &str, inner: &Value| {
         let place = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));

@@ -1,4 +1,4 @@
-//! Parts of policies, grouped by their effect in the API server.
+//! Building blocks of policies, grouped by their effect in the API server.
 
 /// Conditions that are true for every generated object and request.
 pub(crate) const TRUE: &[&str] = &[
@@ -21,7 +21,7 @@ pub(crate) const FALSE: &[&str] = &[
     "[1, 2].all(x, x > 1)",
 ];
 
-/// Conditions that fail when they are evaluated.
+/// Conditions that fail with an error when they are evaluated.
 pub(crate) const FAILING: &[&str] = &[
     "object.nosuch.field == 1",
     "oldObject.nosuch == 1",
@@ -87,7 +87,7 @@ pub(crate) const REQUEST: &[&str] = &[
     "authorizer.path('/healthz').check('get').allowed() || authorizer.path('/metrics').check('get').errored()",
 ];
 
-/// Conditions on params, of a `ConfigMap` and of a kind with a `spec`.
+/// Conditions on params, which are a `ConfigMap` or a custom resource with a `spec`.
 pub(crate) const PARAMS: &[&str] = &[
     "params != null",
     "params == null || has(params.data)",
@@ -182,7 +182,7 @@ pub(crate) const REASONS: &[&str] = &[
     "Teapot",
 ];
 
-/// Messages.
+/// Constant messages of validations.
 pub(crate) const TEXTS: &[&str] = &[
     "not allowed",
     "",
@@ -192,5 +192,5 @@ pub(crate) const TEXTS: &[&str] = &[
     "ünïcödé",
 ];
 
-/// A true condition with nearly the maximum cost.
+/// A true condition whose cost is nearly the maximum.
 pub(crate) const DEAR: &str = "lists.range(350).all(x, lists.range(350).all(y, x + y >= 0))";

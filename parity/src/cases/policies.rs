@@ -1,4 +1,4 @@
-//! Policies: hand-written ones, ones generated from the fields of a kind, and mutations of both.
+//! Provides policies: hand-written ones, ones generated from the fields of a kind, and mutants of either.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use super::generator::Material;
 use super::{choices, eval, mutate, pick, pieces, policy_changes};
 use crate::documents::load_documents;
 
-/// A kind that policies are about.
+/// A kind whose fields the expressions of policies read.
 pub(super) struct Subject {
     pub(super) resource: ApiResource,
     pub(super) material: Material,
-    /// `apiVersion` and `kind` of `params`.
+    /// `apiVersion` and `kind` of the params.
     params: (String, String),
 }
 
-/// The built-in kinds that policies are about.
+/// The built-in resources that generated policies match.
 const RESOURCES: [(&str, &str, &str); 16] = [
     ("apps", "v1", "deployments"),
     ("", "v1", "pods"),
@@ -49,7 +49,7 @@ fn crate_directory() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the directories and files of hand-written policies.
+/// Returns the files and directories that contain hand-written policies.
 #[must_use]
 pub fn written_by_hand() -> Vec<PathBuf> {
     ["policies", "../config/samples", "oracle/testdata/policies"]
@@ -67,7 +67,7 @@ pub fn crds_written_by_hand() -> Result<Vec<Value>> {
     objects_of_kind(&paths, "CustomResourceDefinition")
 }
 
-/// Returns the objects of a kind in files, in order.
+/// Returns the objects of a kind in the files, in the order of the files.
 fn objects_of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for document in load_documents(paths)? {
@@ -93,7 +93,8 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
             let subject = pick(&mut choices, &subjects)?;
             generated(&mut choices, subject)
         } else {
-            // 60 % of the mutations use hand-written policies; the others may also use earlier generated ones.
+            // 60 % of the mutants are made from hand-written policies; the others may also be made from earlier
+            // generated ones.
             let of = if choices.chance(60) {
                 n_by_hand
             } else {
@@ -114,7 +115,7 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
     Ok(policies)
 }
 
-/// Returns the kinds that policies are about: built-in ones, and those of `crds`.
+/// Returns the kinds for generated policies: built-in kinds, and those that `crds` define.
 pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
     let builtin = Builtin::load()?;
     let mut offline = Offline::default();
@@ -191,7 +192,7 @@ pub(super) fn rule_of(choices: &mut Choices<'_>, resource: &ApiResource) -> Valu
     })
 }
 
-/// Generates a policy about the fields of a kind.
+/// Generates a policy whose expressions read the fields of a kind.
 fn generated(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     let with_params = choices.chance(25);
     let mut spec = json!({
@@ -249,7 +250,7 @@ fn generated(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     })
 }
 
-/// Generates an expression about one of the variables `names`.
+/// Generates an expression that uses one of the variables `names`.
 pub(super) fn use_of(choices: &mut Choices<'_>, names: &[String]) -> String {
     let name = names.get(choices.below(names.len().max(1)));
     let variable = format!("variables.{}", name.map_or("nosuch", String::as_str));
@@ -279,7 +280,7 @@ pub(super) fn validation(
     validation
 }
 
-/// Generates a condition, mostly about the object.
+/// Generates a condition, in most cases about the object.
 pub(super) fn condition(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -301,7 +302,7 @@ pub(super) fn condition(
     }
 }
 
-/// Generates an expression about a field of the object.
+/// Generates an expression that reads a field of the object.
 pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> String {
     let of_object: Vec<&(String, Type)> = material
         .places
@@ -313,13 +314,13 @@ pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> St
     };
     let expression = eval::about(choices, place, type_);
     if choices.chance(75) {
-        // In most policies, conditions have type bool.
+        // The comparison makes the type of the condition bool, as in most policies.
         return format!("!has({place}) || ({expression}) == ({expression})");
     }
     expression
 }
 
-/// Changes one part of a policy.
+/// Makes one random change to a policy.
 fn change(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject]) -> Result<()> {
     if choices.chance(35) {
         return policy_changes::change(choices, policy, subjects);

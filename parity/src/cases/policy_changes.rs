@@ -1,4 +1,4 @@
-//! Changes to the match constraints of a policy, and to its fields other than conditions.
+//! Changes the match constraints of a policy, and those of its fields that contain no conditions.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::choices::Choices;
 use super::policies::{Subject, condition, rule_of, use_of, validation};
 use super::{pick, pieces};
 
-/// Makes one change.
+/// Makes one random change to a policy.
 pub(super) fn change(
     choices: &mut Choices<'static>,
     policy: &mut Value,
@@ -66,7 +66,7 @@ pub(super) fn change(
             push(policy, "variables", variable);
         }
         16 => {
-            // Reorders variables, so that some read later ones.
+            // Reorders the variables, so that some variables read later ones.
             if let Some(Value::Array(variables)) = policy.pointer_mut("/spec/variables") {
                 variables.reverse();
             }
@@ -116,7 +116,7 @@ fn rule(groups: &Value, versions: &Value, resources: &Value) -> Value {
         "operations": ["CREATE", "UPDATE"]})
 }
 
-/// Changes the match constraints.
+/// Changes the match constraints of a policy.
 fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject]) -> Result<()> {
     let subject = pick(choices, subjects)?;
     let own = rule_of(choices, &subject.resource);
@@ -167,7 +167,7 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
             &json!(["deployment", "Deployments", "deployments"])
         )]),
         9 => {
-            // More kinds than upstream checks per policy.
+            // The rules match more kinds than upstream checks per policy.
             let many: Vec<Value> = subjects
                 .iter()
                 .take(12 + choices.below(6))

@@ -1,4 +1,4 @@
-//! Generates objects for the schemas of CustomResourceDefinitions, valid and invalid, with old versions of them.
+//! Generates objects for the schemas of CustomResourceDefinitions, valid and invalid, and old versions of the objects.
 
 use serde_json::{Map, Value, json};
 
@@ -131,7 +131,7 @@ pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Va
     }
 }
 
-/// Generates a whole object for `schema`.
+/// Generates a root object for `schema`.
 #[must_use]
 pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     let mut object = value(choices, schema, 0);
@@ -146,7 +146,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     object
 }
 
-/// Turns `object` into a possible old version of it.
+/// Turns `object` into a possible old version of it. The greater `percent` is, the more values change.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usize) {
     match object {
         Value::Object(fields) => {
@@ -192,7 +192,7 @@ pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usi
     }
 }
 
-/// Returns the choices for the `n`th object of a seed.
+/// Returns the random choices for the `n`th object of a seed.
 #[must_use]
 pub(crate) fn choices_of(seed: u64, n: u64) -> Choices<'static> {
     choices(seed, "crd object", n)

@@ -1,8 +1,7 @@
-//! Generates validation rules of CustomResourceDefinitions from a seed: rules for any schema, mutated rules, and
-//! objects.
+//! Generates CustomResourceDefinitions with validation rules from a seed, mutants of them, and objects.
 //!
-//! Rules are generated from the declarations of the schema, so most of them compile. Mutations of their expressions and
-//! bounds produce rules that do not compile or exceed the cost limit.
+//! Rules are generated from the types in the schema, so most of them compile. Mutants, with changed expressions and
+//! bounds, have rules that do not compile or exceed the cost limit.
 
 use serde_json::{Map, Value, json};
 
@@ -64,7 +63,7 @@ fn keep_one_version(choices: &mut Choices<'_>, definition: &mut Value) {
     }
 }
 
-/// Calls `visit` with each schema that has rules, along the path of structural schemas.
+/// Calls `visit` with each schema that has rules. Schemas are reached only through keywords of structural schemas.
 fn for_each_ruled(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(schema) = schema else {
         return;
@@ -115,7 +114,7 @@ fn keep_few_rules(choices: &mut Choices<'_>, definition: &mut Value) {
     });
 }
 
-/// Changes some rules and bounds.
+/// Changes some rules and some bounds of a definition.
 fn mutate(choices: &mut Choices<'_>, definition: &mut Value) {
     for_each_schema(definition, &mut |schema| {
         for_each_ruled(schema, &mut |schema| {
@@ -339,7 +338,7 @@ fn field_path(choices: &mut Choices<'_>, schema: &Value) -> String {
     names.swap_remove(choices.below(names.len()))
 }
 
-/// Adds rules to a schema and its subschemas.
+/// Adds rules to a schema and its subschemas. `own` is the expression for the value of the schema.
 fn add_rules(choices: &mut Choices<'_>, schema: &mut Value, own: &str, depth: u32) {
     if schema.get("type").is_none()
         && !is_true(schema, "x-kubernetes-int-or-string")
@@ -439,7 +438,7 @@ pub(super) fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Generates a string expression about a value.
+/// Generates a string expression about the value `of` of `schema`.
 fn scalar(schema: &Value, of: &str) -> String {
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => match schema.get("format").and_then(Value::as_str) {

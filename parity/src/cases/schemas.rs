@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::choices::Choices;
 
-/// Names of properties: plain ones, ones to be escaped, reserved words, and names of metadata.
+/// Names of properties: plain names, names that must be escaped, reserved words, and names of metadata fields.
 const NAMES: [&str; 22] = [
     "replicas",
     "image",
@@ -47,7 +47,7 @@ const FORMATS: [&str; 14] = [
     "no-such-format",
 ];
 
-/// A schema and a valid value.
+/// A schema and a valid value for it.
 #[derive(Clone, Debug)]
 pub(crate) struct GeneratedSchema {
     pub(crate) schema: Value,

@@ -1,14 +1,14 @@
-//! Generates YAML texts from a seed: existing texts, texts generated in all styles, and mutations of both.
+//! Generates YAML texts from a seed: existing texts, texts with random values in all styles, and mutants of either.
 
 use std::fmt::Write as _;
 
 use super::yaml_pieces::{PIECES, SCALARS, WORDS};
 use crate::random::Random;
 
-/// The material for texts.
+/// The existing YAML texts from which others are generated.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Existing texts.
+    /// Texts of the given files.
     texts: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Source {
         text
     }
 
-    /// Returns some lines of a text.
+    /// Returns a random range of lines of a text.
     fn part(&self, random: &mut Random) -> String {
         let Some(text) = random.choose(&self.texts) else {
             return String::new();
@@ -70,7 +70,7 @@ impl Source {
     }
 }
 
-/// Generates an entry whose key has about the maximum length.
+/// Generates an entry whose key has about the maximum length that YAML allows.
 fn long_key(random: &mut Random) -> String {
     let shapes = [
         "@: a\n",
@@ -85,7 +85,7 @@ fn long_key(random: &mut Random) -> String {
     shape.replace('@', &key.repeat(index(1015 + random.below(15))))
 }
 
-/// Generates lists of aliases of lists, about as many as are allowed.
+/// Generates lists whose items are aliases of other lists, with about as many aliases as parsers allow.
 fn many_aliases(random: &mut Random) -> String {
     let n_items = index(random.below(120) + 1);
     let n_aliases = index(random.below(120) + 1);
@@ -258,7 +258,7 @@ fn quoted(text: &mut String, random: &mut Random, indent: usize) {
     text.push(mark);
 }
 
-/// Makes one change to a text.
+/// Makes one random change to a text.
 fn change(text: &mut String, random: &mut Random) {
     let places: Vec<_> = text
         .char_indices()

@@ -1,4 +1,4 @@
-//! Pieces of generated YAML texts.
+//! Building blocks of generated YAML texts.
 
 /// Scalars that look like other types or are written unusually.
 pub(super) const SCALARS: &[&str] = &[
@@ -287,7 +287,7 @@ pub(super) const SCALARS: &[&str] = &[
     "{{x}}",
 ];
 
-/// Pieces that may be inserted anywhere.
+/// Character sequences that a mutation may insert anywhere.
 pub(super) const PIECES: &[&str] = &[
     " ",
     "  ",
@@ -379,7 +379,7 @@ pub(super) const PIECES: &[&str] = &[
     "[]",
 ];
 
-/// Words of multi-line texts.
+/// Words for texts of several lines.
 pub(super) const WORDS: &[&str] = &[
     "a", "b:", "c #d", "'", "\"", "- e", "\\", "f: g", "é", "  h", "i  ", "\tj", "#k", "", "",
     "---", "...", "[l", "m,", "{", "%n",

@@ -1,4 +1,4 @@
-//! Converts values of the conformance tests to values of the evaluator, and back.
+//! Converts values of the conformance tests to values of the evaluator, and compares results with expected values.
 //!
 //! Source: cel-spec `simple.proto`, `SimpleTest.value` (equality of values, maps in any order, all NaNs equal); cel-go
 //! `conformance/conformance_test.go`, `diffValue`.
@@ -24,16 +24,18 @@ pub fn bindings(test: &Test) -> Result<Bindings, Failure> {
     for (name, binding) in &test.bindings {
         let Binding::Value(value) = binding else {
             return Err(Failure::NotSupported(
-                "a variable that is an error or not known",
+                "a variable that is an error or unknown",
             ));
         };
-        let value = actual(value).ok_or(Failure::NotSupported("a variable of such a value"))?;
+        let value = actual(value).ok_or(Failure::NotSupported(
+            "a variable with a value of this type",
+        ))?;
         bindings.bind(name.as_str(), value);
     }
     Ok(bindings)
 }
 
-/// Converts the value to one of the evaluator. Returns `None` for messages and enumerations.
+/// Converts a value of a test to a value of the evaluator. Returns `None` for messages and enumerations.
 fn actual(value: &Value) -> Option<Actual> {
     Some(match value {
         Value::Null => Actual::Null,
@@ -62,7 +64,7 @@ fn actual(value: &Value) -> Option<Actual> {
     })
 }
 
-/// Returns the type with a runtime name.
+/// Returns the type with this name at run time; `None` if the engine has none.
 fn named(name: &str) -> Option<Type> {
     let types = [
         Type::Null,
@@ -85,7 +87,7 @@ fn nanos(span: Span) -> i128 {
     i128::from(span.seconds) * NANOS_PER_SECOND + i128::from(span.nanos)
 }
 
-/// Returns true if `value` is the expected one, of the same type.
+/// Returns true if `value` equals the expected value and has the same type.
 #[must_use]
 pub fn is_expected(expected: &Value, value: &Actual) -> bool {
     match (expected, value) {
@@ -94,7 +96,7 @@ pub fn is_expected(expected: &Value, value: &Actual) -> bool {
         (Value::Int(a), Actual::Int(b)) => a == b,
         (Value::Uint(a), Actual::Uint(b)) => a == b,
         (Value::Double(a), Actual::Double(b)) => {
-            // Compared as in protobuf: the sign of zero is significant.
+            // As protobuf compares doubles: the sign of zero is significant.
             a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
         }
         (Value::String(a), Actual::String(b)) => **a == **b,

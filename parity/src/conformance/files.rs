@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-/// The module of the CEL specification.
+/// The Go module that contains the CEL specification.
 const MODULE: &str = "cel.dev/expr";
 
 /// The folder of the tests in the module.
@@ -26,8 +26,8 @@ struct Download {
 
 /// Returns the sorted files of the tests, and the version of their module.
 ///
-/// The version is the one that the oracle's `go.mod` requires, so that both sides of a comparison agree;
-/// Go fetches the module if it is not in the cache.
+/// The oracle's `go.mod` requires that version, so our engine and the oracle use the same version. Go fetches the
+/// module if it is not in the cache.
 ///
 /// # Errors
 /// Returns an error if Go is not installed or the module cannot be downloaded.

@@ -1,4 +1,4 @@
-//! Runs a conformance test: parses, checks, compares types, evaluates.
+//! Runs a conformance test: parses and checks the expression, compares its type, and evaluates it.
 //!
 //! Source: cel-go `conformance/conformance_test.go`, `conformanceTest`.
 
@@ -29,14 +29,14 @@ pub enum Failure {
     Parse(String),
     /// The expression does not type-check.
     Check(String),
-    /// The checker returns another type than expected.
+    /// The checker deduces another type than expected.
     Type {
         /// The expected type.
         expected: String,
         /// The actual type.
         actual: String,
     },
-    /// The evaluation returns another result than expected.
+    /// The evaluation has another result than expected.
     Result {
         /// The expected result.
         expected: String,
@@ -49,33 +49,33 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSupported(what) => write!(f, "not supported: {what}"),
-            Self::Parse(text) => write!(f, "does not parse: {text}"),
-            Self::Check(text) => write!(f, "does not check: {text}"),
+            Self::Parse(text) => write!(f, "cannot be parsed: {text}"),
+            Self::Check(text) => write!(f, "does not type-check: {text}"),
             Self::Type { expected, actual } => {
                 write!(f, "is of type {actual}, expected {expected}")
             }
             Self::Result { expected, actual } => {
-                write!(f, "gives {actual}, expected {expected}")
+                write!(f, "has the result {actual}, expected {expected}")
             }
         }
     }
 }
 
-/// The completed steps of a test.
+/// The stages that a passed test went through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompletedSteps {
     /// The expression was type-checked.
     pub checked: bool,
-    /// The deduced type equals the type in the test.
+    /// The test expects a type, and the deduced type equals it.
     pub deduced: bool,
     /// The expression was evaluated.
     pub evaluated: bool,
 }
 
-/// Runs `test`.
+/// Runs `test`. Returns the stages that it went through.
 ///
-/// If a test expects a value but no type, the type must admit the value. Check errors are ignored if the test disables
-/// the check: unresolved names are left to the evaluation.
+/// If a test expects a value but no type, the deduced type must admit the value. If the test disables the check, check
+/// errors are ignored: the evaluation resolves the names.
 ///
 /// # Errors
 /// Returns the reason if the test fails.
@@ -102,7 +102,7 @@ pub fn run(test: &Test) -> Result<CompletedSteps, Failure> {
         Expected::Value(value) | Expected::Typed(_, Some(value)) => Some(value),
         Expected::Typed(_, None) => return Ok(passed),
         Expected::Error => None,
-        Expected::Unknown => return Err(Failure::NotSupported("what is not known")),
+        Expected::Unknown => return Err(Failure::NotSupported("expected unknown values")),
     };
     evaluate(test, &checked, &env, wanted)?;
     passed.evaluated = true;
@@ -115,7 +115,7 @@ fn compare_type(test: &Test, actual: &Type) -> Result<(), Failure> {
         Expected::Value(value) if value.is_of(actual) => return Ok(()),
         Expected::Error | Expected::Unknown => return Ok(()),
         Expected::Typed(expected, _) => expected.to_string(),
-        Expected::Value(value) => format!("that of {value:?}"),
+        Expected::Value(value) => format!("the type of {value:?}"),
     };
     Err(Failure::Type {
         expected,
@@ -123,9 +123,10 @@ fn compare_type(test: &Test, actual: &Type) -> Result<(), Failure> {
     })
 }
 
-/// Evaluates an expression; tests without an expected value expect an error.
+/// Evaluates an expression and compares the result with the expected one. A test without an expected value expects an
+/// error.
 ///
-/// Planning folds constants and reports their errors.
+/// Planning the expression folds constants, so it may report the expected error.
 fn evaluate(
     test: &Test,
     checked: &CheckedAst,
@@ -156,7 +157,7 @@ fn parse(text: &str) -> Result<Ast, Failure> {
     ast.ok_or_else(|| Failure::Parse(messages(&found)))
 }
 
-/// Returns the tree with the names declared in `container` or its parents fully qualified.
+/// Returns the tree with the fully qualified names of all declarations in `container` and its parents.
 ///
 /// Kubernetes has only the empty container, so the checker supports no other.
 ///
@@ -179,7 +180,7 @@ fn in_container(ast: &Ast, container: &str, env: &Env) -> Ast {
     builder.build(ast.root())
 }
 
-/// Returns the full name of the declaration of `name` in `container` or its parents.
+/// Returns the full name of the declaration of `name` in `container` or the nearest parent; `None` if there is none.
 fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
     let mut prefix = container;
     while !prefix.is_empty() && !name.starts_with('.') {

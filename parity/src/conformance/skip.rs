@@ -1,4 +1,4 @@
-//! The list of skipped tests with reasons: `parity/conformance/skip.toml`.
+//! Reads the list of skipped tests with reasons, `parity/conformance/skip.toml`.
 //!
 //! An entry names tests by their paths, or by prefixes of paths that end at a slash. The list may only shrink: a
 //! skipped test that would pass is an error, and so is an entry that matches no test.
@@ -8,10 +8,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use toml_edit::Document;
 
-/// Skipped tests and the reason.
+/// Skipped tests, and the reason why they are skipped.
 #[derive(Clone, Debug)]
 pub struct Skip {
-    /// Paths, or prefixes of paths.
+    /// Paths of tests, or prefixes of such paths.
     pub tests: Vec<String>,
     /// The reason, in a sentence.
     pub reason: String,
@@ -34,7 +34,7 @@ impl SkipList {
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Parses a list: tables `[[skip]]` with `reason` and `tests`.
+    /// Parses a list, which consists of tables `[[skip]]` with `reason` and `tests`.
     ///
     /// # Errors
     /// Returns an error if the list is malformed or gives two reasons for a test.
@@ -46,18 +46,20 @@ impl SkipList {
         let mut list = Self::default();
         for table in tables.into_iter().flatten() {
             let reason = table.get("reason").and_then(|item| item.as_str());
-            let reason = reason.context("a skip without a reason")?.trim();
-            ensure!(!reason.is_empty(), "a skip with an empty reason");
+            let reason = reason.context("an entry has no reason")?.trim();
+            ensure!(!reason.is_empty(), "the reason of an entry is empty");
             let tests = table.get("tests").and_then(|item| item.as_array());
             let mut skip = Skip {
                 tests: Vec::new(),
                 reason: reason.to_owned(),
             };
-            for test in tests.context("a skip without tests")? {
-                let test = test.as_str().context("a test's path is a string")?;
+            for test in tests.context("an entry names no tests")? {
+                let test = test
+                    .as_str()
+                    .context("the path of a test is not a string")?;
                 ensure!(
                     list.reason(test).is_none() && !skip.names(test),
-                    "{test} is skipped twice"
+                    "{test} is in two entries"
                 );
                 skip.tests.push(test.to_owned());
             }
@@ -66,7 +68,7 @@ impl SkipList {
         Ok(list)
     }
 
-    /// Returns the reason for skipping the test `path`, if it is skipped.
+    /// Returns the reason why the test `path` is skipped; `None` if it is not.
     #[must_use]
     pub fn reason(&self, path: &str) -> Option<&str> {
         let skip = self.skips.iter().find(|skip| skip.names(path))?;
@@ -83,7 +85,7 @@ impl SkipList {
             .collect()
     }
 
-    /// Returns the reasons, in order, each with the number of `paths` it applies to.
+    /// Returns the reasons in the order of the list, each with the number of `paths` that it applies to.
     #[must_use]
     pub fn counts(&self, paths: &[&str]) -> Vec<(&str, usize)> {
         let count = |skip: &Skip| paths.iter().filter(|path| skip.names(path)).count();

@@ -1,4 +1,4 @@
-//! The conformance tests as data: files, sections, tests and expected results.
+//! Reads the conformance tests: files, sections, tests and expected results.
 //!
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`.
 
@@ -20,14 +20,14 @@ pub struct Suite {
     pub tests: Vec<Test>,
 }
 
-/// A test.
+/// A conformance test.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "these are the specification's, each with a meaning of its own"
 )]
 pub struct Test {
-    /// `<file>/<section>/<test>`; not unique upstream.
+    /// The path `<file>/<section>/<test>`, which is not unique upstream.
     pub path: String,
     /// The source of the expression.
     pub expr: String,
@@ -41,9 +41,9 @@ pub struct Test {
     pub check_only: bool,
     /// Declarations of the names in the expression.
     pub declarations: Vec<Declaration>,
-    /// Values of the names.
+    /// Values of the variables.
     pub bindings: Vec<(String, Binding)>,
-    /// Expected result.
+    /// The expected result.
     pub expected: Expected,
     /// True if the test needs messages that are defined in a protobuf file of the tests.
     pub needs_messages: bool,
@@ -63,7 +63,7 @@ pub enum Declaration {
 pub enum Expected {
     /// A value.
     Value(Value),
-    /// A type of the expression and, if it is evaluated, a value.
+    /// The type of the expression, and a value if the expression is evaluated.
     Typed(Type, Option<Value>),
     /// An evaluation error.
     Error,
@@ -71,15 +71,15 @@ pub enum Expected {
     Unknown,
 }
 
-/// Markers of the messages of the conformance tests: their package, and a message whose qualified name is written with
-/// spaces.
+/// Markers of the messages that the conformance tests define: the package of these messages, and a message whose
+/// qualified name is sometimes written with spaces.
 const TEST_MESSAGES: [&str; 2] = ["cel.expr.conformance.", "TestAllTypes"];
 
 impl Suite {
-    /// Reads a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// Returns an error, with the test, if the file is malformed.
+    /// Returns an error that names the test if the file is malformed.
     pub fn read(text: &str) -> Result<Self> {
         let file = Message::parse(text)?;
         let name = file.text("name")?;
@@ -101,7 +101,9 @@ fn read_test(test: &Message, path: String) -> Result<Test> {
     }
     let mut bindings = Vec::new();
     for binding in test.messages("bindings")? {
-        let value = binding.message("value")?.context("a binding of nothing")?;
+        let value = binding
+            .message("value")?
+            .context("a binding has no value")?;
         bindings.push((binding.text("key")?, Binding::read(value)?));
     }
     Ok(Test {
@@ -118,7 +120,7 @@ fn read_test(test: &Message, path: String) -> Result<Test> {
     })
 }
 
-/// Returns true if `message` mentions a message of the conformance tests outside descriptions.
+/// Returns true if `message` mentions a message that the conformance tests define, other than in a description.
 fn names_test_messages(message: &Message) -> bool {
     let names_one = |text: &str| TEST_MESSAGES.iter().any(|name| text.contains(name));
     message.fields().any(|(name, value)| match value {
@@ -134,13 +136,11 @@ fn names_test_messages(message: &Message) -> bool {
 fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
     let name = declaration.text("name")?;
     if let Some(ident) = declaration.message("ident")? {
-        let type_ = ident
-            .message("type")?
-            .context("a variable without a type")?;
+        let type_ = ident.message("type")?.context("a variable has no type")?;
         return Ok(vec![Declaration::Variable(name, read_type(type_)?)]);
     }
     let function = declaration.message("function")?;
-    let function = function.context("a declaration of nothing")?;
+    let function = function.context("a declaration is neither a variable nor a function")?;
     let overloads = function.messages("overloads")?.into_iter();
     overloads
         .map(|overload| Ok(Declaration::Overload(read_overload(&name, overload)?)))
@@ -149,11 +149,11 @@ fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
 
 /// Reads an overload of the function `name`.
 ///
-/// Signatures are leaked; tests declare few functions.
+/// Leaks the memory of the overload's signature, which must be static: the tests declare few functions.
 fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
     let params = overload.messages("params")?;
     let result = overload.message("result_type")?;
-    let result = result.context("an overload without a result")?;
+    let result = result.context("an overload has no result type")?;
     let type_params = overload.all("type_params").map(textproto::Value::text);
     let mut type_params = type_params.collect::<Result<Vec<_>>>()?;
     for type_ in params.iter().chain([&result]) {
@@ -175,7 +175,7 @@ fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
     })
 }
 
-/// Adds the names of the type parameters in `type_`, which upstream does not list.
+/// Adds the names of the type parameters in `type_` to `names`: a declaration in a test does not list them.
 ///
 /// Source: cel-go `common/decls/decls.go`, `collectTypeParams`.
 fn collect_params(type_: &Message, names: &mut Vec<String>) -> Result<()> {
@@ -210,7 +210,7 @@ fn read_expected(test: &Message) -> Result<Expected> {
     if is_set("unknown") || is_set("any_unknowns") {
         return Ok(Expected::Unknown);
     }
-    // The default of the specification.
+    // The specification's default for a test without an expected result is true.
     Ok(Expected::Value(Value::Bool(true)))
 }
 

@@ -1,7 +1,7 @@
 //! A schema-less parser of protobuf's text format, in which the conformance tests are written.
 //!
-//! It parses a text to a [`Message`]: named fields in order, whose values are messages or scalars as written. Callers
-//! check the names and types of fields.
+//! It parses a text to a [`Message`], which consists of named fields in order. The value of a field is a message or an
+//! uninterpreted scalar. Callers check the names and types of fields.
 //!
 //! Source: the specification of the text format, protobuf.dev `reference/protobuf/textformat-spec`.
 
@@ -21,9 +21,9 @@ pub struct Message {
 pub enum Value {
     /// A message.
     Message(Message),
-    /// Bytes: the parser does not know if the field is a `string` or `bytes`.
+    /// The content of a quoted string: the parser does not know if the field is a `string` or `bytes`.
     Bytes(Vec<u8>),
-    /// A number, the name of an enum value, `true` or `inf`, as written, with its sign.
+    /// The source of a number, the name of an enum value, `true` or `inf`, with its sign.
     Word(String),
 }
 
@@ -31,7 +31,7 @@ impl Message {
     /// Parses a text.
     ///
     /// # Errors
-    /// Returns an error, with the line, if the text is malformed.
+    /// Returns an error that names the line if the text is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         let mut reader = Reader {
             rest: text,
@@ -41,24 +41,24 @@ impl Message {
         message.with_context(|| format!("line {}", reader.line))
     }
 
-    /// Returns all fields, in order.
+    /// Returns all fields with their names, in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.fields
             .iter()
             .map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Returns the values of the field `name`.
+    /// Returns all values of the field `name`.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Value> {
         self.fields()
             .filter(move |(field, _)| *field == name)
             .map(|(_, value)| value)
     }
 
-    /// Returns the messages of the field `name`.
+    /// Returns all messages in the field `name`.
     ///
     /// # Errors
-    /// Returns an error if a value has another type.
+    /// Returns an error if a value is not a message.
     pub fn messages(&self, name: &str) -> Result<Vec<&Message>> {
         self.all(name)
             .map(|value| match value {
@@ -68,10 +68,10 @@ impl Message {
             .collect()
     }
 
-    /// Returns the message of the field `name`, the last one if there are several.
+    /// Returns the last message in the field `name`; `None` if the field is not set.
     ///
     /// # Errors
-    /// Returns an error if a value has another type.
+    /// Returns an error if a value is not a message.
     pub fn message(&self, name: &str) -> Result<Option<&Message>> {
         Ok(self.messages(name)?.pop())
     }
@@ -100,10 +100,10 @@ impl Message {
 }
 
 impl Value {
-    /// Returns the value of a `string`.
+    /// Returns the value of a field of the type `string`.
     ///
     /// # Errors
-    /// Returns an error if the value has another type or is not UTF-8.
+    /// Returns an error if the value is not a string or not UTF-8.
     pub fn text(&self) -> Result<String> {
         match self {
             Self::Bytes(bytes) => Ok(String::from_utf8(bytes.clone())?),
@@ -111,10 +111,10 @@ impl Value {
         }
     }
 
-    /// Returns the word: a number or a name.
+    /// Returns the source of a number or of a name.
     ///
     /// # Errors
-    /// Returns an error if the value has another type.
+    /// Returns an error if the value is neither a number nor a name.
     pub fn word(&self) -> Result<&str> {
         match self {
             Self::Word(word) => Ok(word),
@@ -122,22 +122,22 @@ impl Value {
         }
     }
 
-    /// Returns the boolean.
+    /// Returns the value of a field of the type `bool`.
     ///
     /// # Errors
-    /// Returns an error if the value has another type.
+    /// Returns an error if the value is not a boolean.
     pub fn flag(&self) -> Result<bool> {
         match self.word()? {
             "true" | "True" | "t" | "1" => Ok(true),
             "false" | "False" | "f" | "0" => Ok(false),
-            other => bail!("not a truth value: {other}"),
+            other => bail!("not a boolean: {other}"),
         }
     }
 
-    /// Returns the decimal, octal or hexadecimal integer.
+    /// Returns the value of an integer field, which may be written in decimal, octal or hexadecimal.
     ///
     /// # Errors
-    /// Returns an error if the value has another type.
+    /// Returns an error if the value is not an integer.
     pub fn integer(&self) -> Result<i128> {
         let word = self.word()?;
         let (sign, digits) = match word.strip_prefix('-') {
@@ -157,10 +157,10 @@ impl Value {
         Ok(sign * magnitude.with_context(|| format!("integer {word}"))?)
     }
 
-    /// Returns the number as a `double`.
+    /// Returns the value of a field of the type `double`.
     ///
     /// # Errors
-    /// Returns an error if the value has another type.
+    /// Returns an error if the value is not a number.
     pub fn double(&self) -> Result<f64> {
         let word = self.word()?.to_ascii_lowercase();
         let is_float = !matches!(word.trim_start_matches('-'), "inf" | "infinity" | "nan");
@@ -173,14 +173,14 @@ impl Value {
     }
 }
 
-/// Parser state: the remaining text.
+/// The state of the parser: the remaining text and the current line.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
 }
 
 impl Reader<'_> {
-    /// Parses fields up to and including `end`, or up to the end of the text if there is none.
+    /// Parses fields up to and including the character `end`, or up to the end of the text if `end` is `None`.
     fn fields(&mut self, end: Option<char>, depth: u32) -> Result<Message> {
         let depth = depth.checked_sub(1).context("nested too deeply")?;
         let mut message = Message::default();
@@ -188,7 +188,7 @@ impl Reader<'_> {
             self.space();
             match self.peek() {
                 None if end.is_none() => return Ok(message),
-                None => bail!("a message is not closed"),
+                None => bail!("a message is not terminated"),
                 next if next == end => {
                     self.take();
                     return Ok(message);
@@ -208,12 +208,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses the name of an extension, or of the type of an `Any`, without its brackets.
+    /// Parses the name of an extension, or of the type of an `Any`, and the closing bracket.
     fn extension_name(&mut self) -> Result<String> {
         self.take();
         let mut name = String::new();
         loop {
-            match self.take().context("an extension's name is not closed")? {
+            match self
+                .take()
+                .context("the name of an extension is not terminated")?
+            {
                 ']' => return Ok(name),
                 c if c.is_whitespace() => {}
                 c => name.push(c),
@@ -221,7 +224,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses the value after the name of a field, or several values in brackets.
+    /// Parses the value after the name of a field, or a list of values in brackets, and adds it to `message`.
     fn values(&mut self, name: &str, message: &mut Message, depth: u32) -> Result<()> {
         self.space();
         if self.peek() == Some(':') {
@@ -237,7 +240,7 @@ impl Reader<'_> {
         loop {
             self.space();
             match self.peek() {
-                None => bail!("a list is not closed"),
+                None => bail!("a list is not terminated"),
                 Some(']') => {
                     self.take();
                     return Ok(());
@@ -290,15 +293,15 @@ impl Reader<'_> {
         Ok(word)
     }
 
-    /// Parses one string, or several adjacent ones, which are concatenated.
+    /// Parses one string, or several adjacent strings, which are concatenated.
     fn strings(&mut self) -> Result<Value> {
         let mut bytes = Vec::new();
         while let Some(quote @ ('"' | '\'')) = self.peek() {
             self.take();
             loop {
-                match self.take().context("a string is not closed")? {
+                match self.take().context("a string is not terminated")? {
                     c if c == quote => break,
-                    '\n' => bail!("a string is not closed"),
+                    '\n' => bail!("a string is not terminated"),
                     '\\' => self.escape(&mut bytes)?,
                     c => push_char(c, &mut bytes),
                 }
@@ -309,7 +312,9 @@ impl Reader<'_> {
     }
 
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
-        let c = self.take().context("an escape at the end")?;
+        let c = self
+            .take()
+            .context("an escape sequence is not terminated")?;
         match c {
             'a' => bytes.push(0x07),
             'b' => bytes.push(0x08),
@@ -342,7 +347,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Parses up to `most` further digits after the value `first`.
+    /// Parses up to `most` further digits of a number whose first digits have the value `first`.
     fn digits(&mut self, radix: u32, most: u32, first: u32) -> Result<u32> {
         let mut value = first;
         for _ in 0..most {
@@ -353,7 +358,7 @@ impl Reader<'_> {
             let next = value
                 .checked_mul(radix)
                 .and_then(|value| value.checked_add(digit));
-            value = next.context("escape is too large")?;
+            value = next.context("the value of an escape sequence is too large")?;
         }
         Ok(value)
     }
@@ -425,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn numbers_in_all_notations_are_parsed() {
         let message = parse("a: 1e-5 b: -inf c: nan d: 0x1F e: -017 f: 1.5f");
         let value = |name| message.all(name).next().unwrap();
         assert!((value("a").double().unwrap() - 1e-5).abs() < f64::EPSILON);

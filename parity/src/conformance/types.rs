@@ -1,17 +1,16 @@
-//! Converts types and declarations of the conformance tests to those of our checker.
+//! Converts types and declarations of the conformance tests to types and declarations of our checker.
 //!
-//! Source: cel-spec `proto/cel/expr/checked.proto`, `Type`, `Decl`; cel-go `common/types/types.go`,
-//! `ProtoAsType`.
+//! Source: cel-spec `proto/cel/expr/checked.proto`, `Type`, `Decl`; cel-go `common/types/types.go`, `ProtoAsType`.
 
 use anyhow::{Context as _, Result, bail};
 use vap_status_controller::cel::types::{Primitive, StructType, Type, TypeParam};
 
 use super::textproto::{Message, Value};
 
-/// Prefix of the names of protobuf's own messages.
+/// The prefix of the names of the messages that protobuf itself defines.
 pub const WELL_KNOWN: &str = "google.protobuf.";
 
-/// Reads a type of a test. Messages are known only by name.
+/// Converts a type of a test. Messages become opaque types with their names.
 ///
 /// # Errors
 /// Returns an error if the type is malformed or not supported by the checker.
@@ -66,7 +65,7 @@ fn primitive(name: &str) -> Result<Primitive> {
     })
 }
 
-/// Converts the name of a message to a type; some messages are values of the language.
+/// Converts the name of a message to a type. CEL represents some messages by values of built-in types.
 ///
 /// Source: cel-go `common/types/types.go`, `checkedWellKnowns`.
 fn message_type(name: String) -> Type {
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_of_all_kinds() {
+    fn types_of_all_kinds_are_converted() {
         let cases = [
             ("primitive: UINT64", "uint"),
             ("wrapper: STRING", "wrapper(string)"),

@@ -1,4 +1,4 @@
-//! Values of the conformance tests: bindings and expected results.
+//! Reads values of the conformance tests: values of variables, and expected results.
 //!
 //! Source: cel-spec `proto/cel/expr/value.proto`, `Value`; `proto/cel/expr/eval.proto`, `ExprValue`.
 
@@ -8,7 +8,7 @@ use vap_status_controller::cel::types::Type;
 use super::textproto::{self, Message};
 use super::types::WELL_KNOWN;
 
-/// A value of the language.
+/// A CEL value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`.
@@ -27,30 +27,30 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A list.
     List(Vec<Value>),
-    /// A map, in the order of the test.
+    /// A map, with its entries in the order of the test.
     Map(Vec<(Value, Value)>),
-    /// A type, by its name.
+    /// A type, given by its name.
     Type(String),
     /// A duration.
     Duration(Span),
-    /// A point in time, since 1970.
+    /// A point in time, as the time since 1970.
     Timestamp(Span),
-    /// A value of an enumeration with its own type.
+    /// A value of an enumeration type. Enumeration types are distinct from `int`.
     Enum(String),
-    /// A message that has no corresponding value in the language.
+    /// A message that does not correspond to a built-in CEL value.
     Message(String),
 }
 
-/// Seconds and nanoseconds, as protobuf writes durations and times.
+/// Seconds and nanoseconds, as protobuf represents durations and points in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Whole seconds.
     pub seconds: i64,
-    /// The nanoseconds, with the sign of a duration; not negative for a timestamp.
+    /// The nanoseconds. Their sign is that of the duration; for a timestamp they are not negative.
     pub nanos: i32,
 }
 
-/// The value of a variable.
+/// The value, error or unknown that a test binds a variable to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A value.
@@ -114,7 +114,7 @@ impl Value {
 
     /// Returns true if an expression of the type `of` can have this value.
     ///
-    /// Always false for an enumeration with its own type, which the checker does not support.
+    /// Always false for a value of an enumeration type, which the checker does not support.
     #[must_use]
     pub fn is_of(&self, of: &Type) -> bool {
         match (self, of) {
@@ -153,7 +153,7 @@ fn entry(message: &Message) -> Result<(Value, Value)> {
     Ok((part("key")?, part("value")?))
 }
 
-/// Returns the only field of a message with mutually exclusive fields.
+/// Returns the only field of a message whose fields are mutually exclusive.
 fn only_field(message: &Message) -> Result<(&str, &textproto::Value)> {
     let mut fields = message.fields();
     let field = fields.next().context("a value without a kind")?;
@@ -177,11 +177,11 @@ fn bytes(value: &textproto::Value) -> Result<Vec<u8>> {
     }
 }
 
-/// Converts the message in an `Any` to the corresponding value of the language.
+/// Converts the message in an `Any` to the CEL value that represents it.
 fn any(message: &Message) -> Result<Value> {
     let (name, value) = only_field(message)?;
     let Some((_, name)) = name.rsplit_once('/') else {
-        // Given as `type_url` and `value`: the bytes of the message are not decoded.
+        // The message is given as `type_url` and `value`: its encoded bytes are not decoded.
         return Ok(Value::Message(message.text("type_url")?));
     };
     let inner = as_message(value)?;
@@ -196,7 +196,7 @@ fn any(message: &Message) -> Result<Value> {
     }
 }
 
-/// Returns the value of a wrapper message: the zero value of its type if it is not set.
+/// Returns the value of a wrapper message such as `Int32Value`; zero if the message has no value.
 fn wrapped(name: &str, message: &Message) -> Result<Value> {
     let value = message.all("value").last();
     let integer = || value.map_or(Ok(0), textproto::Value::integer);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_all_kinds() {
+    fn values_of_all_kinds_are_read() {
         assert_eq!(read("null_value: NULL_VALUE"), Value::Null);
         assert_eq!(
             read("map_value { entries { key { bool_value: true } value { uint64_value: 7 } } }"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_of_types() {
+    fn is_of_values_and_types_match() {
         let list = read("list_value { values { int64_value: 1 } values { null_value: 0 } }");
         assert!(list.is_of(&Type::list(Type::Dyn)));
         assert!(!list.is_of(&Type::list(Type::Int)));

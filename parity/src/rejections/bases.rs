@@ -1,4 +1,4 @@
-//! Valid policies, bindings and webhook configurations, which mutants are generated from.
+//! Valid policies, bindings and webhook configurations, from which mutants are generated.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vap_status_controller::cli::input::{Input, KindFilter};
 
-/// Returns an object of each kind with all fields set, and those of `parity/policies`.
+/// Returns the valid objects: an object of each kind with all fields set, and the objects in `parity/policies`.
 ///
 /// # Errors
 /// Returns an error if `parity/policies` cannot be read.
@@ -32,7 +32,7 @@ pub fn bases() -> Result<Vec<Value>> {
         webhooks("MutatingWebhookConfiguration"),
     ];
     let own = own.into_iter();
-    // The objects with all fields offer more to change, so they make up half of the result.
+    // The objects with all fields set offer more to change, so they are repeated until they make up half of the result.
     let n_own = documents.clone().count() / 2 + 1;
     let own = own.cycle().take(2 * n_own);
     Ok(own

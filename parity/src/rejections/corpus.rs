@@ -1,4 +1,5 @@
-//! The webhook configurations of a corpus, unchanged and completed, and mutants of them.
+//! The webhook configurations of a corpus: as they are, completed so that they are valid, and mutants of the valid
+//! ones.
 
 use std::path::Path;
 
@@ -9,11 +10,11 @@ use super::load_files;
 use super::mutate::{Mutant, mutants_of};
 use crate::random::Random;
 
-/// Returns the configurations in the files below `folder`, unchanged and completed so that they are valid, and `n`
-/// mutants of these, the same for the same seed.
+/// Returns the webhook configurations in the files below `folder`, once as they are and once completed so that they are
+/// valid, and `n` mutants of the completed ones, which are the same for the same seed.
 ///
 /// # Errors
-/// Returns an error if there are none.
+/// Returns an error if there are no webhook configurations.
 pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
     let mut found = load_files(folder)?;
     let mut whole = Vec::new();
@@ -33,7 +34,7 @@ pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
     Ok(found)
 }
 
-/// Adds required fields that a partial configuration, such as one in a test, lacks.
+/// Adds the required fields that an incomplete configuration, such as one in a test, lacks.
 fn complete(configuration: &mut Value) {
     let set = |object: &mut Value, field: &str, value: Value| {
         if let Some(fields) = object.as_object_mut() {
@@ -62,7 +63,7 @@ fn complete(configuration: &mut Value) {
     }
 }
 
-/// Changes the expression of a match condition in three of five cases, if there is one. Returns true if it did.
+/// Changes the expression of a match condition in three of five cases. Returns true if it changed one.
 fn change(configuration: &mut Value, random: &mut Random) -> bool {
     let webhooks = configuration
         .get_mut("webhooks")

@@ -1,4 +1,4 @@
-//! Hand-written texts that mutation does not produce: other versions, features of YAML, and sizes.
+//! Hand-written manifests with mistakes that mutation does not produce: other versions, features of YAML, and sizes.
 
 use super::mutate::{Mutant, MutantKind};
 
@@ -21,17 +21,18 @@ spec:
   validationActions: [Deny]
 ";
 
-/// Returns the texts.
+/// Returns the manifests.
 #[must_use]
 pub fn hand_written() -> Vec<Mutant> {
     let mut texts = Vec::new();
     let mut policy = |text: String| texts.push((MutantKind::Policy, text));
-    // Older versions are excluded: a cluster may not serve them, and they have their own endpoints.
+    // Older versions that API servers know are excluded: a cluster may not serve them, and they have their own
+    // endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
     }
     policy(POLICY.replace("admissionregistration.k8s.io/v1", "v1"));
-    // Merge keys: merged keys must not also be set explicitly.
+    // Merge keys of YAML: a merged key must not also be set explicitly.
     for rule in [
         "    - <<: *rule",
         "    - {<<: *rule, scope: Namespaced}",
@@ -46,7 +47,7 @@ pub fn hand_written() -> Vec<Mutant> {
     ] {
         policy(POLICY.replace("  validations:", &format!("{rule}\n  validations:")));
     }
-    // YAML's interpretation of scalars and keys.
+    // Types that YAML gives to unquoted scalars and keys.
     for metadata in [
         "{name: 1}",
         "{name: 1e3}",
@@ -98,7 +99,7 @@ pub fn hand_written() -> Vec<Mutant> {
     ] {
         policy(POLICY.replace(from, to));
     }
-    // Sizes: expressions have a limit of 100,000 code points, and requests and etcd have a limit in bytes.
+    // Sizes: expressions have a limit of 100,000 code points; requests and objects in etcd have limits in bytes.
     for n in [99_998, 99_999, 100_000] {
         policy(POLICY.replace("'true'", &format!("\"'{}' == ''\"", "x".repeat(n - 6))));
     }

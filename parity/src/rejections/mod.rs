@@ -1,4 +1,4 @@
-//! Objects that an API server may reject on creation, for comparisons with `kubectl vap check`.
+//! Generates objects that an API server may reject on creation, for comparisons with `kubectl vap check`.
 //!
 //! [`mutants`] generates policies, bindings and webhook configurations with mistakes from a seed; [`predicted`] returns
 //! the rejections that the check predicts. `e2e/tests/rejections.rs` creates the objects on a real API server.
@@ -21,7 +21,7 @@ pub use bases::bases;
 pub use hand_written::hand_written;
 pub use mutate::{Mutant, MutantKind, mutants};
 
-/// Returns the policies, bindings and webhook configurations in the files below `folder`, unchanged.
+/// Returns the policies, bindings and webhook configurations in the files below `folder`, as they are.
 ///
 /// # Errors
 /// Returns an error if there are none.
@@ -55,9 +55,9 @@ pub fn load_files(folder: &Path) -> Result<Vec<Mutant>> {
 /// A finding that predicts a rejection.
 #[derive(Clone, Debug)]
 pub struct Rejection {
-    /// The rule and the message.
+    /// The rule id and the message of the finding.
     pub text: String,
-    /// The field, or empty for the whole object.
+    /// The path of the field; empty if the whole object is rejected.
     pub field: String,
 }
 
@@ -83,10 +83,12 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     for finding in report.findings.iter().filter(|finding| finding.rejected) {
         let n = by_file.get(&finding.location.file).copied();
         let of_file = n.and_then(|n| rejections.get_mut(n));
-        of_file.context("a file that is not ours")?.push(Rejection {
-            text: format!("{}: {}", finding.rule.id(), finding.message),
-            field: finding.field_ref.clone().unwrap_or_default(),
-        });
+        of_file
+            .context("a finding about an unknown file")?
+            .push(Rejection {
+                text: format!("{}: {}", finding.rule.id(), finding.message),
+                field: finding.field_ref.clone().unwrap_or_default(),
+            });
     }
     Ok(rejections)
 }

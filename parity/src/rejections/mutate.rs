@@ -26,7 +26,7 @@ pub enum MutantKind {
 }
 
 impl MutantKind {
-    /// Returns the variant for a `kind`.
+    /// Returns the variant for the `kind` of an object; `None` for other kinds.
     #[must_use]
     pub fn from_kind(kind: &str) -> Option<Self> {
         match kind {
@@ -40,7 +40,7 @@ impl MutantKind {
         }
     }
 
-    /// Returns the resource as used in URL paths.
+    /// Returns the plural name of the resource, as in URL paths.
     #[must_use]
     pub fn resource(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl MutantKind {
     }
 }
 
-/// An object that may have a mistake.
+/// An object that may have a mistake, given as text because it may have duplicate keys.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.
@@ -63,7 +63,7 @@ pub struct Mutant {
     pub text: String,
 }
 
-/// The allowed fields by the field that contains them; the first entry is the document.
+/// The names of allowed fields, by the name of the field that contains them; the first entry is the document.
 const FIELDS: [(&str, &[&str]); 19] = [
     ("", &["metadata", "spec", "webhooks", "status", "data"]),
     (
@@ -206,16 +206,16 @@ const FIELDS: [(&str, &[&str]); 19] = [
     ),
 ];
 
-/// Generates `n` mutants, the same for the same seed.
+/// Generates `n` mutants, which are the same for the same seed.
 ///
 /// # Errors
-/// Returns an error if there are no valid objects to start from.
+/// Returns an error if there are no valid objects to change.
 pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
     mutants_of(&bases()?, "refusals", seed, n, |_, _| false)
 }
 
-/// Generates `n` mutants of `bases`. `change_one` may make the first change of a mutant, and returns true if it did.
-/// All other changes are random.
+/// Generates `n` mutants of `bases`. `change_one` may make the first change of a mutant, and then returns true. All
+/// other changes are random.
 pub(super) fn mutants_of(
     bases: &[Value],
     key: &str,
@@ -229,8 +229,8 @@ pub(super) fn mutants_of(
             let mut base = random.choose(bases).context("no bases")?.clone();
             let kind = base.get("kind").and_then(Value::as_str);
             let sort = kind.and_then(MutantKind::from_kind);
-            let sort = sort.context("a base of no kind")?;
-            // One in ten stays valid, and some have two mistakes.
+            let sort = sort.context("a base object has an unknown kind")?;
+            // One in ten objects stays valid, and some get two mistakes.
             let mut n_changes = match random.below(20) {
                 0 => 0,
                 1..=15 => 1,
@@ -251,12 +251,12 @@ pub(super) fn mutants_of(
         .collect()
 }
 
-/// Changes a random value other than `apiVersion` and `kind`.
+/// Changes a random value in `tree`, but not `apiVersion` or `kind`.
 fn change(tree: &mut Tree, random: &mut Random) {
     let is_of_kind = |name: &str| name == "apiVersion" || name == "kind";
     let at = usize::try_from(random.below(tree.count().try_into().unwrap_or(1))).unwrap_or(0);
     let is_top = match &*tree {
-        // The first values of the document are its own fields.
+        // The first values in the order of the tree are the fields of the document itself.
         Tree::Map(fields) => {
             let mut start = 1;
             fields.iter().any(|(name, field)| {

@@ -1,17 +1,17 @@
-//! Objects that may have duplicate keys.
+//! JSON-like values whose objects may have duplicate keys.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// A value.
+/// A JSON value whose objects may have duplicate keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
     /// Null, a boolean, a number or a string.
     Scalar(Value),
     /// A list.
     List(Vec<Self>),
-    /// An object, with its keys in order.
+    /// An object with its keys in order, of which some may be equal.
     Map(Vec<(String, Self)>),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Tree {
 }
 
 impl Tree {
-    /// Returns the number of values: this one and all nested ones.
+    /// Returns the number of values: this value and all values nested in it.
     pub(super) fn count(&self) -> usize {
         1 + match self {
             Self::Scalar(_) => 0,
@@ -62,7 +62,8 @@ impl Tree {
         }
     }
 
-    /// Returns the `n`th value, itself being the first, with the name of the field that contains it.
+    /// Returns the `n`th value in depth-first order, starting with this value, with the name of the field that contains
+    /// it.
     pub(super) fn nth(&mut self, n: usize) -> Option<(&str, &mut Self)> {
         self.nth_of("", n).ok()
     }
@@ -102,7 +103,7 @@ impl Tree {
         }
     }
 
-    /// Sets a field, which may already exist.
+    /// Adds a field, even if a field with this name exists.
     pub(super) fn set(&mut self, name: &str, value: Self) {
         if let Some(field) = self.get_mut(name) {
             *field = value;

@@ -1,10 +1,10 @@
-//! Values that are valid in some fields and invalid in others.
+//! Values for fields of mutants; each is valid in some fields and invalid in others.
 
 use serde_json::{Value, json};
 
 use crate::random::Random;
 
-/// Returns a value for a field with the given name.
+/// Returns a random value for a field with this name.
 pub(super) fn value(field: &str, random: &mut Random) -> Value {
     if random.permille(350) {
         return choose(&any(), random);
@@ -16,7 +16,7 @@ fn choose(values: &[Value], random: &mut Random) -> Value {
     random.choose(values).cloned().unwrap_or_default()
 }
 
-/// Returns values for any field.
+/// Returns values that any field may get.
 fn any() -> Vec<Value> {
     let long = |n: usize| Value::from("a".repeat(n));
     vec![
@@ -112,7 +112,7 @@ const EXPRESSIONS: [&str; 38] = [
     "jsonpatch.escapeKey('a/b') == 'a' ? [JSONPatch{}] : [JSONPatch{op: 'a'}]",
 ];
 
-/// Returns values for a specific field.
+/// Returns values for the field with this name, some of them valid.
 #[expect(clippy::too_many_lines, reason = "a table of values by field")]
 fn specific(field: &str) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().copied().map(Value::from).collect::<Vec<_>>();
@@ -484,8 +484,8 @@ fn specific(field: &str) -> Vec<Value> {
                 json!([null]),
             ]
         }
-        // Names of managers are excluded: their validation depends on the fields that remain after the API server has
-        // added its own entry.
+        // Names of managers are not changed: their validation depends on the fields that remain after the API server
+        // has added an entry of its own.
         "managedFields" => vec![
             json!([{}]),
             json!([null]),

@@ -1,8 +1,8 @@
 //! `parity witnesses`: verifies the witnesses of `kubectl vap check` with upstream's evaluator.
 //!
-//! If the check reports that an expression may fail, it shows a request for which it fails. Upstream's evaluator must
-//! report the same error for that request. A finding without a confirmed witness is an alarm, unless its rule is
-//! decided by the text of the policy and the schemas. Alarms about sound policies are counted and listed.
+//! If the check reports that an expression may fail, it shows a request for which the expression fails. Upstream's
+//! evaluator must report the same error for that request. A warning without a confirmed witness is an alarm, unless its
+//! rule is decidable from the policy and the schemas alone. Alarms about sound policies are counted and listed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -23,14 +23,14 @@ use crate::{pair, write_line};
 
 mod mutating;
 
-/// A comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct Witnesses {
-    /// The oracle.
+    /// The path of the oracle's binary.
     pub oracle: PathBuf,
-    /// Kubernetes' OpenAPI documents.
+    /// The directory of Kubernetes' OpenAPI documents.
     pub openapi: Option<PathBuf>,
-    /// The CRDs of the policies.
+    /// The directory of the CRDs that the policies need.
     pub crds: Option<PathBuf>,
     /// A directory to write the requests to.
     pub folder: PathBuf,
@@ -38,7 +38,7 @@ pub struct Witnesses {
     pub paths: Vec<PathBuf>,
 }
 
-/// The result.
+/// The counts of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WitnessesLine {
     /// The number of findings with a witness.
@@ -47,8 +47,8 @@ pub struct WitnessesLine {
     pub different: usize,
     /// The number of warnings about policies that the API server accepts.
     pub warnings: usize,
-    /// The number of alarms among them: warnings without a confirmed witness, of rules that are not decidable from the
-    /// text.
+    /// The number of alarms: warnings without a confirmed witness, of rules that are not decidable from the policy and
+    /// the schemas alone.
     pub alarms: usize,
     /// The number of sound policies: policies that the API server accepts and that have no proven warning.
     pub sound: usize,
@@ -64,8 +64,8 @@ impl WitnessesLine {
     }
 }
 
-/// Rules whose findings follow from the text of policies and bindings, from schemas and served resources, or, for
-/// lock-outs, from the request in the finding.
+/// Rules whose findings follow from policies and bindings, from schemas and served resources, or, for lock-outs, from
+/// the request in the finding. They need no confirmed witness.
 const DECIDED: [Rule; 26] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
@@ -95,8 +95,8 @@ const DECIDED: [Rule; 26] = [
     Rule::UnwatchedSubresource,
 ];
 
-/// The policies of the files, by file and name. For mutating policies: the part that they share with validating ones,
-/// and the policy itself.
+/// The policies in the files, by file and name. A mutating policy is stored as the part that it shares with validating
+/// policies, and as the policy itself.
 #[derive(Debug, Default)]
 struct Policies {
     shared: BTreeMap<(String, String), Value>,
@@ -115,7 +115,7 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
             Some("ValidatingAdmissionPolicy") => {
                 policies.shared.insert(key, value);
             }
-            // Its match conditions are evaluated like those of a validating policy.
+            // The match conditions of a mutating policy are evaluated like those of a validating policy.
             Some("MutatingAdmissionPolicy") => {
                 if let Ok(policy) = decode::mutating_policy(value.clone()) {
                     let shared = RequestPolicy {
@@ -138,7 +138,7 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
     Ok(policies)
 }
 
-/// Compares, and prints the differences and the final result.
+/// Verifies all witnesses, and prints the differences and the final result.
 ///
 /// # Errors
 ///
@@ -154,7 +154,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let policies = policies(&witnesses.paths)?;
     let findings = report.get("findings").and_then(Value::as_array);
     let mut expected = Vec::new();
-    // Maps the index of each finding to that of its witness.
+    // Maps the index of each finding to the index of its witness.
     let mut witnessed = HashMap::new();
     let mut cases = Cases::default();
     let crds: Vec<PathBuf> = witnesses.crds.iter().cloned().collect();
@@ -163,7 +163,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         let Some(witness) = finding.get("witness") else {
             continue;
         };
-        // These requests fail because of their params, before any evaluation.
+        // Requests with findings of this rule fail because of their params, before any evaluation.
         if finding.get("rule") == Some(&json!(Rule::ParamScope)) {
             continue;
         }
@@ -209,7 +209,9 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     };
     let mut confirmed = HashSet::new();
     for (n, (place, error)) in expected.iter().enumerate() {
-        let answer = answers.get(&n).context("the oracle has left out a case")?;
+        let answer = answers
+            .get(&n)
+            .context("the oracle has no result for a case")?;
         if contains_error(answer, error) {
             confirmed.insert(n);
         } else {
@@ -252,7 +254,7 @@ impl Cases {
         text.push('\n');
     }
 
-    /// Runs the oracle and returns its results, keyed by case number.
+    /// Runs the oracle on all cases, and returns its results by the number of the witness.
     fn answers(&self, witnesses: &Witnesses) -> Result<HashMap<usize, Value>> {
         fs::create_dir_all(&witnesses.folder)?;
         let mut all = HashMap::new();
@@ -279,7 +281,7 @@ impl Cases {
             let lines: Vec<&str> = stdout.lines().collect();
             ensure!(
                 lines.len() == numbers.len(),
-                "the oracle has left out cases"
+                "the oracle has no results for some cases"
             );
             for (n, line) in numbers.iter().zip(lines) {
                 let answer = serde_json::from_str(line)?;
@@ -296,7 +298,7 @@ impl Cases {
     }
 }
 
-/// Counts and prints the alarms among `all`, the findings with their numbers.
+/// Counts and prints the alarms in `all`, the findings with their indices.
 fn count_alarms(
     policies: &BTreeMap<(String, String), Value>,
     all: &[(usize, &Value)],
@@ -352,8 +354,8 @@ fn count_alarms(
     Ok(())
 }
 
-/// Returns true if the rule of a finding is decidable from the text. A test for a field that no kind has is decided by
-/// the schemas and does not fail.
+/// Returns true if the finding is decidable from the policy and the schemas alone. This is also true of a test for a
+/// field that no kind has: its evaluation does not fail.
 fn is_decided(finding: &Value) -> bool {
     let is_of = |rule: &Rule| finding.get("rule") == Some(&json!(rule));
     let is_unproven = finding.get("unproven") == Some(&json!(true));
@@ -361,7 +363,7 @@ fn is_decided(finding: &Value) -> bool {
     !is_unproven && (DECIDED.iter().any(is_of) || is_of(&Rule::UndefinedField) && !fails)
 }
 
-/// Converts a witness to a case of the oracle.
+/// Converts a witness to a case for the oracle.
 fn case(n: usize, policy: &Value, witness: &Value) -> Value {
     let of = |name: &str| {
         witness
@@ -369,7 +371,8 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
             .cloned()
             .unwrap_or_default()
     };
-    // A witness is a request as sent: the API server decodes its objects and writes unset lists as null.
+    // A witness is a request as a client sends it. The API server decodes the objects of a request, which turns unset
+    // lists into null.
     let mut case = json!({
         "decode": "typed",
         "id": n.to_string(), "policy": policy, "operation": of("operation"), "gvk": of("kind"), "gvr": of("resource"),
@@ -387,13 +390,13 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
         let further = further.into_iter();
         let given = further.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         case.extend(given.filter(|(_, value)| !value.is_null()));
-        // An absent name is null.
+        // A witness without a name has null instead, which the case omits.
         case.retain(|_, value| !value.is_null());
     }
     case
 }
 
-/// Returns true if a string in `answer` contains `error`.
+/// Returns true if a string anywhere in `answer` contains `error`.
 fn contains_error(answer: &Value, error: &str) -> bool {
     match answer {
         Value::String(text) => text.contains(error),

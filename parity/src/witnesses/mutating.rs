@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::documents;
 
-/// The definitions of the custom resources in the policies.
+/// The CustomResourceDefinitions of the custom resources that the policies match.
 #[derive(Debug, Default)]
 pub(super) struct Definitions(Vec<Value>);
 
@@ -27,13 +27,13 @@ impl Definitions {
     }
 }
 
-/// Returns the value at a JSON pointer, or null if there is none.
+/// Returns the value at a JSON pointer; null if there is none.
 fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// Converts the witness for `policy`, a MutatingAdmissionPolicy, to a case: the policy is bound with the params of the
-/// witness, and errors are expected.
+/// Converts the witness for the MutatingAdmissionPolicy `policy` to a case. The case binds the policy with the params
+/// of the witness, and expects errors.
 pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -> Result<Value> {
     let of = |name: &str| value_at(witness, &format!("/request/{name}"));
     let params = value_at(witness, "/params");
@@ -68,7 +68,7 @@ pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -
     Ok(case.into())
 }
 
-/// Returns the fields that are not null.
+/// Returns those of the fields that are not null.
 fn non_null<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map<String, Value> {
     let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
     fields
@@ -76,8 +76,8 @@ fn non_null<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> 
         .collect()
 }
 
-/// Returns the policy with the defaults that the oracle does not set, and with failurePolicy Fail, so that errors
-/// reject the request.
+/// Returns the policy with the defaults that the oracle does not set. Sets failurePolicy to Fail, so that errors reject
+/// the request.
 fn defaulted(policy: &Value) -> Result<Value> {
     let mut policy = policy.clone();
     let spec = policy.get_mut("spec").and_then(Value::as_object_mut);
@@ -109,7 +109,7 @@ fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// Decodes the errors in the result, which are JSON strings.
+/// Decodes the errors in the oracle's result, which are JSON in strings.
 pub(super) fn answer(mut answer: Value) -> Value {
     let errors = answer.get_mut("errors").and_then(Value::as_array_mut);
     for error in errors.into_iter().flatten() {
