@@ -1,5 +1,6 @@
-// Package helm compares the objects that Helm renders from the chart with those that kustomize renders from config/,
-// and lints, packages and misconfigures the chart. It uses Helm's own command and kustomize's own library.
+// Package helm compares the objects that Helm renders from the chart with those that kustomize renders from config/. It
+// also lints and packages the chart, and installs it with invalid values. It uses Helm's own command and kustomize's
+// own library.
 package helm
 
 import (
@@ -30,7 +31,7 @@ const (
 
 type object = map[string]any
 
-// helm runs the command at the version in go.mod.
+// helm runs Helm's command at the version in go.mod. It returns the output.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.Command("go", append([]string{"tool", "helm"}, arguments...)...)
@@ -113,7 +114,7 @@ func id(o object) string {
 }
 
 // comparable returns the objects by name, without hooks and without the labels of the installing tool: Helm adds its
-// own to rendered objects, and kustomize adds ours even to the CRDs.
+// own labels to rendered objects, and kustomize adds ours even to the CRDs.
 func comparable(all []object) map[string]object {
 	found := map[string]object{}
 	for _, o := range all {
@@ -158,12 +159,12 @@ func assertEqual(t *testing.T, ofHelm, ofKustomize []object) {
 	}
 }
 
-func TestDefaultsAreWhatKustomizeInstalls(t *testing.T) {
+func TestDefaultsEqualThoseOfKustomize(t *testing.T) {
 	assertEqual(t, render(t, "vap-status-controller"), kustomize(t, "default"))
 }
 
-// TestMonitoringIsThatOfKustomize enables everything that has its own directory in config/.
-func TestMonitoringIsThatOfKustomize(t *testing.T) {
+// TestMonitoringEqualsThatOfKustomize enables all features that have a directory of their own in config/.
+func TestMonitoringEqualsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
 		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
 		"follow={mutatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
@@ -200,7 +201,7 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	}
 	ofKustomize := objects(t, text)
 	for _, o := range ofKustomize {
-		// The component is used unchanged; the chart adds its labels to everything.
+		// kustomize uses the component unchanged; the chart adds its labels to all objects.
 		for _, component := range components {
 			if strings.HasSuffix(fmt.Sprint(metadata(o)["name"]), "vap-status-controller-"+component) {
 				metadata(o)["labels"] = object{
@@ -213,7 +214,7 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	assertEqual(t, rendered, ofKustomize)
 }
 
-func TestClearIsTheJobOfKustomize(t *testing.T) {
+func TestClearJobEqualsThatOfKustomize(t *testing.T) {
 	var hook, job object
 	for _, o := range render(t, "vap-status-controller") {
 		if annotation(o, "helm.sh/hook") == "post-delete" && o["kind"] == "Job" {
@@ -228,7 +229,7 @@ func TestClearIsTheJobOfKustomize(t *testing.T) {
 	if hook == nil || job == nil {
 		t.Fatal("no job")
 	}
-	// Helm has deleted the controller's service account by then, so the hook has its own.
+	// The hook has a service account of its own, because Helm deletes the controller's before the hook runs.
 	pod := job["spec"].(object)["template"].(object)["spec"].(object)
 	pod["serviceAccountName"] = "vap-status-controller-clear"
 	if !reflect.DeepEqual(hook["spec"], job["spec"]) {
@@ -287,7 +288,7 @@ func TestValuesReachTheManifests(t *testing.T) {
 	}
 	role := find(t, all, "ClusterRole", name+"-params-of-values")
 	if metadata(role)["labels"].(object)["vap-status.dev/aggregate-to-controller"] != "true" {
-		t.Errorf("the role of params is not gathered")
+		t.Errorf("the role for params does not aggregate other roles")
 	}
 	policy, _ := yaml.Marshal(find(t, all, "NetworkPolicy", name)["spec"])
 	if !strings.Contains(string(policy), "16443") || !strings.Contains(string(policy), "team: monitoring") {
@@ -297,7 +298,7 @@ func TestValuesReachTheManifests(t *testing.T) {
 		absent := o["kind"] == "PodDisruptionBudget" || o["kind"] == "PriorityClass" ||
 			annotation(o, "helm.sh/hook") == "post-delete"
 		if absent {
-			t.Errorf("%s was switched off", id(o))
+			t.Errorf("%s is rendered although it is disabled", id(o))
 		}
 		for _, subject := range subjects(o) {
 			if subject["name"] != name || subject["namespace"] != namespace {
@@ -325,7 +326,7 @@ func TestDigestIsUsedInsteadOfTheTag(t *testing.T) {
 	}
 }
 
-func TestWrongValuesAreRefused(t *testing.T) {
+func TestInvalidValuesAreRejected(t *testing.T) {
 	for _, setting := range []string{"replica=3", "replicas=two", "profile=mine", "readyRequires={Redy}",
 		"follow={pods}",
 		"image.repository=", "metrics.alerts.enabled=true", "image.digest=latest"} {
@@ -352,8 +353,8 @@ func TestLintAndPackage(t *testing.T) {
 	assertEqual(t, objects(t, []byte(text)), render(t, "vap-status-controller"))
 }
 
-// TestHooks lists the hooks: the objects that Helm creates only for its operations.
-func TestHooks(t *testing.T) {
+// TestHooksAreComplete lists the hooks, the objects that Helm creates only during an operation such as a test.
+func TestHooksAreComplete(t *testing.T) {
 	var hooks []string
 	for _, o := range render(t, "vap-status-controller") {
 		if hook := annotation(o, "helm.sh/hook"); hook != "" {

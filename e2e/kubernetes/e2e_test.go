@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
 
-	// The tests, which register themselves.
+	// The imported tests register themselves.
 	_ "k8s.io/kubernetes/test/e2e/apimachinery"
 )
 
@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The setup and teardown of the whole suite look for nodes and pods; these tests need none, so these steps are not
-// linked.
+// Kubernetes' setup and teardown of the whole suite look for nodes and pods. These tests need none, so the package with
+// the setup and teardown is not linked.
 func TestKubernetes(t *testing.T) {
 	gomega.RegisterFailHandler(framework.Fail)
 	suite, reporter := framework.CreateGinkgoConfig()

@@ -1,5 +1,5 @@
-// Package waiters tests the health checks of waiting tools with the statuses that the controller writes: kstatus (Flux,
-// Helm --wait), the Lua script for Argo CD in config/argocd, and the expressions for Flux in config/flux.
+// Package waiters tests how waiting tools evaluate the statuses that the controller writes: kstatus (Flux, Helm
+// --wait), the Lua script for Argo CD in config/argocd, and the expressions for Flux in config/flux.
 package waiters
 
 import (
@@ -40,7 +40,7 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// cases returns all cases by policy, as a client of the API server decodes it.
+// cases returns all cases by policy. The policies are decoded as a client of the API server decodes them.
 func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 	t.Helper()
 	var list []testCase
@@ -62,7 +62,7 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 			t.Fatal(err)
 		}
 		policy := &unstructured.Unstructured{}
-		// Integral numbers are decoded as int64, as by clients of the API server.
+		// Integral numbers are decoded as int64, as clients of the API server decode them.
 		if err := utilyaml.Unmarshal(text, &policy.Object); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 }
 
 // TestSamples evaluates the statuses that the controller wrote for the policies of config/samples, on an API server
-// with kube-controller-manager. They were recorded by `kubectl get validatingadmissionpolicies -o json`.
+// with kube-controller-manager. The statuses were recorded with `kubectl get validatingadmissionpolicies -o json`.
 func TestSamples(t *testing.T) {
 	var samples []any
 	if err := utilyaml.Unmarshal(read(t, "testdata/samples.json"), &samples); err != nil {
@@ -121,7 +121,7 @@ func TestKstatus(t *testing.T) {
 			t.Errorf("%s: %s, expected %s", c.Name, result.Status, c.Kstatus)
 		}
 		if wrong := c.Kstatus != c.Flux; wrong != (c.Note != "") {
-			t.Errorf("%s: where kstatus and Flux's expressions differ a note says why", c.Name)
+			t.Errorf("%s: the case needs a note: kstatus and Flux's expressions differ", c.Name)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 	const key = "resource.customizations.health.admissionregistration.k8s.io_ValidatingAdmissionPolicy"
 	if configMap.Data[key] != script {
-		t.Errorf("config/argocd/argocd-cm.yaml does not hold the script of health.lua")
+		t.Errorf("config/argocd/argocd-cm.yaml does not contain the script of health.lua")
 	}
 	for policy, c := range cases(t) {
 		health, message := run(t, script, policy.Object)
@@ -184,8 +184,8 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
-// run evaluates a script on an object as Argo CD does: without the operating system's libraries, for at most a second,
-// with the object as `obj` and a table as the result.
+// run evaluates a script on an object as Argo CD does: without the libraries for the operating system, for at most a
+// second, with the object in the variable `obj` and a table as the result.
 //
 // Source: `github.com/argoproj/argo-cd` `util/lua/lua.go`, `runLuaWithResourceActions`, `GetResourceHealth`.
 func run(t *testing.T, script string, object map[string]any) (health, message string) {
@@ -214,7 +214,7 @@ func run(t *testing.T, script string, object map[string]any) (health, message st
 	}
 	answer, ok := state.Get(-1).(*lua.LTable)
 	if !ok {
-		t.Fatalf("the script answers %s", state.Get(-1).Type())
+		t.Fatalf("the script returns %s", state.Get(-1).Type())
 	}
 	return lua.LVAsString(answer.RawGetString("status")), lua.LVAsString(answer.RawGetString("message"))
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// The table is learned by experiments. For each site in the objects of a kind (a location with a struct of a Go type),
-// the functions of the API server run on an object with only that site, then with one more field set. The effects on
-// each field of the site are recorded, with the fields that they depend on.
+// The table is learned by experiments. A site is a location in the objects of a kind where a struct of a Go type
+// occurs. For each site, the functions of the API server run on an object in which only that site exists, and then with
+// one more field set. The effects on each field of the site are recorded, together with the fields that they depend on.
 
-// step leads from a struct to a nested one: by a field that is a struct (""), a pointer ("?"), a list ("[]") or a map
-// ("{}").
+// step leads from a struct to a struct nested in it, through a field whose kind is a struct (""), a pointer ("?"), a
+// list ("[]") or a map ("{}").
 type step struct {
 	field string
 	kind  string
@@ -22,7 +22,7 @@ type step struct {
 
 type site struct {
 	steps []step
-	// levels are the structs on the path from the object to the site itself.
+	// levels are the indices of the structs on the path from the object to the site, including both ends.
 	levels []int
 }
 
@@ -34,7 +34,7 @@ func (s site) String() string {
 	return strings.Join(parts, ".")
 }
 
-// sites returns the sites of a kind up to a depth, with each struct at most once per path.
+// sites returns the sites of a kind up to a depth. On the path of a site, each struct occurs at most once.
 func (s *structs) sites(root, depth int) []site {
 	all := []site{{levels: []int{root}}}
 	for n := 0; n < len(all); n++ {
@@ -70,7 +70,8 @@ func (s *structs) sites(root, depth int) []site {
 	return all
 }
 
-// assignment sets a field of one of the levels of a site or, if path is set, the field of the object at that path.
+// assignment sets a field to a value: a field of the struct at a level of a site or, if path is set, of the struct at
+// that path in the object.
 type assignment struct {
 	level int
 	path  []string
@@ -78,7 +79,7 @@ type assignment struct {
 	value any
 }
 
-// build returns an object with only a site and the assigned fields.
+// build returns an object in which only a site and the assigned fields exist.
 func (s site) build(assigned []assignment) tree {
 	nodes := make([]tree, len(s.levels))
 	for n := range nodes {
@@ -112,7 +113,7 @@ func (s site) build(assigned []assignment) tree {
 	return nodes[0]
 }
 
-// node returns the struct at a level in an object.
+// node returns the struct at a level of a site in an object.
 func (s site) node(object tree, level int) (tree, bool) {
 	node := object
 	for _, step := range s.steps[:level] {
@@ -140,7 +141,8 @@ func (s site) node(object tree, level int) (tree, bool) {
 	return node, true
 }
 
-// dep is a field that an effect depends on: a field of the struct a number of levels up, or at a path from the object.
+// dep is a field that an effect depends on. It is in the struct that is `Up` levels above the site or, if Path is set,
+// in the struct at that path in the object.
 type dep struct {
 	Up    int      `json:"up,omitempty"`
 	Path  []string `json:"path,omitempty"`
@@ -173,24 +175,24 @@ type rule struct {
 	At    string `json:"at"`
 	Field string `json:"field"`
 	Deps  []dep  `json:"deps,omitempty"`
-	// Known has the constants that are distinguished, of the field itself and of each dependency.
+	// Known has the constants that the rows distinguish: those of the field itself, then those of each dependency.
 	Known [][]string `json:"known,omitempty"`
 	Rows  []row      `json:"rows"`
 }
 
-// open is a field with unknown rules: it depends on other fields in ways that a table cannot express.
+// open is a field without rules: it depends on other fields in ways that a table cannot express.
 type open struct {
 	At     string `json:"at"`
 	Field  string `json:"field"`
 	Fields []dep  `json:"deps,omitempty"`
-	// Empty restricts it to present but empty lists and maps.
+	// Empty is true if only empty lists and maps in the field have no rules.
 	Empty bool `json:"empty,omitempty"`
 }
 
-// stage is a step of the API server: it returns the object before and after.
+// stage is an operation of the API server. It returns the object before and after the operation.
 type stage func(input tree) (before, after tree, err error)
 
-// isContainer returns true for types that rules do not cover: the fields of a struct belong to its own site.
+// isContainer returns true for structs. They have no rules, since the fields of a struct have rules at its own site.
 func isContainer(typ string) bool {
 	return strings.HasPrefix(typ, "#")
 }
@@ -199,7 +201,7 @@ func isStructs(typ string) bool {
 	return strings.HasPrefix(typ, "*#") || strings.HasPrefix(typ, "[#") || strings.HasPrefix(typ, "{#")
 }
 
-// isAbsent returns true if a value is Go's zero value of an unset field.
+// isAbsent returns true if a value is the zero value that Go gives to an unset field.
 func isAbsent(value any, typ string) bool {
 	if value == nil {
 		return true
@@ -232,7 +234,7 @@ func token(name string) int64 {
 	return n + 10
 }
 
-// samples returns the values that are tried for a field.
+// samples returns the values that the experiments set a field to.
 func samples(f field) []any {
 	typ := strings.TrimPrefix(f.typ, "*")
 	pointer := typ != f.typ
@@ -304,7 +306,7 @@ func samples(f field) []any {
 
 func equal(a, b any) bool { return reflect.DeepEqual(normal(a), normal(b)) }
 
-// normal returns a value as decoded from JSON, so that number types do not matter.
+// normal returns a value as if it had been decoded from JSON, so that values with different number types are equal.
 func normal(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -317,7 +319,7 @@ func normal(value any) any {
 	return back
 }
 
-// outcome is the effect on a field.
+// outcome is the effect of a stage on a field.
 type outcome struct {
 	kept          bool
 	before, after any
@@ -341,7 +343,7 @@ func look(before, after any, f field) outcome {
 	case !was && is:
 		result.gone = true
 	case !was && isStructs(f.typ):
-		// Nested changes belong to the nested site, unless the number of items changes.
+		// A change within a nested struct is an effect at its own site, unless the number of items changes.
 		list, isList := before.([]any)
 		other, _ := after.([]any)
 		result.kept = !isList || len(list) == len(other)
@@ -351,7 +353,7 @@ func look(before, after any, f field) outcome {
 	return result
 }
 
-// learner learns the rules of one stage of one kind.
+// learner learns the rules of one stage for one kind.
 type learner struct {
 	structs *structs
 	stage   stage
@@ -376,7 +378,7 @@ func (l *learner) outcome(at site, t trial, f field) (outcome, bool) {
 	}
 	after, there := at.node(t.after, n)
 	if !there {
-		// The site itself was removed, which belongs to the enclosing site.
+		// The whole site was removed, which is an effect at the enclosing site.
 		return outcome{kept: true}, false
 	}
 	return look(before[f.name], after[f.name], f), true
@@ -409,7 +411,7 @@ func (d dep) assign(at site, value any) assignment {
 	return assignment{level: len(at.levels) - 1 - d.Up, field: d.Field, value: value}
 }
 
-// rules learns the rules of a site.
+// rules learns the rules for the fields of a site.
 func (l *learner) rules(at site) []rule {
 	n := len(at.levels) - 1
 	fields := l.structs.fields[at.levels[n]]
@@ -431,7 +433,7 @@ func (l *learner) rules(at site) []rule {
 			active[f.name] = true
 		}
 	}
-	// Tries unset fields, with each of the other fields set.
+	// Observes unset fields while each of the other fields is set.
 	for _, d := range candidates {
 		for _, value := range d.vals {
 			t, ok := l.try(at, []assignment{d.assign(at, value)})
@@ -443,7 +445,7 @@ func (l *learner) rules(at site) []rule {
 					continue
 				}
 				o, there := l.outcome(at, t, f)
-				// A removed site keeps its fields.
+				// If the site was removed, the outcome of its fields is that they are kept.
 				was, _ := l.outcome(at, base, f)
 				if there && o.String() != was.String() {
 					note(f, d)
@@ -452,7 +454,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// The same with a constant in another field, or with another field set to true.
+	// Repeats this while a third field has a constant, or is set to true.
 	for _, c := range candidates {
 		isSwitch := c.typ == "b" && c.Up > 0 || c.Up == 0 && c.typ == "b"
 		for _, chosen := range c.vals {
@@ -498,7 +500,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// Tries set fields, alone and with each other field of the same struct.
+	// Observes fields that are set, alone and together with each other field of the same struct.
 	for _, f := range fields {
 		if isContainer(f.typ) {
 			continue
@@ -536,7 +538,7 @@ func (l *learner) rules(at site) []rule {
 	}
 	var rules []rule
 	for _, f := range fields {
-		// Quantities that are rounded up to thousandths.
+		// Maps of quantities may be rounded up to thousandths.
 		if f.typ != "{q" {
 			continue
 		}
@@ -569,7 +571,7 @@ func (l *learner) rules(at site) []rule {
 	return rules
 }
 
-// table tries all combinations of values of deps, the first of which is the field itself.
+// table learns the rule of a field from all combinations of values of deps. The first of deps is the field itself.
 func (l *learner) table(at site, f field, deps []dep) (rule, bool) {
 	result := rule{At: at.String(), Field: f.name, Deps: deps[1:]}
 	if len(deps) > 5 {
@@ -633,7 +635,7 @@ func (l *learner) table(at site, f field, deps []dep) (rule, bool) {
 	return result, true
 }
 
-// compact removes constants without effect, and rows that keep the value.
+// compact removes constants that have no effect, and rows that keep the value.
 func compact(n int, order []string, table map[string]action) (known [][]string, rows []row) {
 	known = make([][]string, n)
 	dropped := map[string]bool{}
@@ -679,7 +681,7 @@ func compact(n int, order []string, table map[string]action) (known [][]string, 
 	return known, rows
 }
 
-// ifNone is the rule for many dependencies: the field is set if none of them is set.
+// ifNone returns a rule for a field with many dependencies: the field is set if none of the dependencies is set.
 func (l *learner) ifNone(at site, f field, deps []dep) (rule, bool) {
 	base, ok := l.try(at, nil)
 	if !ok {
@@ -751,7 +753,7 @@ func (d dep) class(value any) string {
 	return "*"
 }
 
-// explain finds one action that produces all outcomes.
+// explain finds one action that produces all of the outcomes.
 func explain(f field, deps []dep, values [][]any, outs []outcome) (do action, keep, ok bool) {
 	all := func(is func(n int, o outcome) bool) bool {
 		for n, o := range outs {
@@ -811,7 +813,7 @@ func explain(f field, deps []dep, values [][]any, outs []outcome) (do action, ke
 	return action{}, false, false
 }
 
-// appended finds the action for lists that get the same items appended.
+// appended finds the action for lists to which the same items are always appended.
 func appended(values [][]any, outs []outcome) (action, bool) {
 	var more []any
 	for n, o := range outs {
@@ -828,7 +830,7 @@ func appended(values [][]any, outs []outcome) (action, bool) {
 	return action{Append: more}, len(outs) > 0
 }
 
-// fill replaces each string or number that equals the value of a dependency by a marker.
+// fill replaces each string or number that equals the value of a dependency by a placeholder.
 func fill(value any, values []any) any {
 	switch v := value.(type) {
 	case tree:
@@ -871,7 +873,7 @@ func union(values []any, order []int) tree {
 	return result
 }
 
-// entries finds the action for maps that get keys, with the value of another field or a constant value.
+// entries finds the action for maps to which keys are added, with a constant value or the value of another field.
 func entries(deps []dep, values [][]any, outs []outcome) (action, bool) {
 	do := action{}
 	for n, o := range outs {

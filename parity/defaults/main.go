@@ -1,6 +1,6 @@
 // Command prepare determines how the API server changes an object before it calls a policy.
 //
-// `prepare table` prints that as data, and `prepare cases` prints random objects with the results.
+// `prepare table` prints these changes as rules in JSON, and `prepare cases` prints random objects with the results.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 // depth is the maximum depth of sites.
 const depth = 12
 
-// kindTable has the knowledge about a kind: its struct, the rules for decoding it, those for creating it, and the paths
-// of fields that rules cannot describe.
+// kindTable describes a kind: its struct, the rules that apply when an object is decoded, the rules that apply when it
+// is created, and the paths of fields that rules cannot describe.
 type kindTable struct {
 	Group         string `json:"group"`
 	Version       string `json:"version"`
@@ -37,7 +37,7 @@ type table struct {
 	Kinds      []kindTable `json:"kinds"`
 }
 
-// extra returns dependencies on fields in other places; labels are those of the template.
+// extra returns dependencies on fields in distant structs, by site. The labels are those of the template.
 func extra(s subject) map[string][]dep {
 	labels := samples(field{name: "labels", typ: "{s"})
 	template := dep{Path: []string{"spec", "template", "metadata"}, Field: "labels", typ: "{s", vals: labels}
@@ -50,7 +50,7 @@ func extra(s subject) map[string][]dep {
 	return nil
 }
 
-// beyond has the fields whose rules need sums over lists, or labels that other fields name.
+// beyond has the fields without rules, by kind: their defaults need sums over lists, or labels that other fields name.
 var beyond = map[string][]open{
 	"PersistentVolumeClaim":   {{At: "spec", Field: "dataSource"}, {At: "spec", Field: "dataSourceRef"}},
 	"HorizontalPodAutoscaler": {{At: "status", Field: "currentCPUUtilizationPercentage"}, {At: "status", Field: "currentMetrics"}},
@@ -68,8 +68,8 @@ var beyond = map[string][]open{
 	},
 }
 
-// byHand has the fields that our code sets by rules of its own: the selector of a Job is derived from its uid, and so
-// are labels, including those of the Job itself if Go shares the map.
+// byHand has the fields that hand-written code of ours sets: the selector and labels of a Job are derived from its uid.
+// The labels include those of the Job itself if Go shares their map.
 var byHand = map[string]bool{
 	"Job metadata.labels":               true,
 	"Job spec.selector":                 true,
@@ -77,7 +77,7 @@ var byHand = map[string]bool{
 	"Job spec.template.metadata.labels": true,
 }
 
-// named omits the name, which is set once an object is created.
+// named returns the unknown fields without metadata.name: the API server sets the name before it calls a policy.
 func named(unknown []open) []open {
 	kept := []open{}
 	for _, u := range unknown {
@@ -135,7 +135,7 @@ func learn(only string) table {
 		}
 		for _, at := range s.sites(root, depth) {
 			if strings.HasSuffix(at.String(), ".lifecycle?") {
-				// If it is dropped, the struct that contains it may be dropped too.
+				// If this field is dropped, the struct that contains it may be dropped too.
 				kind.Unknown = append(kind.Unknown, open{At: at.String(), Field: "stopSignal"})
 			}
 			kind.Rules = append(kind.Rules, read.rules(at)...)

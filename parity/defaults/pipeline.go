@@ -57,7 +57,7 @@ func (s subject) decode(input tree) (runtime.Object, error) {
 	return object, nil
 }
 
-// encode returns an object as policies see it.
+// encode returns an object in the form in which policies read it.
 func (s subject) encode(object runtime.Object) (tree, error) {
 	object.GetObjectKind().SetGroupVersionKind(s.gvk)
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -67,7 +67,7 @@ func (s subject) internal(object runtime.Object) (runtime.Object, error) {
 	return scheme.UnsafeConvertToVersion(object, schema.GroupVersion{Group: s.gvk.Group, Version: runtime.APIVersionInternal})
 }
 
-// external converts a stored object to the version of the subject.
+// external converts an object from the storage version to the version of the subject.
 func (s subject) external(object runtime.Object) (tree, error) {
 	out, err := scheme.New(s.gvk)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s subject) external(object runtime.Object) (tree, error) {
 	return s.encode(out)
 }
 
-// plain decodes and encodes the input through its Go type.
+// plain decodes the input into its Go type and encodes it again, without defaults.
 func (s subject) plain(input tree) (tree, error) {
 	object, err := s.decode(input)
 	if err != nil {
@@ -95,7 +95,7 @@ func recovered(err *error) {
 	}
 }
 
-// stored decodes, sets the defaults, and converts to the storage version.
+// stored decodes the input, sets the defaults, and converts the object to the storage version.
 func (s subject) stored(input tree) (result runtime.Object, err error) {
 	defer recovered(&err)
 	object, err := s.decode(input)
@@ -129,7 +129,7 @@ func (s subject) created(input tree) (tree, error) {
 	return s.convert(input, s)
 }
 
-// convert returns the input as the API server would store it, in the version of another subject of the kind.
+// convert returns the input as the API server would store it, read in the version of other, a subject of the same kind.
 func (s subject) convert(input tree, other subject) (result tree, err error) {
 	defer recovered(&err)
 	object, err := s.stored(input)
@@ -146,7 +146,7 @@ func (s subject) updated(input, old tree) (result tree, err error) {
 	defer recovered(&err)
 	strategy, ok := s.strategy.(rest.RESTUpdateStrategy)
 	if !ok {
-		return nil, fmt.Errorf("no strategy for updates")
+		return nil, fmt.Errorf("the kind has no strategy for updates")
 	}
 	object, err := s.stored(input)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s subject) updated(input, old tree) (result tree, err error) {
 	return s.external(object)
 }
 
-// others returns the other covered versions of the kind.
+// others returns the subjects for the other versions of the kind in the table.
 func (s subject) others() []subject {
 	var others []subject
 	for _, other := range subjects() {

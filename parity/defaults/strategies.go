@@ -55,8 +55,8 @@ import (
 
 // covered lists the kinds of the table, with their storage strategies.
 //
-// A kind has one entry for each served version; the first entry of a group is the reference for comparisons within the
-// group.
+// A kind has one entry for each served version. The first entry of an API group is the reference with which the other
+// entries of the group are compared.
 var covered = []struct {
 	apiVersion, kind string
 	strategy         rest.RESTCreateStrategy

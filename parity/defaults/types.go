@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// field is a field of a Go type in JSON: its name, its type, when it is omitted (0 never, 1 if empty, 2 if zero), and
-// the type as in Go's errors, after the embedded struct that contains it.
+// field is a field of a Go struct as it is in JSON: its name, its type, and when it is omitted (0 never, 1 if empty, 2
+// if zero). text is the type as Go's errors show it, after the name of the embedded struct that contains the field.
 type field struct {
 	name string
 	typ  string
 	omit int
 	text string
-	// owner and enum define the constants of a string.
+	// enum has the constants that are valid for a string.
 	enum []string
 }
 
-// structs has the Go types of objects. A type is written as one letter for a scalar, and as a sigil and the type of the
-// content for a container: * a pointer, [ a list, { a map, # a struct.
+// structs has the Go types of objects. The type of a scalar is one letter. The type of a container is a sigil followed
+// by the type of the content: * for a pointer, [ for a list, { for a map, # for a struct.
 type structs struct {
 	index  map[reflect.Type]int
 	fields [][]field
@@ -92,7 +92,7 @@ func (s *structs) fieldsOf(t reflect.Type) []field {
 		if tag[0] == "" && member.Anonymous {
 			inner := member.Type
 			if inner.Kind() == reflect.Pointer {
-				panic("an embedded pointer")
+				panic("an embedded pointer is not supported")
 			}
 			for _, f := range s.fieldsOf(inner) {
 				f.text = member.Name + "|" + f.text

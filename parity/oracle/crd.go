@@ -24,11 +24,11 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// DefinitionLine is what `oracle crd compile` prints for a CustomResourceDefinition: the API server's errors on its
-// creation.
+// DefinitionLine is the output of `oracle crd compile` for a CustomResourceDefinition: the errors that the API server
+// reports on its creation.
 type DefinitionLine struct {
 	Line int `json:"line"`
-	// Errors are the errors about rules, sorted.
+	// Errors are the errors about validation rules, sorted.
 	Errors []string `json:"errors"`
 	// Others are all other errors, sorted.
 	Others []string `json:"others"`
@@ -39,12 +39,12 @@ type DefinitionLine struct {
 	Panic *Panic            `json:"panic,omitempty"`
 }
 
-// ObjectsLine is what `oracle crd validate` prints for a schema and objects.
+// ObjectsLine is the output of `oracle crd validate` for a schema and objects.
 type ObjectsLine struct {
 	Line int `json:"line"`
-	// Outcomes are the results for each object: several if they vary with Go's map order.
+	// Outcomes are the results for each object. An object has several if they vary with Go's map order.
 	Outcomes [][]ObjectOutcome `json:"outcomes"`
-	// Nanos is the average time of a validation of the objects, if requested.
+	// Nanos is the mean time of a validation of the objects in nanoseconds, if the time is measured.
 	Nanos float64 `json:"nanos,omitempty"`
 	Error string  `json:"error,omitempty"`
 	Panic *Panic  `json:"panic,omitempty"`
@@ -54,7 +54,7 @@ type ObjectsLine struct {
 type ObjectOutcome struct {
 	Errors   []string `json:"errors"`
 	Warnings []string `json:"warnings"`
-	// Cost is the total cost of all evaluations, unless they were aborted.
+	// Cost is the total cost of all evaluations; unset if they were aborted.
 	Cost  *int64 `json:"cost,omitempty"`
 	Panic *Panic `json:"panic,omitempty"`
 }
@@ -64,7 +64,7 @@ func cmdCRD(args []string, out io.Writer) error {
 		return errUsage
 	}
 	fs := flag.NewFlagSet("crd", flag.ContinueOnError)
-	repeat := fs.Int("repeat", 0, "how often each object is validated to measure the time")
+	repeat := fs.Int("repeat", 0, "number of validations per object to measure the time")
 	if err := parseFlags(fs, args[1:]); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func cmdCRD(args []string, out io.Writer) error {
 	return nil
 }
 
-// selfType matches the name of the type of objects, which ends in a timestamp.
+// selfType matches the name of the type of validated objects, which ends in a timestamp.
 var selfType = regexp.MustCompile(`selfType[0-9]+`)
 
 func ruleErrorText(err *field.Error) string {
@@ -127,8 +127,7 @@ func definitionLine(n int, data []byte) DefinitionLine {
 	return line
 }
 
-// collectCosts estimates the costs of all rules, with upstream's own contexts
-// of schemas.
+// collectCosts estimates the costs of all rules as upstream does, with its contexts of nested schemas.
 func collectCosts(definition *apiextensions.CustomResourceDefinition, costs map[string]uint64) {
 	of := func(schema *apiextensions.CustomResourceValidation, path *field.Path) {
 		if schema == nil || schema.OpenAPIV3Schema == nil {
@@ -187,7 +186,7 @@ func costsOf(schema *apiextensions.JSONSchemaProps, path *field.Path, ctx *valid
 	}
 }
 
-// product returns the product, saturated at the maximum.
+// product returns the product of a and b, or the maximum if it overflows.
 func product(a, b uint64) uint64 {
 	if a != 0 && ^uint64(0)/a < b {
 		return ^uint64(0)

@@ -28,11 +28,11 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// AdmittedLine is what `oracle crd admit` prints for a definition and objects.
+// AdmittedLine is the output of `oracle crd admit` for a definition and objects.
 type AdmittedLine struct {
 	Line    int              `json:"line"`
 	Objects []AdmittedObject `json:"objects"`
-	// Nanos is the average time of a request, if requested.
+	// Nanos is the mean time of a request in nanoseconds, if the time is measured.
 	Nanos float64 `json:"nanos,omitempty"`
 	Error string  `json:"error,omitempty"`
 	Panic *Panic  `json:"panic,omitempty"`
@@ -42,9 +42,9 @@ type AdmittedLine struct {
 type AdmittedObject struct {
 	// Unread is the error if the object cannot be decoded.
 	Unread string `json:"unread,omitempty"`
-	// Outcomes are the observed lists of causes: several if they vary with Go's map order.
+	// Outcomes are the observed lists of causes. There are several if they vary with Go's map order.
 	Outcomes [][]Cause `json:"outcomes"`
-	// Result is the object as it would be stored, if it is valid.
+	// Result is the object as the API server would store it, if the object is valid.
 	Result any    `json:"result,omitempty"`
 	Panic  *Panic `json:"panic,omitempty"`
 }
@@ -56,7 +56,7 @@ type Cause struct {
 	Message string `json:"message"`
 }
 
-// customStrategy is the result of customresource.NewStrategy, whose type is not exported.
+// customStrategy has the methods of the result of customresource.NewStrategy, whose type is not exported.
 type customStrategy interface {
 	rest.RESTCreateStrategy
 	rest.RESTUpdateStrategy
@@ -69,7 +69,7 @@ type servedVersion struct {
 	gvk        schema.GroupVersionKind
 }
 
-// serve prepares a version as the handler of custom resources does.
+// serve prepares a version as the API server's handler of custom resources does.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, getOrCreateServingInfoFor.
 func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*servedVersion, error) {
@@ -109,7 +109,7 @@ func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*serv
 	return nil, errors.New("no such version")
 }
 
-// read decodes an object as the body of a request is decoded.
+// read decodes an object as the API server decodes the body of a request.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer.apply,
 // unstructuredDefaulter.Default.
@@ -126,7 +126,7 @@ func contentOf(data []byte) (content map[string]any, err error) {
 	return content, err
 }
 
-// readContent decodes an object from parsed JSON; it changes the object.
+// readContent decodes an object from parsed JSON, which it changes.
 func (s *servedVersion) readContent(content map[string]any) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	kind, foundKind, err := unstructured.NestedString(content, "kind")
@@ -176,7 +176,7 @@ func causesOf(err error) []Cause {
 	return causes
 }
 
-// The minimum and maximum number of attempts for a request with several causes, to detect varying orders: Go's maps of
+// The minimum and maximum number of attempts to detect that the causes of a request have a random order: Go's maps with
 // two entries seldom change their order.
 const fewestTries, mostTries = 3, 160
 
@@ -187,7 +187,7 @@ func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace 
 	return s.admitRead(object.DeepCopy(), old, namespace)
 }
 
-// admitRead admits an object that has no other users.
+// admitRead admits a decoded object. It changes the object.
 func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
 	ctx := genericapirequest.WithNamespace(context.Background(), namespace)
 	if old == nil {
@@ -201,8 +201,8 @@ func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namesp
 	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old))
 }
 
-// isOfSomeField returns true if a cause is about the first field of an object that a rule visited, in Go's map order:
-// objects that are compared as a whole are visited field by field.
+// isOfSomeField returns true if the cause is about a random field of an object: a rule that compares whole objects
+// visits their fields in Go's map order, and the first field with invalid data is reported.
 func isOfSomeField(cause Cause) bool {
 	return strings.Contains(cause.Message, "invalid data, ")
 }
@@ -243,8 +243,8 @@ func (s *servedVersion) readBoth(objectData, oldData []byte) (object, old *unstr
 	return object, old, nil
 }
 
-// measure measures the time to decode and admit an object and its old version, repeatedly. Parsing of JSON is excluded,
-// as in our measurement; objects that cannot be decoded take no time.
+// measure measures the mean time to decode and admit an object and its old version. It excludes the parsing of JSON, as
+// our own measurement does. Objects that cannot be decoded count as zero.
 func (s *servedVersion) measure(objectData, oldData []byte, namespace string, repeat int) (measured time.Duration) {
 	content, err := contentOf(objectData)
 	if err != nil {

@@ -14,23 +14,23 @@ import (
 	"k8s.io/apiserver/pkg/cel/openapi"
 )
 
-// DeclLine is what `oracle decl` prints for each type of a kind.
+// DeclLine is the output of `oracle decl` for a type within a kind.
 type DeclLine struct {
 	TypeRef
-	// Path is the path of the type from the object in an expression: .spec.tolerations[0].
+	// Path is the path of the type, relative to the object in an expression: .spec.tolerations[0].
 	Path string `json:"path"`
-	// Type is upstream's name of the kind of type: object, list, map, string.
+	// Type is upstream's name of the type's category: object, list, map or string, for example.
 	Type string `json:"type"`
-	// MaxElements and MinSerializedSize bound the costs of expressions.
+	// MaxElements and MinSerializedSize are bounds that cost estimates use.
 	MaxElements       int64 `json:"maxElements"`
 	MinSerializedSize int64 `json:"minSerializedSize"`
 	Required          bool  `json:"required,omitempty"`
 }
 
-// DeclSummary is what `oracle decl --summary` prints for each kind.
+// DeclSummary is the output of `oracle decl --summary` for a kind.
 type DeclSummary struct {
 	TypeRef
-	// Types is the number of lines without --summary.
+	// Types is the number of lines that are printed without --summary.
 	Types int `json:"types"`
 	// Digest is the 64-bit FNV-1a hash of these lines, each written as path, type, maxElements, minSerializedSize and
 	// required, separated by tabs and terminated by a newline.
@@ -77,8 +77,8 @@ func compareGVK(a, b schema.GroupVersionKind) int {
 	return slices.Compare([]string{a.Group, a.Version, a.Kind}, []string{b.Group, b.Version, b.Kind})
 }
 
-// declLines returns the declared types of a kind, with fields sorted by name. Names of types are omitted, since they
-// follow from the paths.
+// declLines returns the declared types of a kind, with fields sorted by name. The names of types are omitted, since
+// they follow from the paths.
 func declLines(s *Schemas, gvk schema.GroupVersionKind) ([]DeclLine, error) {
 	resolved, err := s.ResolveSchema(gvk)
 	if err != nil {

@@ -34,14 +34,14 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 )
 
-// MutateLine is what `oracle mutate` prints for an object and the configuration applied to it.
+// MutateLine is the output of `oracle mutate` for an object and the configuration that is applied to it.
 type MutateLine struct {
 	Line int `json:"line"`
-	// Live is the object as the API server decodes it, if it is of a built-in API.
+	// Live is the object as the API server decodes it, if it is of a built-in kind.
 	Live any `json:"live,omitempty"`
-	// Result is the resulting object as JSON, with numbers in Go's form.
+	// Result is the resulting object as JSON, with numbers in Go's notation.
 	Result string `json:"result,omitempty"`
-	// Errors are the errors instead of a result: several if they vary with Go's map order.
+	// Errors are the errors, if there is no result. There are several if they vary with Go's map order.
 	Errors []string `json:"errors,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	Panic  *Panic   `json:"panic,omitempty"`
@@ -118,7 +118,8 @@ func newConverter(document func() ([]byte, error)) (managedfields.TypeConverter,
 	return managedfields.NewTypeConverter(read.Components.Schemas, false)
 }
 
-// publishedDocument returns the published OpenAPI document of a version of a CustomResourceDefinition.
+// publishedDocument returns the OpenAPI document that the API server publishes for a version of a
+// CustomResourceDefinition.
 func publishedDocument(data []byte, version string) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(data, &crd); err != nil {
@@ -211,7 +212,7 @@ func text(object any, line *MutateLine) string {
 	return string(data)
 }
 
-// operations replaces an expression that returns a patch.
+// operations stands in for an expression that returns a patch: its value is given.
 type operations struct{ value ref.Val }
 
 func (o operations) ForInput(context.Context, *admission.VersionedAttributes, *admissionv1.AdmissionRequest, plugincel.OptionalVariableBindings, *corev1.Namespace, int64) (plugincel.EvaluationResult, int64, error) {
@@ -220,7 +221,7 @@ func (o operations) ForInput(context.Context, *admission.VersionedAttributes, *a
 
 func (o operations) CompilationErrors() []error { return nil }
 
-// interfaces implements the object interfaces of a custom resource.
+// interfaces implements admission.ObjectInterfaces for a custom resource.
 type interfaces struct {
 	runtime.ObjectCreater
 	runtime.ObjectTyper

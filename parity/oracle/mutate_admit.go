@@ -34,12 +34,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// mutateCase is a request for a custom resource, or without a CRD for an object of a built-in API, and the policies in
-// order.
+// mutateCase is a request for a custom resource or, without a CRD, for an object of a built-in kind, with the policies
+// in the order in which they are applied.
 type mutateCase struct {
 	CRD     json.RawMessage `json:"crd"`
 	Version string          `json:"version"`
-	// Group and Resource are those of the resource; an empty Group defaults to that of the object's kind.
+	// Group and Resource are those of the request. An empty Group defaults to the group of the object's kind.
 	Group       string            `json:"group"`
 	Resource    string            `json:"resource"`
 	Subresource string            `json:"subresource"`
@@ -55,7 +55,7 @@ type mutateCase struct {
 	} `json:"policies"`
 }
 
-// customInterfaces implements the object interfaces of a custom resource with defaults.
+// customInterfaces implements admission.ObjectInterfaces for a custom resource, with its defaults.
 type customInterfaces struct {
 	objectInterfaces
 	structural *structuralschema.Structural
@@ -76,7 +76,7 @@ func (c *customInterfaces) Default(in runtime.Object) {
 	}
 }
 
-// typedInterfaces implements those of built-in objects, whose defaults are unknown here.
+// typedInterfaces implements admission.ObjectInterfaces for built-in objects. It sets no defaults.
 type typedInterfaces struct{ objectInterfaces }
 
 func (t *typedInterfaces) GetObjectCreater() runtime.ObjectCreater     { return scheme.Scheme }
@@ -84,10 +84,10 @@ func (t *typedInterfaces) GetObjectTyper() runtime.ObjectTyper         { return 
 func (t *typedInterfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return scheme.Scheme }
 func (t *typedInterfaces) GetObjectConvertor() runtime.ObjectConvertor { return scheme.Scheme }
 
-// mutatedKind has the type information of a request's object.
+// mutatedKind has the type information about the request's object.
 type mutatedKind struct {
 	converter managedfields.TypeConverter
-	// structural is the schema of a custom resource.
+	// structural is the schema of the custom resource; nil for other objects.
 	structural *structuralschema.Structural
 }
 
@@ -115,7 +115,7 @@ func (k *mutatedKind) read(data []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// kindOf returns the type information for a case.
+// kindOf returns the type information about the object of a case.
 func kindOf(converters *converters, c *mutateCase) (*mutatedKind, error) {
 	if len(c.CRD) > 0 {
 		converter, err := converters.get(c.Version+string(c.CRD), func() ([]byte, error) { return publishedDocument(c.CRD, c.Version) })
@@ -151,8 +151,7 @@ func (o oneConverter) Run(context.Context) {}
 
 // mutatingEvaluator compiles a policy as the admission plugin does.
 //
-// Source: k8s.io/apiserver pkg/admission/plugin/policy/mutating/compilation.go,
-// compilePolicy, which is not exported.
+// Source: k8s.io/apiserver pkg/admission/plugin/policy/mutating/compilation.go, compilePolicy, which is not exported.
 func mutatingEvaluator(policy *v1.MutatingAdmissionPolicy) (mutating.PolicyEvaluator, error) {
 	options := plugincel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}
 	compiler, err := plugincel.NewCompositedCompiler(baseEnvSet())

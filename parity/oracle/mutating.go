@@ -42,8 +42,7 @@ func loadPoliciesOfEitherSort(paths []string) ([]PolicyDoc, error) {
 	return docs, nil
 }
 
-// parseMutatingPolicy decodes a mutating policy of any version as v1. It
-// returns nil for a document of another kind.
+// parseMutatingPolicy decodes a mutating policy of any version as v1. It returns nil for a document of another kind.
 func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(raw, &head); err != nil {
@@ -52,7 +51,7 @@ func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	if head.Kind != "MutatingAdmissionPolicy" || !strings.HasPrefix(head.APIVersion, policyGroup) {
 		return nil, nil
 	}
-	// The three versions have the same fields, so decoding as v1 converts.
+	// All versions have the same fields, so decoding an older version as v1 converts it.
 	policy := &v1.MutatingAdmissionPolicy{}
 	if err := json.Unmarshal(raw, policy); err != nil {
 		return nil, err
@@ -60,8 +59,8 @@ func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	return policy, nil
 }
 
-// compileMutating compiles the expressions of a mutating policy as the API
-// server's validation (mode new) or its admission plugin (mode stored) does.
+// compileMutating compiles the expressions of a mutating policy as the API server's validation (mode new) or its
+// admission plugin (mode stored) does.
 func compileMutating(doc PolicyDoc, mode string) ([]CompiledExpression, error) {
 	spec := doc.Mutating.Spec
 	composed, err := plugincel.NewCompositedCompiler(baseEnvSet())
@@ -82,7 +81,7 @@ func compileMutating(doc PolicyDoc, mode string) ([]CompiledExpression, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Mutations are estimated with both variables and the declarations for mutations.
+	// The costs of mutations are estimated in an environment that also has the declarations for mutations.
 	mutationEstimator, err := newCostCompiler(hasParams,
 		common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), cel.Lib(jsonPatchLibrary{}))
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// YAMLLine is the result for a text: the documents that kubectl reads from a file with this text.
+// YAMLLine is the output of `oracle yaml` for a text: the documents that kubectl reads from a file with this text.
 type YAMLLine struct {
 	Line      int            `json:"line"`
 	Documents []YAMLDocument `json:"documents"`
-	// Stopped is true if nothing after the last error can be read.
+	// Stopped is true if kubectl can read nothing after the last error.
 	Stopped bool   `json:"stopped,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// YAMLDocument is a document as kubectl would send it, or the error.
+// YAMLDocument is a document as kubectl would send it, or the error that kubectl reports.
 type YAMLDocument struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Error string          `json:"error,omitempty"`
-	// Separator is true if the error is in a line that begins with ---; the content above that line is then lost.
+	// Separator is true if the error is in a line that begins with ---. The content above that line is then lost.
 	Separator bool   `json:"separator,omitempty"`
 	Panic     *Panic `json:"panic,omitempty"`
 }
@@ -56,8 +56,7 @@ func cmdYAML(args []string, out io.Writer) error {
 	return nil
 }
 
-// readYAML reads a text as kubectl's builder of resources does (k8s.io/cli-runtime pkg/resource, StreamVisitor), but
-// continues after an error.
+// readYAML reads a text as kubectl does (k8s.io/cli-runtime pkg/resource, StreamVisitor), but continues after an error.
 func readYAML(text string, line *YAMLLine) {
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {
@@ -91,7 +90,8 @@ func readYAML(text string, line *YAMLLine) {
 	}
 }
 
-// asSent returns a document as kubectl sends it: its objects have 64-bit integers, and other numbers as floats.
+// asSent converts a document to the object that kubectl sends, in which integers have 64 bits and other numbers are
+// floats.
 func asSent(raw []byte) YAMLDocument {
 	var value any
 	if err := utiljson.Unmarshal(raw, &value); err != nil {
