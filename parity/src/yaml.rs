@@ -297,7 +297,7 @@ fn reason(
         values.collect::<Vec<_>>()
     };
     let is_by_chance = again.iter().any(|other| values(other) != values(theirs));
-    Ok(is_by_chance.then_some("keys of one name and two types, of which chance decides"))
+    Ok(is_by_chance.then_some("two keys of different types with the same name: a random one wins"))
 }
 
 fn difference(n: u64, text: &str, theirs: &Answer, ours: &[Result<Value, Problem>]) -> Value {
