@@ -357,10 +357,7 @@ pub fn unexpected_failures(log: &str, metrics: &str, allowed: &[AllowedFailure])
         if failure.is_required && n == 0.0 {
             failures.push(format!("required, but did not occur: {failure}"));
         }
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a limit of a test is a small number"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "the limits of tests are small")]
         if let Some(limit) = failure.at_most.filter(|limit| n > *limit as f64) {
             failures.push(format!(
                 "occurred {n} times, more than the limit of {limit}: {failure}"

@@ -461,7 +461,7 @@ impl Controller {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a count, written as a floating point number"
+            reason = "the metric is a count, which Prometheus stores as a float"
         )]
         Ok(total as u64)
     }

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[expect(
     clippy::expect_used,
-    reason = "tests name kinds with such objects only"
+    reason = "tests only use kinds with status objects"
 )]
 fn object_kind(kind: SubjectKind) -> StatusObjectKind {
     let object = kind.row().status_object;

@@ -9,7 +9,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic and prints its figures"
+    reason = "a test fails by a panic, and prints its figures"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,7 +10,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic and prints its figures"
+    reason = "a test fails by a panic, and prints its figures"
 )]
 
 #[path = "support/limit.rs"]

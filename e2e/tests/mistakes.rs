@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and tells what it compared"
+    reason = "a test fails by a panic, and prints its figures"
 )]
 
 use std::path::Path;

@@ -5,7 +5,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and gives its values away"
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::BTreeSet;

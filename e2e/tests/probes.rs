@@ -7,7 +7,7 @@
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and gives its values away"
+    reason = "a test fails by a panic"
 )]
 
 use std::time::Duration;

@@ -7,7 +7,7 @@
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic and prints its figures"
+    reason = "a test fails by a panic, and prints its figures"
 )]
 
 use e2e::hostile::{ROUND, hostile};

@@ -3,7 +3,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic, and says what reproduces it"
+    reason = "a test fails by a panic, and prints its seed"
 )]
 
 use e2e::fault_proxy::Fault;

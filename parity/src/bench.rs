@@ -76,7 +76,7 @@ pub struct BenchLine {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
+    reason = "serde requires a reference"
 )]
 fn is_zero(number: &usize) -> bool {
     *number == 0

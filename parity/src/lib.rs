@@ -9,7 +9,7 @@ pub mod bench;
 pub mod builtin;
 #[expect(
     clippy::indexing_slicing,
-    reason = "generators choose from lists of known lengths and write into objects of their own"
+    reason = "generators index lists of known lengths and objects that they have created"
 )]
 pub mod cases;
 pub mod compile;
@@ -17,7 +17,7 @@ pub mod conformance;
 pub mod corpus;
 #[expect(
     clippy::indexing_slicing,
-    reason = "parts of JSON values, which are null where there are none"
+    reason = "indexing a JSON value with a missing key returns null"
 )]
 pub mod coverage;
 pub mod custom_resources;

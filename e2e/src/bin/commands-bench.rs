@@ -3,7 +3,7 @@
 //!
 //! `./dev bench` prints the table; there are no thresholds.
 
-#![allow(clippy::print_stdout, reason = "it prints its table")]
+#![allow(clippy::print_stdout, reason = "the table is the output")]
 
 use std::fmt::Write as _;
 use std::fs;

@@ -2,7 +2,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "this program speaks to the person or the script that started it"
+    reason = "the output is for the user, and not a log"
 )]
 
 use std::process::ExitCode;

@@ -4,7 +4,7 @@
 //! output. Fails unless each status is as its sample expects, before and after the live change.
 #![expect(
     clippy::print_stdout,
-    reason = "the demo speaks to the person who started it"
+    reason = "the output is for the user, and not a log"
 )]
 
 pub mod expect;

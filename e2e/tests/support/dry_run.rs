@@ -1,6 +1,6 @@
 //! Sends requests to an API server, most of them as dry runs, and builds probes that expect the responses.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test uses only a part of this module")]
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! The memory limit of the controller's manifest, and the memory that a process uses.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test uses only a part of this module")]
 
 use std::fs;
 

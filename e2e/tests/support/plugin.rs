@@ -1,6 +1,6 @@
 //! Runs the plugin against a control plane, as an administrator and as a user without permissions.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test uses only a part of this module")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

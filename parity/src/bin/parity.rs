@@ -378,7 +378,7 @@ fn main() -> ExitCode {
 /// Runs a subcommand. Returns false if a share or ratio is below the requested minimum.
 #[expect(
     clippy::too_many_lines,
-    reason = "an arm for each subcommand reads best in one piece"
+    reason = "one match arm per subcommand is easy to read"
 )]
 fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
     let reached = match command {

@@ -259,10 +259,7 @@ fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
 }
 
 /// Generates a typical expression about a value of this type; `P` is replaced by the path of the value.
-#[expect(
-    clippy::too_many_lines,
-    reason = "a list for each type reads best in one piece"
-)]
+#[expect(clippy::too_many_lines, reason = "one list per type is easy to read")]
 pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> String {
     let of_type: &[&str] = match type_ {
         Type::Int => &[

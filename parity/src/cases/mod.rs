@@ -14,7 +14,7 @@ pub mod eval;
 pub(crate) mod expressions;
 #[expect(
     clippy::indexing_slicing,
-    reason = "parts of JSON values, which are null where there are none"
+    reason = "indexing a JSON value with a missing key returns null"
 )]
 pub mod merges;
 mod mistakes;
@@ -29,14 +29,14 @@ pub mod rules;
 mod schemas;
 
 #[path = "../../../tests/support/properties/choices.rs"]
-#[expect(dead_code, reason = "fuzzers take their choices from bytes")]
+#[expect(dead_code, reason = "only fuzzers take their choices from bytes")]
 mod choices;
 #[path = "../../../tests/support/properties/generator.rs"]
 #[allow(
     dead_code,
     clippy::format_push_string,
     clippy::indexing_slicing,
-    reason = "shared with the property tests of the engine, which use the rest of it"
+    reason = "the property tests of the engine use the rest of this module"
 )]
 mod generator;
 #[path = "../../../tests/support/properties/texts.rs"]

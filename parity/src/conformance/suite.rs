@@ -24,7 +24,7 @@ pub struct Suite {
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "these are the specification's, each with a meaning of its own"
+    reason = "each flag is a separate field of the specification's message"
 )]
 pub struct Test {
     /// The path `<file>/<section>/<test>`, which is not unique upstream.

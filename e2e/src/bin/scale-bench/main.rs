@@ -376,7 +376,7 @@ async fn change_params(
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()? - processor;
     let reconciles = metric(controller, "vap_reconciles_total", "").await? - reconciles;
-    #[expect(clippy::cast_precision_loss, reason = "it is a small number")]
+    #[expect(clippy::cast_precision_loss, reason = "the number is small")]
     let n_events = n_events as f64;
     row.add(
         "one param event: reconciles",
