@@ -27,7 +27,7 @@ use serde_json::json;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn control_planes_two_run_at_once() {
+async fn two_control_planes_run_at_once() {
     let user = User::service_account("vap-status-system", "vap-status-controller");
     let (one, two) = tokio::join!(
         ControlPlane::builder().user(user.clone()).start(),

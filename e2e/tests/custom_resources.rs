@@ -88,8 +88,7 @@ fn is_about_rules(cause: &Cause) -> bool {
             .contains("x-kubernetes-validations estimated rule cost total")
 }
 
-/// Returns true if the cause is deterministic. It is not if several expressions have the same cost: then the API server
-/// reports random ones among them.
+/// Returns true if the cause is deterministic. The API server reports random expressions if several have the same cost.
 fn is_deterministic(cause: &Cause) -> bool {
     !cause.message.starts_with("Forbidden: contributed")
 }

@@ -459,7 +459,7 @@ fn clear(cluster: &Cluster, expected: i32) -> String {
     text
 }
 
-/// Policies of both kinds have the same names.
+/// Policies of the two kinds have separate conditions even if they have the same name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_of_both_kinds_with_one_name_are_separate() {
     let cluster = Cluster::ready().await;

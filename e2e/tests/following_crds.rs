@@ -325,8 +325,8 @@ async fn events_are_about_the_definition(cluster: &Cluster, name: &str) {
     }
 }
 
-/// A new definition causes two writes, and a change of it one. New definitions without rules, and changes of a
-/// definition's status, cause none.
+/// A new definition causes two writes, and a change of a definition causes one. New definitions without rules, and
+/// changes of a definition's status, cause no writes.
 async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.settle().await;
     let before = cluster.n_writes();

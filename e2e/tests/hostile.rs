@@ -320,7 +320,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str) -> Replica {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_objects_within_the_memory_limit_sound_policies_are_checked() {
+async fn sound_policies_are_checked_despite_hostile_objects() {
     let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
     let n_groups = usize::try_from(from_environment("VAP_HOSTILE", N_GROUPS).unwrap()).unwrap();
     println!("VAP_HOSTILE={n_groups} VAP_HOSTILE_SEED={seed}");

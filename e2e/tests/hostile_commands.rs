@@ -213,7 +213,7 @@ fn run_group(seed: u64, n: usize, limit_kib: u64, problems: &Mutex<Found>) {
 }
 
 #[test]
-fn hostile_files_every_command_ends_within_bounds() {
+fn every_command_on_hostile_files_ends_within_limits() {
     let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
     let n_groups = from_environment("VAP_HOSTILE_FILES", N_GROUPS).unwrap();
     println!("VAP_HOSTILE_FILES={n_groups} VAP_HOSTILE_SEED={seed}");

@@ -482,7 +482,7 @@ async fn kubectl_flags_select_server_and_user() {
         "--insecure-skip-tls-verify",
     ]);
     assert!(text.contains("rejects the credentials"), "{text}");
-    // A flag overrides one setting of a kubeconfig.
+    // Each flag overrides only one setting of the kubeconfig.
     let admin = kubeconfig.display().to_string();
     let (_, text) = given(&["--kubeconfig", &admin]);
     assert!(text.contains("sound "), "{text}");

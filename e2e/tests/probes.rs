@@ -305,7 +305,7 @@ async fn probes_of_deleted_param_kind_are_pending() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_many_and_large_are_evaluated_despite_deep_ones() {
+async fn many_and_large_probes_are_evaluated_despite_deep_probes() {
     let (control_plane, client, controller) = cluster().await;
     let create = PostParams::default();
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());

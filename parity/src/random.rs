@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_spread() {
+    fn random_numbers_are_spread_evenly() {
         let mut random = Random::new(7);
         let n_true = (0..10_000).filter(|_| random.permille(100)).count();
         assert!((800..1200).contains(&n_true), "{n_true}");

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fault_each_applies_to_a_request_or_event() {
+    fn every_fault_applies_to_requests_or_events() {
         let kinds = [Kind::Read, Kind::Write, Kind::Watch];
         for fault in Fault::ALL {
             let is_done = kinds.iter().any(|kind| fault.applies_to(*kind));

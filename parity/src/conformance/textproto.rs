@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_nest_with_and_without_a_colon() {
+    fn nested_messages_with_and_without_a_colon_are_parsed() {
         let message = parse("a { b: 1 } # c\na: < b: 2, b: [3, -4]; >");
         let values: Vec<i128> = message
             .messages("a")
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_have_a_name() {
+    fn extension_names_in_brackets_are_parsed() {
         let message = parse("[type.googleapis.com/a.B] { c: 1 }");
         assert_eq!(
             message.fields().next().unwrap().0,
