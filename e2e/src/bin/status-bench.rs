@@ -100,27 +100,27 @@ async fn main() -> Result<()> {
         seconds(created)
     );
     println!(
-        "all have their status                {:.2} s after the first creation",
+        "all statuses written                 {:.2} s after the first creation",
         seconds(all)
     );
     println!(
-        "                                     {:.2} s after the last",
+        "                                     {:.2} s after the last creation",
         seconds(after_last)
     );
     println!(
-        "ratio, in all, to sequential patches {:.2}",
+        "ratio, total, to sequential patches  {:.2}",
         seconds(all) / seconds(in_turn)
     );
     println!(
-        "ratio, after the last, to patches    {:.2}",
+        "ratio, after creation, to patches    {:.2}",
         seconds(after_last) / seconds(bare)
     );
     println!(
-        "ratio, in all, to creation + patches {:.2}",
+        "ratio, total, to creation + patches  {:.2}",
         seconds(all) / (seconds(bare_created) + seconds(bare))
     );
     println!(
-        "resident memory of the controller    {:.1} MiB idle, {:.1} MiB with them",
+        "resident memory of the controller    {:.1} MiB idle, {:.1} MiB with all policies",
         mib(idle_kib),
         mib(resident_kib)
     );
@@ -171,7 +171,7 @@ async fn wildcards(
     println!("CRDs                                 {n_crds}");
     println!("policies with `*/*`                  {n_policies}");
     println!(
-        "all have their status                {:.2} s after the controller's start",
+        "all statuses written                 {:.2} s after the controller's start",
         all.as_secs_f64()
     );
     println!(
@@ -179,7 +179,7 @@ async fn wildcards(
         controller.processor_seconds()?
     );
     println!(
-        "resident memory of the controller    {:.1} MiB at most, {:.1} MiB at rest",
+        "resident memory of the controller    {:.1} MiB peak, {:.1} MiB idle",
         mib(peak_kib.max(controller.peak_kib()?)),
         mib(rest_kib)
     );

@@ -118,7 +118,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     eprintln!("{size:?}");
     let mut row = Row::default();
     row.add("policies with a binding each", size.policies.to_string());
-    row.add("of these on every kind", size.wildcards.to_string());
+    row.add("policies that match every kind", size.wildcards.to_string());
     row.add("CRDs", size.crds.to_string());
     row.add("params", size.params.to_string());
     let control_plane = control_plane().await?;
@@ -147,11 +147,11 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     await_samples(&policies, &names, N_SAMPLES, unbound).await?;
     await_writes(&controller, size.policies).await?;
     let judged = started.elapsed();
-    row.seconds("all have a complete status after the start", judged);
+    row.seconds("all statuses complete after the start", judged);
     row.add("  ratio to bare patches", ratio(judged, bare));
     let processor = usage.add_to(&mut row, &control_plane, Some(&controller))?;
     row.add(
-        "  ratio of all of it to that of bare patches",
+        "  ratio to the processor time of bare patches",
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
@@ -163,19 +163,22 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     let bound = Expected("Bound", "BindingsFound");
     await_condition(&policies, "", names, bound).await?;
     row.seconds("bindings created in", created);
-    row.seconds("all Bound after the last binding", started.elapsed());
+    row.seconds(
+        "all policies Bound after the last binding",
+        started.elapsed(),
+    );
     row.add(
-        "  ratio, creation included, to bare patches",
+        "  ratio, including creation, to bare patches",
         ratio(created + started.elapsed(), bare),
     );
     row.add("  requests, writes", requests(&controller).await?);
 
     await_rest(&controller).await?;
-    row.add("resident memory, at rest and at most", memory(&controller)?);
+    row.add("resident memory, idle and peak", memory(&controller)?);
     at_rest(&controller, rest, &mut row).await?;
     change_crd(&client, &policies, &controller, &mut row).await?;
     change_params(&client, &controller, size, &mut row).await?;
-    row.add("resident memory at last, and at most", memory(&controller)?);
+    row.add("resident memory, at the end and peak", memory(&controller)?);
     end(controller).await;
     restart(&control_plane, &mut row).await?;
     Ok(row)
@@ -189,7 +192,7 @@ fn events_dropped() -> AllowedFailure {
 /// Stops the controller, and prints its warnings and errors instead of failing, so that the figures are still shown.
 async fn end(controller: Controller) {
     if let Err(error) = controller.kill().await {
-        println!("the controller complained: {error:#}");
+        println!("{error:#}");
     }
 }
 
@@ -285,12 +288,12 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     let requests = requests_but_events(controller).await? - requests;
     let seconds = time.as_secs_f64();
     row.add(
-        "processor at rest",
+        "processor time while idle",
         format!("{:.2} %", 100.0 * processor / seconds),
     );
     row.add(
-        "requests at rest, events aside",
-        format!("{:.1} a minute", 60.0 * requests / (seconds + 1.0)),
+        "requests while idle, without events",
+        format!("{:.1} per minute", 60.0 * requests / (seconds + 1.0)),
     );
     Ok(())
 }
@@ -331,24 +334,30 @@ async fn change_crd(
     crds.patch(&crd_name, &PatchParams::default(), &Patch::Merge(spec))
         .await?;
     while address(index(client).await?) == before {
-        ensure!(started.elapsed() < TIMEOUT, "the change is not published");
+        ensure!(
+            started.elapsed() < TIMEOUT,
+            "the API server does not publish the changed CRD"
+        );
         tokio::time::sleep(INDEX_PAUSE).await;
     }
     let published = started.elapsed();
     let last = turned.await??.saturating_duration_since(started);
     row.add(
-        "dependants of the CRD that changes",
+        "policies that depend on the changed CRD",
         n_dependants.to_string(),
     );
     row.seconds("CRD changed: published by the API server after", published);
-    row.seconds("  last dependant has turned after", last);
+    row.seconds("  last dependent policy updated after", last);
     row.seconds(
-        "  that is, after the publishing",
+        "  measured from the publication",
         last.saturating_sub(published),
     );
     await_rest(controller).await?;
     let processor = controller.processor_seconds()? - processor;
-    row.add("  processor time of all that", format!("{processor:.2} s"));
+    row.add(
+        "  processor time of the change",
+        format!("{processor:.2} s"),
+    );
     Ok(())
 }
 
@@ -404,10 +413,7 @@ async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
         "  processor time",
         format!("{:.2} s", controller.processor_seconds()?),
     );
-    row.add(
-        "  resident memory, at rest and at most",
-        memory(&controller)?,
-    );
+    row.add("  resident memory, idle and peak", memory(&controller)?);
     end(controller).await;
     Ok(())
 }
