@@ -43,8 +43,8 @@ struct Trial {
     body: Value,
     case: Value,
     kind: String,
-    /// True if the request has no dry run: then any response other than a policy's decision means that no policy denied
-    /// it.
+    /// True if the request has no dry run and may fail for another reason: a response that is not a decision of a policy
+    /// then means that no policy denied the request.
     may_fail_later: bool,
 }
 

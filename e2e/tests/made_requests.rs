@@ -168,7 +168,7 @@ async fn namespace(client: &Client, name: &str, given: &Value) {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
-/// Returns the headers of a user that selects a policy.
+/// Returns the impersonation headers of a user whose extra names the policy, so that only this policy applies.
 fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     let info = &request["userInfo"];
     let name = info["username"].as_str().unwrap_or("example");
