@@ -431,7 +431,7 @@ fn report(stage: Stage, shares: &Shares, out: &mut dyn Write) -> Result<()> {
     for (name, count) in &shares.facets {
         row(&format!("facet: {name}"), *count)?;
     }
-    row("policies: same result", shares.verdict)?;
+    row("policies: same verdict", shares.verdict)?;
     row("  of those with findings", shares.verdict_with_findings)?;
     row("policies: identical", shares.identical)?;
     writeln!(
