@@ -125,7 +125,7 @@ async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     (control_plane, admin, tenant)
 }
 
-/// Returns cases that guess the token.
+/// Returns cases with which a tenant tries to find out the secret token. Each combines a guess with an expected result.
 fn guesses(namespace: &str) -> Vec<Value> {
     let mut expected = vec![
         json!({"decision": "Allow"}),

@@ -386,7 +386,7 @@ impl Tagged {
     }
 }
 
-/// Returns `value` with its type.
+/// Converts `value` to the JSON form of the comparison, which includes the type of each value.
 #[must_use]
 pub fn tagged(value: &Value) -> Tagged {
     match value {

@@ -62,7 +62,7 @@ struct ActualStatus {
     conditions: Vec<Condition>,
 }
 
-/// The conditions in the cluster by policy. The key is true for a mutating policy, and its name.
+/// The status of each policy in the cluster. The key is the policy's name, with true for a mutating policy.
 type StatusByPolicy = BTreeMap<(bool, String), ActualStatus>;
 
 async fn add_validating(client: &Client, actual: &mut StatusByPolicy) -> Result<()> {

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn github_above_limit_logs_the_rest() {
+    fn github_findings_above_limit_are_plain_log_lines() {
         let all = github(&report([0, 10, 2]));
         assert_eq!(all.lines().count(), 12, "{all}");
         let text = github(&report([11, 30, 10]));

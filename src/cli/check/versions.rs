@@ -57,7 +57,7 @@ pub fn check(
                     object_finding(policy, severity, Rule::NewerFunction, &message, place);
                 finding.location.length = length;
                 finding.help = Some(format!(
-                    "the API server rejects the policy; Kubernetes {} accepts it",
+                    "the API server of this version rejects the policy; Kubernetes {} and later accept it",
                     usable_since(call.introduced)
                 ));
                 finding.rejected = true;
@@ -127,7 +127,7 @@ mod tests {
         let refused = [(
             "Kubernetes 1.34 does not have the function `sort`",
             14,
-            "the API server rejects the policy; Kubernetes 1.35 accepts it",
+            "the API server of this version rejects the policy; Kubernetes 1.35 and later accept it",
         )];
         check_expression("1.34", sort, &refused);
         check_expression("1.35", sort, &[]);
@@ -138,14 +138,14 @@ mod tests {
         let refused = [(
             "Kubernetes 1.33 does not have the function `lists.range`",
             7,
-            "the API server rejects the policy; Kubernetes 1.35 accepts it",
+            "the API server of this version rejects the policy; Kubernetes 1.35 and later accept it",
         )];
         check_expression("1.33", "lists.range(2) == [0, 1]", &refused);
     }
 
     #[test]
     fn check_newer_macro_is_reported_without_calls_in_its_expansion() {
-        let help = "the API server rejects the policy; Kubernetes 1.33 accepts it";
+        let help = "the API server of this version rejects the policy; Kubernetes 1.33 and later accept it";
         check_expression(
             "1.32",
             "[1].transformMap(i, v, v)[0] == 1 && [1].all(i, v, v > i) && [1].all(v, v > 0)",
@@ -174,12 +174,12 @@ mod tests {
                 (
                     "Kubernetes 1.30 does not have the function `ip`",
                     7,
-                    "the API server rejects the policy; Kubernetes 1.31 accepts it",
+                    "the API server of this version rejects the policy; Kubernetes 1.31 and later accept it",
                 ),
                 (
                     "Kubernetes 1.30 does not have the function `family`",
                     22,
-                    "the API server rejects the policy; Kubernetes 1.31 accepts it",
+                    "the API server of this version rejects the policy; Kubernetes 1.31 and later accept it",
                 ),
             ],
         );

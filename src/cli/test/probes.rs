@@ -64,8 +64,9 @@ fn case_origin(origins: &[Origin], n: usize) -> Origin {
     origins.get(n).copied().unwrap_or(itself)
 }
 
-/// Returns the path in the file that sets `field` of a case, and its location. If the case comes from a row of a table,
-/// the row is searched before the case. If neither sets the field, the location is that of the row.
+/// Returns the path of the entry in the file from which a case gets `field`, and the location of the entry. If the case
+/// was expanded from a row of a table, an entry in the row has precedence over one in the case. If neither has the
+/// entry, returns the path in the case and the location of the row.
 fn written_field(object: &Object<Value>, origin: Origin, field: &str) -> (String, Place) {
     let case_field = format!("{}.{field}", origin.case_field());
     if origin.row.is_none() {

@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_resources_keep_previous_state() {
+    fn resources_of_pinned_crds_keep_previous_state() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let early = crd("example.com", "Early", &["v1"]);

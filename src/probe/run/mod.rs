@@ -263,7 +263,8 @@ pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     }
 }
 
-/// Returns a message for a case with violations in `fields`, without the names of the fields.
+/// Returns the summary of a case that has violations in `fields`: its expectation cannot be met, or the API server
+/// rejects the object. The caller adds the violations.
 #[must_use]
 pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
     if fields.all(|field| field.contains("expect.")) {

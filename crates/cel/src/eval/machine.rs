@@ -339,7 +339,7 @@ impl<'p> Machine<'p> {
             return apply(self.budget, node, call, args);
         }
         let result = match apply(self.budget, node, call, args) {
-            // The value of an optional may be an error, which the function then returns.
+            // A function that unwraps an optional returns the contained value, which may be an error.
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
             Err(error) => Err(error.at_step(node.id)),

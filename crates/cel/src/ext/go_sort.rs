@@ -20,7 +20,7 @@ const MAX_INSERTION: usize = 12;
 /// Length from which on the pivot is a median of medians, and unordered elements are shifted.
 const LONG: usize = 50;
 
-/// Number of swaps during the choice of a pivot that indicates reverse order.
+/// If choosing a pivot takes this many swaps, the elements are probably in reverse order.
 const MAX_SWAPS: u32 = 12;
 
 /// Maximum number of unordered adjacent pairs that are shifted.

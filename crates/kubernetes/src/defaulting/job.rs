@@ -30,7 +30,8 @@ pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
         && labels(given.get("metadata")) != Some(true)
 }
 
-/// Sets the selector and the labels of a compact Job. If `shares_labels` is true, the Job gets the template's labels.
+/// Sets the selector and the Pod labels of a Job in compact form, unless it has a manual selector. If `shares_labels`
+/// is true, the labels of the Job itself are replaced by those of its Pod template.
 pub(super) fn select(job: &mut Value, shares_labels: bool) {
     let text = |field: &str| {
         let value = job.get("metadata").and_then(|metadata| metadata.get(field));

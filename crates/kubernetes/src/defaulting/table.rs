@@ -19,8 +19,9 @@ const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 /// When Go's encoder omits a field: never (0), if it is empty (1), or if it is zero (2).
 pub(super) type Omit = u8;
 
-/// A field of a struct: its name, its type, when it is omitted, and the name of its type in Go's error messages. If
-/// embedded structs contain the field, that name follows theirs (`ProbeHandler|*v1.ExecAction`).
+/// A field of a struct: its name, its type, when it is omitted, and the name of its type in Go's error messages. For a
+/// field of an embedded struct, the type's name follows the names of the embedded structs, separated by `|`, as in
+/// `ProbeHandler|*v1.ExecAction`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     pub(super) String,

@@ -97,8 +97,8 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "untyped-field",
-        reason: "the schema declares the field without a type, or lets objects hold fields that it does not \
-                 declare: Quantity, preserved unknown fields",
+        reason: "the schema declares the field without a type, or lets objects hold undeclared fields \
+                 (x-kubernetes-preserve-unknown-fields)",
         applies: |finding, checked| {
             if finding.kind.code() != Code::UndefinedField {
                 return false;

@@ -164,7 +164,8 @@ impl<'a> Exclusions<'a> {
         }
     }
 
-    /// Returns the subset of `operations` on `resource`, which has the index `n`, that no rule excludes.
+    /// Returns those of `operations` on `resource` that no exclude rule without resourceNames excludes. `n` is the
+    /// index of the resource, the key of the cache.
     pub(super) fn without(
         &mut self,
         operations: Operations,

@@ -73,7 +73,8 @@ impl fmt::Display for Misplaced {
     }
 }
 
-/// Adds the mismatches in `object` to `misplaced`. The path of `object` requires the type `expected`.
+/// Adds `object` and the objects nested in it to `misplaced` if their type names do not match their paths. `expected`
+/// is the type name for the path of `object`, such as `Object.spec`.
 fn misplaced_below(
     object: &ObjectValue,
     expected: &str,

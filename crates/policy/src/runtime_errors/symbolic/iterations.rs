@@ -60,8 +60,9 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    /// Returns the path of the list that the macro of `symbolic` iterates over, and the conditions under which its
-    /// filter drops all known elements. `None` if `symbolic` is not the result of a `filter` or `map`.
+    /// Returns the path of the list that a `filter` or `map` macro iterates over, and the conditions under which its
+    /// filter drops all known elements, so that the result may be shorter than an index requires. `None` if `symbolic`
+    /// is not the result of such a macro.
     pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,
