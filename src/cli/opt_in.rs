@@ -107,14 +107,14 @@ pub(super) async fn policies(
         ObjectFilter::OptedIn(selector) | ObjectFilter::All(selector) => selector,
         ObjectFilter::Named(_) => None,
     };
-    let mut found = None;
+    let mut listed = None;
     for version in row.versions {
         let policies = api(connected, row, version);
-        found = match list_of(connected, kind, &policies, selector).await {
-            Ok(found) => found,
+        listed = match list_of(connected, kind, &policies, selector).await {
+            Ok(listed) => listed,
             Err(error) => return Err(list_error(row.plural, &error)),
         };
-        if found.is_some() {
+        if listed.is_some() {
             break;
         }
     }
@@ -125,7 +125,7 @@ pub(super) async fn policies(
         by_name.insert(name, object);
     }
     let mut policies = Vec::new();
-    for policy in found.unwrap_or_default() {
+    for policy in listed.unwrap_or_default() {
         let Read { metadata, spec } = decoded(policy)?;
         let mut policy = ValidatingAdmissionPolicy {
             metadata: metadata.unwrap_or_default(),
@@ -156,10 +156,10 @@ pub(super) async fn policies(
     };
     let (mut named, mut missing) = (Vec::new(), Vec::new());
     for name in names {
-        let found = policies
+        let policy = policies
             .iter()
             .find(|policy| policy.metadata.name.as_ref() == Some(name));
-        match found {
+        match policy {
             Some(policy) => named.push(policy.clone()),
             None => missing.push(name.clone()),
         }

@@ -28,10 +28,10 @@ pub(super) async fn compute(
     let no_crds = Input::default();
     let asked = live::read(connected, None, (&mut input, &no_crds), ListScope::Policies);
     let (asked, served) = asked.await?;
-    let known = Known::with_cluster(std::iter::empty(), served)?;
+    let apis = Known::with_cluster(std::iter::empty(), served)?;
     let mut statuses = BTreeMap::new();
     for policy in &input.policies {
-        if let (Some(name), Some(status)) = (policy.name(), check::policy::status(policy, &known)) {
+        if let (Some(name), Some(status)) = (policy.name(), check::policy::status(policy, &apis)) {
             statuses.insert(name.to_owned(), status);
         }
     }

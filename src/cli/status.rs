@@ -69,7 +69,7 @@ pub(super) fn run(
         }
         let mut gaps = report.gaps;
         let policies = report.policies.into_iter();
-        let mut known: BTreeMap<String, PolicyReport> = policies
+        let mut shown: BTreeMap<String, PolicyReport> = policies
             .map(|policy| (policy.shown_name(), policy))
             .collect();
         let mut watch = Watch::new(&connected, &selection, &listed);
@@ -84,16 +84,16 @@ pub(super) fn run(
             print_gaps(&report.gaps, err);
             report
                 .policies
-                .retain(|policy| known.get(&policy.shown_name()) != Some(policy));
+                .retain(|policy| shown.get(&policy.shown_name()) != Some(policy));
             for policy in &report.policies {
-                known.insert(policy.shown_name(), policy.clone());
+                shown.insert(policy.shown_name(), policy.clone());
             }
             gaps = std::mem::take(&mut report.gaps);
             report.deleted = deleted;
-            report.deleted.retain(|name| known.remove(name).is_some());
-            is_open = writer.change(&report, &known, out)?;
+            report.deleted.retain(|name| shown.remove(name).is_some());
+            is_open = writer.change(&report, &shown, out)?;
         }
-        let mut last = StatusReport::new(known.into_values().collect());
+        let mut last = StatusReport::new(shown.into_values().collect());
         last.gaps = gaps;
         Ok(last.exit())
     })?;

@@ -50,14 +50,14 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// Creates a watch that continues from `listed`. If `listed` has no resource version, the watch begins with a list.
     pub(super) fn new(connected: &'a Connected, selection: &'a Selection, listed: &Listed) -> Self {
-        let known = listed.items.iter();
-        let known = known.map(|it| (objects::name(it).to_owned(), version_of(it).to_owned()));
+        let versions = listed.items.iter();
+        let versions = versions.map(|it| (objects::name(it).to_owned(), version_of(it).to_owned()));
         Self {
             connected,
             selection,
             version: Some(listed.resource_version.clone()).filter(|version| !version.is_empty()),
             events: None,
-            known: known.collect(),
+            known: versions.collect(),
             n_failures: 0,
         }
     }

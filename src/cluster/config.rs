@@ -79,16 +79,16 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
         config.proxy_url = proxy_of_environment(&config.cluster_url, variable);
     }
     let credentials = take_credentials(&mut config.cluster_url);
-    let known = &mut config.auth_info;
-    let has_other = known.username.is_some()
-        || known.token.is_some()
-        || known.token_file.is_some()
-        || known.exec.is_some()
-        || known.auth_provider.is_some();
+    let auth_info = &mut config.auth_info;
+    let has_other = auth_info.username.is_some()
+        || auth_info.token.is_some()
+        || auth_info.token_file.is_some()
+        || auth_info.exec.is_some()
+        || auth_info.auth_provider.is_some();
     // Like Go's HTTP client, the client uses the credentials in the URL if there are no other credentials.
     if let Some(credentials) = credentials.filter(|_| !has_other) {
-        known.username = Some(credentials.user);
-        known.password = Some(credentials.password.into());
+        auth_info.username = Some(credentials.user);
+        auth_info.password = Some(credentials.password.into());
     }
     Ok(config)
 }

@@ -235,12 +235,15 @@ impl Context {
 
     /// Waits until all initial lists and discovery have completed, on which every status depends.
     pub(crate) async fn started(&self) {
-        let mut known = self.known.subscribe();
+        let mut initial_lists = self.known.subscribe();
         // The wait cannot fail, since `self` owns the sender.
         drop(
-            known
-                .wait_for(|known| {
-                    known.snapshot && known.policies && known.bindings && known.probes
+            initial_lists
+                .wait_for(|initial_lists| {
+                    initial_lists.snapshot
+                        && initial_lists.policies
+                        && initial_lists.bindings
+                        && initial_lists.probes
                 })
                 .await,
         );

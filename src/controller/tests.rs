@@ -365,8 +365,8 @@ async fn reconcile_conflict_is_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn schema_change_during_check_requeues() {
-    let known = Arc::new(std::sync::OnceLock::<Arc<Context>>::new());
-    let seen = Arc::clone(&known);
+    let late_context = Arc::new(std::sync::OnceLock::<Arc<Context>>::new());
+    let seen = Arc::clone(&late_context);
     let (context, _) = context(SOUND, move |request| {
         if request.method == Method::GET {
             // The schema changes while the policy is checked with the previous one, before its dependency is recorded.
@@ -384,7 +384,7 @@ async fn schema_change_during_check_requeues() {
         }
         healthy(request)
     });
-    known.set(Arc::clone(&context)).unwrap();
+    late_context.set(Arc::clone(&context)).unwrap();
     reconcile(&context, &id("a")).await.unwrap();
     let next = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await;
     assert_eq!(next.unwrap(), id("a"));

@@ -13,16 +13,16 @@ use crate::policy::admission::Object;
 /// Returns the contradictions in `request`.
 #[must_use]
 pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     let Some(object) = &request.object else {
-        return found;
+        return violations;
     };
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let own = text("/metadata/namespace").filter(|own| !own.is_empty());
     if let (Some(own), Some(namespace)) = (own, &request.namespace)
         && own != namespace
     {
-        found.push(Violation {
+        violations.push(Violation {
             field_ref: "request.object.metadata.namespace".to_owned(),
             message: format!(
                 "the namespace of the request is `{namespace}`, but that of the object is `{own}`"
@@ -34,7 +34,7 @@ pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
         let (before, after) = (before.gvk(), after.gvk());
         let is_other = (&before.group, &before.kind) != (&after.group, &after.kind);
         if is_other && !before.kind.is_empty() && !after.kind.is_empty() {
-            found.push(Violation {
+            violations.push(Violation {
                 field_ref: "request.oldObject.kind".to_owned(),
                 message: format!(
                     "the object before the update is {} {}, but the new object is {} {}",
@@ -46,7 +46,7 @@ pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
             });
         }
     }
-    found
+    violations
 }
 
 #[cfg(test)]

@@ -110,9 +110,9 @@ pub(super) fn unknown_fields(
     schemas: &dyn SchemaResolver,
     path: &str,
 ) -> Vec<Violation> {
-    let mut found = violations(object, gvk, schemas, Samples::Partial, path);
-    found.retain(|violation| violation.message.starts_with(UNKNOWN));
-    found
+    let mut unknown = violations(object, gvk, schemas, Samples::Partial, path);
+    unknown.retain(|violation| violation.message.starts_with(UNKNOWN));
+    unknown
 }
 
 /// Returns the paths of the required fields that `object` lacks. Returns at most 1,000 paths.

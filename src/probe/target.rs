@@ -113,16 +113,16 @@ pub fn disallowed_expectations(spec: &PolicyProbeSpec, target: &Target) -> Vec<V
             "a mutating policy has no validations: expect `object`, `patch`, `unchanged`, `applies` or `error`",
         ),
     };
-    let mut found = Vec::new();
+    let mut disallowed = Vec::new();
     for (n, case) in spec.cases.iter().enumerate() {
         let Ok(Json::Object(expect)) = serde_json::to_value(&case.expect) else {
             continue;
         };
         let fields = Map::keys(&expect).filter(|field| !allowed.contains(&field.as_str()));
-        found.extend(fields.map(|field| Violation {
+        disallowed.extend(fields.map(|field| Violation {
             field_ref: format!("spec.cases[{n}].expect.{field}"),
             message: message.to_owned(),
         }));
     }
-    found
+    disallowed
 }

@@ -27,8 +27,8 @@ use self::stream::Stream;
 /// The result is empty if `text` has no errors. The time is proportional to the length of the text.
 ///
 /// ```
-/// let found = antlr::findings("object.spec == (1");
-/// let message = found.as_slice()[0].to_string();
+/// let errors = antlr::findings("object.spec == (1");
+/// let message = errors.as_slice()[0].to_string();
 /// assert!(message.starts_with("Syntax error: missing ')' at"), "{message}");
 /// ```
 ///

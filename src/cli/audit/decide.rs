@@ -269,8 +269,8 @@ impl<'a> Auditor<'a> {
         {
             return Ok(None);
         }
-        let known = self.policy_set.known;
-        let violations = sample::violations(value, gvk, known, Samples::Whole, "");
+        let apis = self.policy_set.known;
+        let violations = sample::violations(value, gvk, apis, Samples::Whole, "");
         if !violations.is_empty() {
             let messages = violations.iter().take(MAX_VIOLATIONS).map(|fault| {
                 format!(
@@ -293,8 +293,8 @@ impl<'a> Auditor<'a> {
             &request,
             Samples::Whole,
             Stage::Validation,
-            &known.mapper,
-            known,
+            &apis.mapper,
+            apis,
         )?;
         let (request, undefaulted) = (prepared.request, prepared.unknown_defaults);
         Ok(request.into_owned().object.map(|object| Complete {
@@ -450,10 +450,10 @@ impl<'a> Auditor<'a> {
                 equivalents: run::equivalents(&served.gvr, "", mapper),
             })
         };
-        let found = mapper.resources_of_kind(gvk).next().map(to_served);
+        let resource = mapper.resources_of_kind(gvk).next().map(to_served);
         let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        kinds.insert(gvk.clone(), found.clone());
-        found
+        kinds.insert(gvk.clone(), resource.clone());
+        resource
     }
 
     /// Handles a kind that is not served. It is an error if a rule may match the kind.

@@ -152,7 +152,7 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<ListedResource> {
     /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
-    let mut found: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
+    let mut by_resource: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
     for (index, policy) in policies {
         for matched in matching::resolve(policy, mapper).resources {
             let Some(resource) = mapper.resource(&matched.gvr) else {
@@ -167,12 +167,12 @@ fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<Listed
                 (group, _) => group,
             };
             let key = (group.to_owned(), resource.gvr.resource.clone());
-            let versions = found.entry(key).or_default();
+            let versions = by_resource.entry(key).or_default();
             versions.entry(resource).or_default().insert(*index);
         }
     }
     let mut listed = Vec::new();
-    for mut versions in found.into_values() {
+    for mut versions in by_resource.into_values() {
         loop {
             let best = versions.iter().max_by_key(|(resource, policies)| {
                 let version = &resource.gvr.version;

@@ -75,9 +75,9 @@ impl Known {
         crds: impl Iterator<Item = Crd>,
         policies: impl Iterator<Item = &'a RequestPolicy>,
     ) -> Result<Self, SchemaError> {
-        let mut known = Self::with_crds(crds, None)?;
-        known.mapper.incomplete = known.unknown_group_versions(policies);
-        Ok(known)
+        let mut apis = Self::with_crds(crds, None)?;
+        apis.mapper.incomplete = apis.unknown_group_versions(policies);
+        Ok(apis)
     }
 
     /// Combines the APIs of a cluster and `crds`, which will be created in that cluster.
@@ -89,9 +89,9 @@ impl Known {
         cluster: Served,
     ) -> Result<Self, SchemaError> {
         let incomplete = cluster.mapper.incomplete.clone();
-        let mut known = Self::with_crds(crds, Some(cluster))?;
-        known.mapper.incomplete = incomplete;
-        Ok(known)
+        let mut apis = Self::with_crds(crds, Some(cluster))?;
+        apis.mapper.incomplete = incomplete;
+        Ok(apis)
     }
 
     fn with_crds(

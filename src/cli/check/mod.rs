@@ -145,11 +145,11 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let version = options
         .version
         .or(served.as_ref().and_then(|it| it.version));
-    let known = match served {
+    let apis = match served {
         Some(served) => Known::with_cluster(all_crds, served)?,
         None => Known::new(all_crds, input.all_policies())?,
     };
-    let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
+    let mut report = CheckReport::new(apis.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     report.summary.crds = n_crds;
     for invalid in input.invalid.iter().chain(&crds.invalid) {
@@ -158,7 +158,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let version = version.unwrap_or(LATEST);
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
-        let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
+        let mut outcome = policy::check(policy, &input.bindings, &apis, options.profile);
         // Only policies from files are validated: the API server has accepted those of a cluster, and has set fields in
         // them that are invalid in a new policy.
         if *n < cluster.file_counts.policies {
@@ -177,17 +177,12 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         report.add(policy, outcome);
     }
     for binding in input.bindings.iter().take(cluster.file_counts.bindings) {
-        let of_binding = binding_findings(binding, &known, validation::binding);
+        let of_binding = binding_findings(binding, &apis, validation::binding);
         report.findings.extend(of_binding);
     }
     let languages = (options.profile, version);
-    check_mutating(
-        &input,
-        &known,
-        languages,
-        (cluster.file_counts, &mut report),
-    );
-    let of_webhooks = webhook_findings(&input, &known, languages, cluster.file_counts.webhooks);
+    check_mutating(&input, &apis, languages, (cluster.file_counts, &mut report));
+    let of_webhooks = webhook_findings(&input, &apis, languages, cluster.file_counts.webhooks);
     report.findings.extend(of_webhooks);
     report.add_bindings(&input, &cluster);
     report.add_cluster(cluster);

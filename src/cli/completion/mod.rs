@@ -230,19 +230,19 @@ impl Completions {
         }
     }
 
-    /// Adds the policies of the cluster that are not among `known`, with the resource prefix of `last`, such as `vap/`.
-    fn policies(&mut self, last: &str, known: &[&str], ask: &dyn Fn(Names) -> Vec<String>) {
+    /// Adds the policies of the cluster that are not among `typed`, with the resource prefix of `last`, such as `vap/`.
+    fn policies(&mut self, last: &str, typed: &[&str], ask: &dyn Fn(Names) -> Vec<String>) {
         let before = match last.split_once('/') {
             Some((resource, _)) if names::is_resource(resource) => format!("{resource}/"),
             Some(_) => return,
             None => String::new(),
         };
-        let known: Vec<&str> = known
+        let typed_names: Vec<&str> = typed
             .iter()
             .map(|word| names::policy_name(word).unwrap_or(word))
             .collect();
         let policies = ask(Names::Policies).into_iter();
-        let policies = policies.filter(|name| !known.contains(&name.as_str()));
+        let policies = policies.filter(|name| !typed_names.contains(&name.as_str()));
         self.found
             .extend(policies.map(|name| (format!("{before}{name}"), String::new())));
     }

@@ -307,7 +307,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         }
         (Side::Asked(_), Side::Asked(_)) => {}
     }
-    let mut found = Vec::new();
+    let mut causes = Vec::new();
     let mut taken = vec![false; pairs.n_new];
     for (n, new_index) in pairs.new_of.iter().enumerate() {
         let Some(before) = old.validation_result(n) else {
@@ -315,7 +315,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         };
         let Some(m) = *new_index else {
             if before.result != "true" {
-                found.push(Cause {
+                causes.push(Cause {
                     kind: CauseKind::ValidationRemoved,
                     old_field: Some(field(n)),
                     new_field: None,
@@ -343,7 +343,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         } else {
             continue;
         };
-        found.push(Cause {
+        causes.push(Cause {
             kind,
             old_field: Some(field(n)),
             new_field: Some(field(m)),
@@ -355,7 +355,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         if let Some(now) = new.validation_result(m)
             && now.result != "true"
         {
-            found.push(Cause {
+            causes.push(Cause {
                 kind: CauseKind::ValidationAdded,
                 old_field: None,
                 new_field: Some(field(m)),
@@ -364,7 +364,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
             });
         }
     }
-    found.extend(mutation(old, new));
+    causes.extend(mutation(old, new));
     let (before, now) = (old.other_errors(), new.other_errors());
     for name in before
         .keys()
@@ -373,7 +373,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         let message =
             |errors: &BTreeMap<&str, &str>| errors.get(name).copied().unwrap_or("none").to_owned();
         if before.get(name) != now.get(name) {
-            found.push(Cause {
+            causes.push(Cause {
                 kind: CauseKind::Failure,
                 old_field: before.contains_key(name).then(|| (*name).to_owned()),
                 new_field: now.contains_key(name).then(|| (*name).to_owned()),
@@ -382,5 +382,5 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
             });
         }
     }
-    found
+    causes
 }

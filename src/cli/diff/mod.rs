@@ -213,14 +213,14 @@ fn policies_of_both<'a>(
     before: &'a PolicySet<'_>,
     after: &'a PolicySet<'_>,
 ) -> Vec<(usize, &'a RequestPolicy)> {
-    let mut found = Vec::new();
+    let mut policies = Vec::new();
     for (n, pair) in pairs.iter().enumerate() {
         for (index, policy_set) in pair.sides.into_iter().zip([before, after]) {
             let policy = index.and_then(|index| policy_set.policies.get(index));
-            found.extend(policy.map(|policy| (n, &policy.object.value)));
+            policies.extend(policy.map(|policy| (n, &policy.object.value)));
         }
     }
-    found
+    policies
 }
 
 /// Returns true if the object belongs to the API groups of policies, probes or CRDs. Such objects are inputs, for which

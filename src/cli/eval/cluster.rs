@@ -146,13 +146,13 @@ fn escaped(text: &str) -> String {
 /// Returns an error if a page or an object cannot be read.
 async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>, Error> {
     let mut pages = Pages::new(connected, resource, None, PAGE_SIZE);
-    let mut found = Vec::new();
+    let mut objects = Vec::new();
     while let Some(page) = pages.next().await? {
         for item in page {
-            found.push(item.map_err(Error::Decode)?);
+            objects.push(item.map_err(Error::Decode)?);
         }
     }
-    Ok(found)
+    Ok(objects)
 }
 
 /// The API versions of mutating policies, in order of preference.
@@ -298,20 +298,20 @@ pub(in crate::cli) async fn read(
         .map(|policy| &policy.shared.value);
     let mutated = mutating.flat_map(|policy| matching::kinds(policy, &served.mapper));
     let kinds: BTreeSet<Gvk> = kinds.iter().cloned().chain(mutated).collect();
-    let mut found = BTreeMap::new();
+    let mut crds_by_name = BTreeMap::new();
     for kind in &kinds {
         let served = served.mapper.resources_of_kind(kind).next();
         let Some(served) = served.filter(|_| kind.group.contains('.')) else {
             continue;
         };
         let name = format!("{}.{}", served.gvr.resource, kind.group);
-        if kind.group.ends_with(".k8s.io") || found.contains_key(&name) {
+        if kind.group.ends_with(".k8s.io") || crds_by_name.contains_key(&name) {
             continue;
         }
         match objects::get(connected, Kind::Crd, &name).await {
             Ok(crd) => {
                 if let Ok(crd) = Crd::from_value(&crd) {
-                    found.insert(name, crd);
+                    crds_by_name.insert(name, crd);
                 }
             }
             // Aggregated APIs have no CustomResourceDefinition.
@@ -325,5 +325,10 @@ pub(in crate::cli) async fn read(
             }),
         }
     }
-    Ok((asked, served, cluster_inputs, found.into_values().collect()))
+    Ok((
+        asked,
+        served,
+        cluster_inputs,
+        crds_by_name.into_values().collect(),
+    ))
 }

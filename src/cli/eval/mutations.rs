@@ -34,16 +34,10 @@ pub(super) fn mutated_object(
     if with_verdict(Verdict::Mutated).is_none() {
         return Ok(None);
     }
-    let known = policy_set.known;
-    let prepared = prepare::objects(
-        request,
-        Samples::Whole,
-        Stage::Mutation,
-        &known.mapper,
-        known,
-    )?
-    .request;
-    let admission_request = run::admission_request(&prepared, &known.mapper)?;
+    let apis = policy_set.known;
+    let prepared =
+        prepare::objects(request, Samples::Whole, Stage::Mutation, &apis.mapper, apis)?.request;
+    let admission_request = run::admission_request(&prepared, &apis.mapper)?;
     let applicable = policies
         .iter()
         .zip(evals)

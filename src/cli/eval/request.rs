@@ -179,8 +179,8 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
         .pop()
         .unwrap_or_else(|| Err("cannot be read".to_owned()));
     let text = text.map_err(|why| usage_error(path, &why))?;
-    let mut found = values(&text).into_iter();
-    match (found.next(), found.next()) {
+    let mut documents = values(&text).into_iter();
+    match (documents.next(), documents.next()) {
         (Some(Ok(value)), None) => Ok(value),
         (Some(Err(problem)), _) | (_, Some(Err(problem))) => {
             let place = problem.place.map(|place| format!("line {}: ", place.line));
@@ -207,16 +207,16 @@ mod tests {
 
     #[track_caller]
     fn check(value: Value, expect: Result<Value, &str>) {
-        let found = parse(Path::new("a.json"), value);
-        match (found, expect) {
-            (Ok(mut found), Ok(expect)) => {
-                complete(&mut found);
-                assert_eq!(serde_json::to_value(found).unwrap(), expect);
+        let request = parse(Path::new("a.json"), value);
+        match (request, expect) {
+            (Ok(mut request), Ok(expect)) => {
+                complete(&mut request);
+                assert_eq!(serde_json::to_value(request).unwrap(), expect);
             }
-            (Err(found), Err(expect)) => {
-                assert!(found.to_string().contains(expect), "{found}");
+            (Err(error), Err(expect)) => {
+                assert!(error.to_string().contains(expect), "{error}");
             }
-            (found, expect) => panic!("{found:?}, and not {expect:?}"),
+            (request, expect) => panic!("{request:?}, and not {expect:?}"),
         }
     }
 

@@ -87,8 +87,8 @@ impl Setup {
             Some((asked, served, cluster_inputs, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
                 findings.extend(asked.gaps.into_iter().map(|gap| gap_finding(gap, &server)));
-                let known = Known::with_cluster(all_crds.chain(live_crds), served)?;
-                (known, Some(cluster_inputs), Some(server))
+                let apis = Known::with_cluster(all_crds.chain(live_crds), served)?;
+                (apis, Some(cluster_inputs), Some(server))
             }
             None => (Known::new(all_crds, input.all_policies())?, None, None),
         };

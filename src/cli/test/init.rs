@@ -162,7 +162,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     let mut input = Input::load(&options.paths, KindFilter::Policies, stdin);
     let crds = Input::load(&options.crds, KindFilter::Crds, stdin);
     let own_crds = std::mem::take(&mut input.crds);
-    let known = Known::new(
+    let apis = Known::new(
         own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
         input.policies.iter().map(|policy| &policy.value),
     )
@@ -179,8 +179,8 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     };
     let mut names = BTreeSet::new();
     for policy in &input.policies {
-        let result = panic::catch_unwind(AssertUnwindSafe(|| policy_probes(policy, &known)));
-        let Ok((probes, found)) = result else {
+        let result = panic::catch_unwind(AssertUnwindSafe(|| policy_probes(policy, &apis)));
+        let Ok((probes, validations)) = result else {
             let name = clean(policy.name().unwrap_or_default());
             report.problems.push(format!(
                 "{name}: the search failed with an internal error; please report it"
@@ -197,7 +197,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
         report.policies.push(PolicyExamples {
             name: policy.name().unwrap_or_default().to_owned(),
             file: policy.source.name.clone(),
-            validations: found,
+            validations,
         });
     }
     Ok(report)
@@ -233,7 +233,7 @@ fn policy_probes(
         known,
     };
     let mut by_params: BTreeMap<String, (Option<Json>, Vec<Json>)> = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut all_examples = Vec::new();
     let mut requests = BTreeSet::new();
     for examples in runtime_errors::examples(&compiled, &context) {
         let n = examples.validation;
@@ -264,11 +264,11 @@ fn policy_probes(
                 group.or_insert((params, Vec::new())).1.push(case);
             }
         }
-        found.push(examples_found);
+        all_examples.push(examples_found);
     }
     let groups = by_params.into_values();
     let probes = groups.map(|(params, cases)| runner.probe(params.as_ref(), &cases));
-    (probes.collect(), found)
+    (probes.collect(), all_examples)
 }
 
 /// Runs the cases of one policy.

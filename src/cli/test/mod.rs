@@ -63,7 +63,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let own_crds = std::mem::take(&mut input.crds).into_iter();
     let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));
     let crds_of_probes = target::definitions(&input.probes, all_crds);
-    let known = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
+    let apis = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
         .map_err(|error| Broken(error.to_string()))?;
 
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
@@ -97,9 +97,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         .iter()
         .map(|probe| probe.spec.policy_name.as_str())
         .collect();
-    let mut rejections = rejection::check_policies(&input, &known, &probed, &mut findings);
-    rejection::check_mutating_policies(&input, &known, &probed, &mut findings, &mut rejections);
-    rejection::check_webhooks(&webhooks, &known, &probed, &mut findings, &mut rejections);
+    let mut rejections = rejection::check_policies(&input, &apis, &probed, &mut findings);
+    rejection::check_mutating_policies(&input, &apis, &probed, &mut findings, &mut rejections);
+    rejection::check_webhooks(&webhooks, &apis, &probed, &mut findings, &mut rejections);
     let definitions = rejection::check_definitions(crds_of_probes.named, &probed, &mut findings);
     let validating = input.policies.iter();
     let validating = validating.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
@@ -108,10 +108,10 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         .filter(|policy| probed.contains(mutating_key(policy.name().unwrap_or_default()).as_str()));
     let all_policies = validating.chain(mutating);
     let param_kinds = all_policies.filter_map(|policy| policy::param_kind(&policy.value));
-    rejection::check_objects(&input, &known, &param_kinds.collect(), &mut findings);
+    rejection::check_objects(&input, &apis, &param_kinds.collect(), &mut findings);
 
-    let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &rejections);
+    let mut report = TestReport::new(apis.kubernetes(), input.n_files, findings);
+    let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &apis, &rejections);
     cluster.limit = options.limit;
     let cluster = cluster;
     let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
@@ -130,7 +130,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         report.add(probe, &run.results, subject);
     }
     if options.coverage {
-        report.coverage = Some(measure::coverage(&input, &known, &cluster, &probe_runs));
+        report.coverage = Some(measure::coverage(&input, &apis, &cluster, &probe_runs));
     }
     if options.mutants {
         report.mutants = Some(measure::mutants(&cluster, &probe_runs));

@@ -62,7 +62,7 @@ pub(super) struct Webhook<'a> {
 
 /// Returns the webhooks of the input, by the names of the policies that represent them.
 pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webhook<'_>> {
-    let mut found = HashMap::new();
+    let mut by_reference = HashMap::new();
     for configuration in configurations {
         let kind = configuration.value.get("kind").and_then(Json::as_str);
         let Some(kind) = kind.and_then(SubjectKind::from_kind) else {
@@ -75,7 +75,7 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
                 webhook: Some((webhook.policy.value.name.clone()).unwrap_or_default()),
             };
             let (n, policy) = (webhook.n, webhook.policy);
-            found.insert(
+            by_reference.insert(
                 target.key(),
                 Webhook {
                     configuration,
@@ -86,7 +86,7 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
             );
         }
     }
-    found
+    by_reference
 }
 
 const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;

@@ -67,22 +67,22 @@ impl Proxy {
             }
         };
         let matcher = Matcher::builder().all(url.to_string()).build();
-        let found = matcher
+        let proxy = matcher
             .intercept(&config.cluster_url)
             .ok_or_else(|| wrong("`proxy-url` is not a valid proxy URL"))?;
-        let password = found.raw_auth();
+        let password = proxy.raw_auth();
         let password = password.map(|(user, password)| (user.to_owned(), password.to_owned()));
         if config.cluster_url.scheme() == Some(&Scheme::HTTP) {
             config.cluster_url = with_port(&config.cluster_url, 80);
         }
         let address = match protocol {
-            Protocol::Socks => with_port(found.uri(), SOCKS_PORT),
-            Protocol::Http | Protocol::Https => found.uri().clone(),
+            Protocol::Socks => with_port(proxy.uri(), SOCKS_PORT),
+            Protocol::Http | Protocol::Https => proxy.uri().clone(),
         };
         Ok(Self {
             protocol,
             address,
-            basic: found.basic_auth().cloned(),
+            basic: proxy.basic_auth().cloned(),
             password,
         })
     }

@@ -174,8 +174,8 @@ impl DiscoveryLag {
                 resources: BTreeSet::new(),
                 until: now + DOCUMENT_LIMIT,
             };
-            let known = self.changing.entry((gv, name.to_owned()));
-            known.or_insert(changing).resources.extend(resources);
+            let entry = self.changing.entry((gv, name.to_owned()));
+            entry.or_insert(changing).resources.extend(resources);
         }
         let revision = |crd: Option<&Crd>| crd.map(|crd| crd.revision.clone());
         if revision(old) != revision(new) {

@@ -190,8 +190,8 @@ fn wanted(
         return Ok(Vec::new());
     }
     let by = (policy, Referrer::Probes);
-    let known = match params::referred(context, resource, by, &references) {
-        Listing::Known(known) => known,
+    let objects = match params::referred(context, resource, by, &references) {
+        Listing::Known(objects) => objects,
         Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
         Listing::Refused(text) => return Err(Unavailable::lasting(text)),
         Listing::Failed(reason) => {
@@ -203,11 +203,11 @@ fn wanted(
     for reference in &references {
         match (&reference.name, &reference.selector) {
             (Some(name), _) => {
-                wanted.extend(known.named(name));
+                wanted.extend(objects.named(name));
             }
             (None, Some(selector)) => {
                 if let Ok(selector) = Selector::new(selector) {
-                    wanted.extend(known.selected(&selector));
+                    wanted.extend(objects.selected(&selector));
                 }
             }
             (None, None) => {}
@@ -221,7 +221,7 @@ fn wanted(
         )));
     }
     let version = |key: Key| {
-        let meta = known.get(&key);
+        let meta = objects.get(&key);
         let version = meta.map(|meta| meta.resource_version);
         (key, version.unwrap_or_default())
     };

@@ -192,20 +192,20 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let snapshot = context.snapshot();
     let inputs = collect(context, &entry, &probes, &snapshot);
     let is_due = {
-        let mut known = probe_runner.lock();
-        let known = known.entry(id.clone()).or_default();
-        std::mem::take(&mut known.is_due)
+        let mut runs = probe_runner.lock();
+        let probe_run = runs.entry(id.clone()).or_default();
+        std::mem::take(&mut probe_run.is_due)
     };
-    let known = probe_runner.current(id, &inputs).filter(|_| !is_due);
-    let outcome = match known {
+    let cached = probe_runner.current(id, &inputs).filter(|_| !is_due);
+    let outcome = match cached {
         Some(outcome) => outcome,
         None => {
             let finished = run(context, &entry, probes, &snapshot, inputs.clone(), lane).await;
             if finished.is_late && lane == Lane::Quick {
-                let mut known = probe_runner.lock();
-                let known = known.entry(id.clone()).or_default();
-                known.is_slow = true;
-                known.is_due = true;
+                let mut runs = probe_runner.lock();
+                let probe_run = runs.entry(id.clone()).or_default();
+                probe_run.is_slow = true;
+                probe_run.is_due = true;
                 probe_runner.slow.add(id);
                 return false;
             }
@@ -213,13 +213,13 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
             if probe_runner.finish(id, finished) {
                 context.queue.add(id);
             }
-            let Some(known) = probe_runner.lock().get_mut(id).map(|known| {
-                known.is_slow = is_slow;
-                known.outcome.clone()
+            let Some(cached) = probe_runner.lock().get_mut(id).map(|probe_run| {
+                probe_run.is_slow = is_slow;
+                probe_run.outcome.clone()
             }) else {
                 return false;
             };
-            let Some(outcome) = known else { return false };
+            let Some(outcome) = cached else { return false };
             outcome
         }
     };

@@ -102,8 +102,8 @@ impl ProbeRunner {
     }
 
     pub(crate) fn is_slow(&self, policy: &SubjectId) -> bool {
-        let known = self.lock();
-        known.get(policy).is_some_and(|known| known.is_slow)
+        let runs = self.lock();
+        runs.get(policy).is_some_and(|probe_run| probe_run.is_slow)
     }
 
     pub(crate) fn queue(&self, lane: Lane) -> &Queue {
@@ -128,15 +128,15 @@ impl ProbeRunner {
 
     /// Returns the results for exactly these inputs, if they exist.
     pub(crate) fn current(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
-        let known = self.lock();
-        let outcome = known.get(policy)?.outcome.as_ref()?;
+        let runs = self.lock();
+        let outcome = runs.get(policy)?.outcome.as_ref()?;
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
     /// Returns the results for the same generations of the policy and its probes, even if other inputs differ.
     pub(crate) fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
-        let known = self.lock();
-        let outcome = known.get(policy)?.outcome.as_ref()?;
+        let runs = self.lock();
+        let outcome = runs.get(policy)?.outcome.as_ref()?;
         (outcome.inputs.about == inputs.about).then(|| Arc::clone(outcome))
     }
 
@@ -176,15 +176,15 @@ impl ProbeRunner {
             n_bytes = finished.probed.n_bytes();
         }
         finished.charge = Some(self.results.charge(n_bytes));
-        let mut known = self.lock();
-        let known = known.entry(policy.clone()).or_default();
-        let is_same = known.outcome.as_ref().is_some_and(|before| {
+        let mut runs = self.lock();
+        let probe_run = runs.entry(policy.clone()).or_default();
+        let is_same = probe_run.outcome.as_ref().is_some_and(|before| {
             before.inputs.about == finished.inputs.about
                 && before.probed.state() == finished.probed.state()
         });
-        let is_awaited = known.awaited.as_ref() == Some(&finished.inputs);
-        known.is_due = finished.probed.is_transient;
-        known.outcome = Some(Arc::new(finished));
+        let is_awaited = probe_run.awaited.as_ref() == Some(&finished.inputs);
+        probe_run.is_due = finished.probed.is_transient;
+        probe_run.outcome = Some(Arc::new(finished));
         self.finished.notify_waiters();
         !is_same && !is_awaited
     }
@@ -214,9 +214,9 @@ struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     fn new(probe_runner: &'a ProbeRunner, policy: &'a SubjectId, inputs: &Inputs) -> Self {
-        let mut known = probe_runner.lock();
-        known.entry(policy.clone()).or_default().awaited = Some(inputs.clone());
-        drop(known);
+        let mut runs = probe_runner.lock();
+        runs.entry(policy.clone()).or_default().awaited = Some(inputs.clone());
+        drop(runs);
         Self {
             probe_runner,
             policy,

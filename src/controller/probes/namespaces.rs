@@ -132,7 +132,7 @@ impl Namespaces {
 
     /// Removes the namespaces that were read least recently if too many are cached.
     fn forget_oldest(&self) {
-        let mut known = self.lock();
+        let mut cached = self.lock();
         let state_of = |slot: &Slot| {
             let read = slot.read.try_lock().ok()?;
             let read = read.as_ref()?;
@@ -143,7 +143,7 @@ impl Namespaces {
             };
             Some((read.at, n_bytes))
         };
-        let slots = known.iter();
+        let slots = cached.iter();
         let mut slots: Vec<(Instant, usize, String)> = slots
             .filter_map(|(name, slot)| {
                 let (at, n_bytes) = state_of(slot)?;
@@ -151,16 +151,16 @@ impl Namespaces {
             })
             .collect();
         let mut n_bytes: usize = slots.iter().map(|(_, n_bytes, _)| n_bytes).sum();
-        if known.len() <= MAX_KEPT && n_bytes <= memory::MAX_NAMESPACES {
+        if cached.len() <= MAX_KEPT && n_bytes <= memory::MAX_NAMESPACES {
             return;
         }
         slots.sort();
         let least = MAX_KEPT - MAX_KEPT / 10;
         for (_, of_slot, name) in slots {
-            if known.len() <= least && n_bytes <= memory::MAX_NAMESPACES {
+            if cached.len() <= least && n_bytes <= memory::MAX_NAMESPACES {
                 break;
             }
-            known.remove(&name);
+            cached.remove(&name);
             n_bytes = n_bytes.saturating_sub(of_slot);
         }
     }

@@ -54,11 +54,11 @@ pub(crate) async fn observe(
     entry: &Entry,
     snapshot: &ClusterSnapshot,
 ) -> Result<Result<Facts, Skipped>, ReconcileError> {
-    let known = entry
+    let cached = entry
         .result
         .as_ref()
         .filter(|result| result.holds_for(&entry.generation(), snapshot));
-    let result = if let Some(result) = known {
+    let result = if let Some(result) = cached {
         Arc::clone(result)
     } else {
         match context.lanes.lane(entry) {
@@ -347,13 +347,13 @@ mod tests {
         crds: &Crds,
         expect: impl FnOnce(Gvk) -> ParamKindState,
     ) {
-        let found = state(
+        let actual = state(
             &json!({"apiVersion": api_version, "kind": kind}),
             mapper,
             crds,
         );
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        assert_eq!(found, expect(Gvk::new(group, version, kind)));
+        assert_eq!(actual, expect(Gvk::new(group, version, kind)));
     }
 
     fn mapper() -> RestMapper {

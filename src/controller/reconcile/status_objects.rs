@@ -39,8 +39,8 @@ pub(crate) async fn apply(
     let Some(state) = context.opt_in.of(entry.id.kind) else {
         return Ok(Written::Gone);
     };
-    let known = state.object(&entry.id.name);
-    let object = match known {
+    let stored = state.object(&entry.id.name);
+    let object = match stored {
         Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
         // The status object belongs to a deleted policy of the same name.
         Some(object) => {

@@ -236,9 +236,9 @@ impl OptInState {
             return false;
         };
         let mut state = self.lock();
-        let known = state.objects.get(&name);
-        let known = known.map(|known| known.identity.state());
-        if !from.supersedes(metadata.into(), known) {
+        let stored = state.objects.get(&name);
+        let stored = stored.map(|stored| stored.identity.state());
+        if !from.supersedes(metadata.into(), stored) {
             return false;
         }
         let identity = Identity::of(metadata);

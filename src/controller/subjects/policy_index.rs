@@ -236,8 +236,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         probe_inputs::trim_annotations(object.meta_mut());
         let policy = object.subject(self.bound);
         let mut state = self.lock();
-        let known = state.get(&name).map(K::kept_state);
-        if !from.supersedes(object.meta().into(), known) {
+        let stored = state.get(&name).map(K::kept_state);
+        if !from.supersedes(object.meta().into(), stored) {
             return Vec::new();
         }
         let before = state.policies.get(&*name).cloned();
@@ -291,9 +291,9 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
             let Some(kept) = state.get(&name) else {
                 return Vec::new();
             };
-            let known = K::kept_state(kept);
-            let is_same = known == object.meta().into();
-            let is_newer = EventSource::Watched.supersedes(object.meta().into(), Some(known));
+            let stored = K::kept_state(kept);
+            let is_same = stored == object.meta().into();
+            let is_newer = EventSource::Watched.supersedes(object.meta().into(), Some(stored));
             if K::rejected_bytes(kept).is_none() || !(is_same || is_newer) {
                 return Vec::new();
             }
@@ -330,8 +330,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         let gone: Vec<String> = {
             let mut state = self.lock();
             state.is_listed = true;
-            let known = state.policies.keys();
-            known
+            let stored_names = state.policies.keys();
+            stored_names
                 .filter(|name| !names.contains(&***name))
                 .map(ToString::to_string)
                 .collect()

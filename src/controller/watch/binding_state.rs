@@ -114,7 +114,7 @@ mod tests {
         references.iter().enumerate().map(binding).collect()
     }
 
-    fn known(objects: &[(&str, &str, &str)]) -> Objects {
+    fn param_objects(objects: &[(&str, &str, &str)]) -> Objects {
         let entry = |(namespace, name, team): &(&str, &str, &str)| {
             let meta = Meta {
                 labels: [("team".to_owned(), (*team).to_owned())].into(),
@@ -122,15 +122,15 @@ mod tests {
             };
             (((*namespace).to_owned(), (*name).to_owned()), meta)
         };
-        let known = Objects::default();
-        known.replace(objects.iter().map(entry).collect());
-        known
+        let params = Objects::default();
+        params.replace(objects.iter().map(entry).collect());
+        params
     }
 
     #[test]
     fn examine_finds_params_by_name_selector_and_namespace() {
         let resource = resource("example.com/v1", "limits", "Limit");
-        let known = known(&[("a", "one", "x"), ("b", "two", "y")]);
+        let params = param_objects(&[("a", "one", "x"), ("b", "two", "y")]);
         let table = [
             (json!({"name": "one"}), None),
             (json!({"name": "one", "namespace": "a"}), None),
@@ -153,7 +153,7 @@ mod tests {
             let state = examine(
                 &bindings(std::slice::from_ref(&reference)),
                 &resource,
-                &known,
+                &params,
             );
             let missing = expect.map(|what| MissingParams {
                 binding: "b0".into(),

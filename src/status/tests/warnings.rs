@@ -17,8 +17,8 @@ fn rendered(field_ref: &str, text: &str) -> Warning {
 
 #[test]
 fn warning_text_equals_upstream_format() {
-    let mut found = warning("f", "undefined field 'b'");
-    let mut pod = found.kinds[0].clone();
+    let mut finding = warning("f", "undefined field 'b'");
+    let mut pod = finding.kinds[0].clone();
     pod.gvk = Gvk::new("", "v1", "Pod");
     std::mem::swap(&mut pod.errors, &mut pod.warnings);
     pod.errors
@@ -29,11 +29,11 @@ fn warning_text_equals_upstream_format() {
         format!("apps/v1, Kind=Deployment: ERROR: <input>:1:5: undefined field 'b'{carets}\n");
     let without =
         "/v1, Kind=Pod: ERROR: <input>:1:1: x\nWARNING: <input>:1:5: undefined field 'b'\n";
-    found.kinds.push(pod);
-    let written = Warning::from(&found);
+    finding.kinds.push(pod);
+    let written = Warning::from(&finding);
     assert_eq!(written.text(), format!("{deployment}\n{without}"));
     // Notes about several kinds follow the text about the last kind, which then ends with source excerpts.
-    found.notes = vec![
+    finding.notes = vec![
         Note::MoreKinds(3),
         Note::NoWildcardKind {
             n_failing: 2,
@@ -45,7 +45,7 @@ fn warning_text_equals_upstream_format() {
          'b'{carets}\nfindings for 3 more kinds are omitted\nthe evaluation fails for all 2 kinds that the \
          wildcards match\n"
     );
-    let written = Warning::from(&found);
+    let written = Warning::from(&finding);
     assert_eq!(written.text(), format!("{deployment}\n{with}"));
 }
 

@@ -108,8 +108,8 @@ impl PolicySamples {
 
     pub(super) fn set(&self, policy: &SubjectId, sample: PolicySample) {
         let mut state = self.lock();
-        let known = state.samples.policies.get(policy);
-        let is_known = known.map(|known| **known == sample);
+        let current = state.samples.policies.get(policy);
+        let is_known = current.map(|current| **current == sample);
         if is_known == Some(true) && !state.samples.missing.contains_key(policy) {
             return;
         }
@@ -117,7 +117,7 @@ impl PolicySamples {
         let samples = Arc::make_mut(&mut state.samples);
         samples.missing.remove(policy);
         match samples.policies.get_mut(policy) {
-            Some(known) => *known = sample,
+            Some(current) => *current = sample,
             None => drop(samples.policies.insert(policy.clone(), sample)),
         }
     }

@@ -120,7 +120,7 @@ impl CompiledPolicy {
             programs: Vec::new(),
         };
         let mut programs = vec![None; compiled.expressions.len()];
-        let mut found = Vec::new();
+        let mut findings = Vec::new();
         let mut panicking = Vec::new();
         compiled.compile_each(CompileMode::Stored, Words::Ours, |expression, sound| {
             let misplaced = sound
@@ -131,22 +131,22 @@ impl CompiledPolicy {
                 *planned = sound.map(|sound| Arc::new(sound.program));
             }
             if let Err(error) = expression.outcome {
-                found.push((expression.field_ref, error.kind, error.cause));
+                findings.push((expression.field_ref, error.kind, error.cause));
             }
         });
         compiled.programs = programs;
-        let failed = found.iter().map(|(field_ref, ..)| field_ref.as_str());
+        let failed = findings.iter().map(|(field_ref, ..)| field_ref.as_str());
         let failed: HashSet<&str> = failed.collect();
         let self_reading = self_reading_variables(&compiled.expressions, &failed);
-        found.extend(self_reading);
-        found.extend(panicking);
+        findings.extend(self_reading);
+        findings.extend(panicking);
         let by_field: HashMap<&str, Consequence> = compiled
             .expressions
             .iter()
             .zip(&compiled.consequences)
             .map(|(expression, consequence)| (expression.field_ref.as_str(), *consequence))
             .collect();
-        compiled.findings = found
+        compiled.findings = findings
             .into_iter()
             .map(|(field_ref, kind, cause)| CompileFinding {
                 consequence: by_field
@@ -211,8 +211,8 @@ impl CompiledPolicy {
     /// Returns the effect on the request if the expression with the index `n` fails.
     #[must_use]
     pub fn consequence(&self, n: usize) -> Consequence {
-        let known = self.consequences.get(n).copied();
-        known.unwrap_or(Consequence::Unread)
+        let consequence = self.consequences.get(n).copied();
+        consequence.unwrap_or(Consequence::Unread)
     }
 
     /// Returns the program of the expression with the index `n`, planned as in the admission plugin. `None` if the
@@ -226,11 +226,17 @@ impl CompiledPolicy {
     #[must_use]
     pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
         let expression = self.expressions.get(n)?;
-        if let Err(found) = expression.parsed() {
-            let mut found = expression.in_words(found, Words::Upstream).clone();
-            TextLeft::default().cut(&mut found, &expression.text);
+        if let Err(diagnostics) = expression.parsed() {
+            let mut diagnostics = expression.in_words(diagnostics, Words::Upstream).clone();
+            TextLeft::default().cut(&mut diagnostics, &expression.text);
             let text = Arc::clone(&expression.text);
-            return Some(Cause::Diagnostics { found, text }.message());
+            return Some(
+                Cause::Diagnostics {
+                    found: diagnostics,
+                    text,
+                }
+                .message(),
+            );
         }
         let of_field = |finding: &&CompileFinding| finding.field_ref == expression.field_ref;
         let finding = self.findings.iter().find(of_field)?;
@@ -309,19 +315,19 @@ impl CompiledPolicy {
     /// that do not compile are skipped.
     #[must_use]
     pub fn too_new(&self, version: Version) -> Vec<NewerCall> {
-        let mut found = Vec::new();
+        let mut calls = Vec::new();
         self.compile_each(CompileMode::New, Words::Ours, |expression, sound| {
             let Some(sound) = sound else { return };
             let ast = sound.checked.ast();
             for call in version::too_new(&sound.checked, version) {
-                found.push(NewerCall {
+                calls.push(NewerCall {
                     field_ref: expression.field_ref.clone(),
                     offset: ast.offset(call.at),
                     call,
                 });
             }
         });
-        found
+        calls
     }
 
     /// Compiles all expressions without schemas, in the API server's order. Passes each result to `visit`, with the
@@ -486,13 +492,13 @@ fn outcome(
     let trimmed = trimmed(expression, mode);
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
-        ExpressionCheck::Unparsed(found) => {
-            let found = expression.in_words(found, words).clone();
-            let error = compile_error(found, &expression.text, text_left);
+        ExpressionCheck::Unparsed(diagnostics) => {
+            let diagnostics = expression.in_words(diagnostics, words).clone();
+            let error = compile_error(diagnostics, &expression.text, text_left);
             (Err(error), None)
         }
-        ExpressionCheck::Failed(_, found) => {
-            let error = compile_error(found, &expression.text, text_left);
+        ExpressionCheck::Failed(_, diagnostics) => {
+            let error = compile_error(diagnostics, &expression.text, text_left);
             (Err(error), None)
         }
         ExpressionCheck::Passed(checked) => {

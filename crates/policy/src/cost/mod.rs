@@ -475,8 +475,8 @@ mod tests {
                 }
             }
             assert_eq!(Some(&together), expected.as_ref());
-            let known = together.expressions.iter().filter(|it| it.worst.is_some());
-            assert!(known.count() > 7, "{together:?}");
+            let with_cost = together.expressions.iter().filter(|it| it.worst.is_some());
+            assert!(with_cost.count() > 7, "{together:?}");
         }
     }
 

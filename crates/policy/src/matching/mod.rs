@@ -216,7 +216,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     let undiscovered = Incomplete::new(mapper.undiscovered.iter().map(String::as_str));
     let (mut touched, mut touched_undiscovered) = (BTreeSet::new(), BTreeSet::new());
     for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
-        let mut found: HashSet<String> = HashSet::new();
+        let mut matched_names: HashSet<String> = HashSet::new();
         for (idx, resource) in rule.candidates(mapper) {
             let mut matching_name = String::new();
             let is_exempt = exempt::is_exempt(&resource.gvr);
@@ -224,8 +224,8 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
                 if is_exempt && (matching_name.is_empty() || matching_name.contains('*')) {
                     name.clone_into(&mut matching_name);
                 }
-                if !found.contains(name) {
-                    found.insert(name.to_owned());
+                if !matched_names.contains(name) {
+                    matched_names.insert(name.to_owned());
                 }
             });
             let Some(is_by_wildcard) = is_by_wildcard else {
@@ -235,26 +235,26 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
                 continue;
             }
             if is_exempt {
-                let found = ExemptResource {
+                let exemption = ExemptResource {
                     resource: exempt::name(&resource.gvr),
                     field_ref: field_ref(n),
                     name: matching_name,
                     by_wildcard: is_by_wildcard,
                 };
-                let known = exempt_resources.entry(found.resource.clone());
-                let known = known.or_insert_with(|| found.clone());
-                if known.by_wildcard && !found.by_wildcard {
-                    *known = found;
+                let entry = exempt_resources.entry(exemption.resource.clone());
+                let entry = entry.or_insert_with(|| exemption.clone());
+                if entry.by_wildcard && !exemption.by_wildcard {
+                    *entry = exemption;
                 }
                 continue;
             }
-            let known = by_wildcard.entry((&resource.gvr, &resource.gvk));
-            *known.or_insert(true) &= is_by_wildcard;
+            let entry = by_wildcard.entry((&resource.gvr, &resource.gvk));
+            *entry.or_insert(true) &= is_by_wildcard;
         }
         for name in list(rule.spec.resources.as_ref()) {
             checkpoint();
             // A repeated name is reported only once.
-            if found.insert(name.clone()) {
+            if matched_names.insert(name.clone()) {
                 let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;
                 let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
                 matches.unserved.push(unserved);

@@ -217,14 +217,14 @@ impl<'a> Incomplete<'a> {
         match &rule.groups {
             groups if groups.contains("*") => self.by_group.values().for_each(|of| add(of)),
             Values::Few(groups) => {
-                let known = groups
+                let indices = groups
                     .iter()
                     .filter_map(|group| self.by_group.get(&**group));
-                known.for_each(|of| add(of));
+                indices.for_each(|of| add(of));
             }
             Values::Many(groups) => {
-                let known = groups.iter().filter_map(|group| self.by_group.get(group));
-                known.for_each(|of| add(of));
+                let indices = groups.iter().filter_map(|group| self.by_group.get(group));
+                indices.for_each(|of| add(of));
             }
         }
     }

@@ -85,9 +85,9 @@ impl RuleMatches {
         let kinds = Kinds::new(&targets);
         let shared = targets.into_iter().filter_map(|target| {
             let gvr = &target.resource.gvr;
-            let found = mapper.resources.binary_search_by(|of| of.gvr.cmp(gvr));
+            let index = mapper.resources.binary_search_by(|of| of.gvr.cmp(gvr));
             Some(SharedTarget {
-                resource: found.ok()?,
+                resource: index.ok()?,
                 by_wildcard: target.by_wildcard,
                 operations: target.operations,
             })

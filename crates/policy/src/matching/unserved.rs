@@ -24,11 +24,11 @@ fn shortened(value: &str) -> &str {
 
 /// Returns the values of a rule's list separated by commas, shortened for a message.
 fn joined(values: &[String]) -> String {
-    let told = values.iter().take(MAX_TOLD);
-    let told: Vec<_> = told.map(|value| shortened(value)).collect();
+    let shown = values.iter().take(MAX_TOLD);
+    let shown: Vec<_> = shown.map(|value| shortened(value)).collect();
     match values.len().checked_sub(MAX_TOLD) {
-        Some(n_left @ 1..) => format!("{},… ({n_left} more)", told.join(",")),
-        _ => told.join(","),
+        Some(n_left @ 1..) => format!("{},… ({n_left} more)", shown.join(",")),
+        _ => shown.join(","),
     }
 }
 

@@ -75,9 +75,9 @@ fn case(
     let mut names = Vec::new();
     for field in ["object", "oldObject"] {
         if let Some(reference) = test.get(field).filter(|it| it.is_object()) {
-            let found = lookup(resources, reference)?;
-            names.push(format!("{}/{}", found.kind(), found.name()));
-            request.insert(field.to_owned(), found.value.clone());
+            let object = lookup(resources, reference)?;
+            names.push(format!("{}/{}", object.kind(), object.name()));
+            request.insert(field.to_owned(), object.value.clone());
         }
     }
     let operation = match (request.get("object"), request.get("oldObject")) {
@@ -106,9 +106,9 @@ fn case(
         None if has_params => (Bindings::Inline(vec![binding]), Some(Vec::new())),
         None => (Bindings::Implied, None),
         Some(reference) => {
-            let found = lookup(resources, reference)?;
-            let mut param = found.value.clone();
-            let mut param_namespace = found.namespace().to_owned();
+            let object = lookup(resources, reference)?;
+            let mut param = object.value.clone();
+            let mut param_namespace = object.namespace().to_owned();
             if param_namespace.is_empty() {
                 // The API server looks for the param in the namespace of the object. Without one, the param is in the
                 // namespace that `kubectl apply` uses.
@@ -123,7 +123,7 @@ fn case(
             let mut binding = binding;
             if let Some(fields) = binding.as_object_mut() {
                 let param_ref = json!({
-                    "name": found.name(), "namespace": param_namespace, "parameterNotFoundAction": "Deny",
+                    "name": object.name(), "namespace": param_namespace, "parameterNotFoundAction": "Deny",
                 });
                 fields.insert("paramRef".to_owned(), param_ref);
             }

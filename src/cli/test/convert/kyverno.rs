@@ -172,25 +172,25 @@ fn selected_objects(
     if names.is_empty() {
         return resources.iter().filter(is_of_kind).cloned().collect();
     }
-    let mut found = Vec::new();
+    let mut selected = Vec::new();
     for full in names {
         let mut parts = full.rsplit('/');
         let name = parts.next().unwrap_or_default();
         let namespace = parts.next().unwrap_or(text_field(result, "namespace"));
-        let fits = |found: &&SuiteObject| {
-            is_of_kind(found)
-                && found.name() == name
-                && (namespace.is_empty() || found.namespace() == namespace)
+        let fits = |object: &&SuiteObject| {
+            is_of_kind(object)
+                && object.name() == name
+                && (namespace.is_empty() || object.namespace() == namespace)
         };
         match resources.iter().find(fits) {
-            Some(object) => found.push(object.clone()),
+            Some(object) => selected.push(object.clone()),
             None => suite.missing(
                 place.to_owned(),
                 format!("the resources do not contain {kind} {full}"),
             ),
         }
     }
-    found
+    selected
 }
 
 fn case(object: &SuiteObject, expected: &str, expect: &Json, setup: &Setup, place: &str) -> Case {

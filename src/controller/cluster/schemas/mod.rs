@@ -294,9 +294,9 @@ impl SchemaCache {
         address: &str,
         now: Instant,
     ) -> &'a mut Document {
-        let known = state.documents.remove(gv);
+        let cached = state.documents.remove(gv);
         let is_known = |document: &Document| document.address == address;
-        let document = match known {
+        let document = match cached {
             Some(document) if is_known(&document) => document,
             older => {
                 state.has_garbage |= older.is_some();

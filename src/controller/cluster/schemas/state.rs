@@ -185,11 +185,11 @@ impl SchemaResolver for Schemas {
     /// subresource is in the document of its resource (`Scale` of `autoscaling/v1` in `apps/v1`).
     fn resolve(&self, gvk: &Gvk) -> Resolution {
         let own = self.documents.get(&gvk.group_version());
-        let found = own
+        let schema = own
             .into_iter()
             .chain(self.documents.values())
             .find_map(|types| types.get(gvk));
-        match found {
+        match schema {
             Some(Ok(type_)) => Resolution::Found(Arc::clone(type_)),
             Some(Err(error)) => Resolution::Unavailable(error.to_string()),
             None => match self

@@ -109,8 +109,8 @@ async fn slow_probes_time_out_without_delaying_others() {
 
 /// Returns a context whose API server calls `meddle` during a `SubjectAccessReview`.
 fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, Log) {
-    let known = Arc::new(OnceLock::<Arc<Context>>::new());
-    let of_server = Arc::clone(&known);
+    let late_context = Arc::new(OnceLock::<Arc<Context>>::new());
+    let of_server = Arc::clone(&late_context);
     let asks = "authorizer.group('apps').resource('deployments').check('scale').allowed()";
     let (context, log) = context(asks, move |request| {
         if request.path.contains("subjectaccessreviews") {
@@ -121,7 +121,7 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
         }
         echo(request)
     });
-    known.set(Arc::clone(&context)).unwrap();
+    late_context.set(Arc::clone(&context)).unwrap();
     let mut asking = probe_of("a", "p", 1);
     asking.edit(|object| {
         object.spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;

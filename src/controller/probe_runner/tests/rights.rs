@@ -51,15 +51,15 @@ fn cluster(token: &str, binding: ValidatingAdmissionPolicyBinding) -> (Arc<Conte
         }
         answer(request)
     });
-    let mut known = snapshot(
+    let mut discovered = snapshot(
         &[
             ("apps/v1", "deployments", "Deployment"),
             ("v1", "configmaps", "ConfigMap"),
         ],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")],
     );
-    known.revision = context.snapshot().revision + 1;
-    context.set_snapshot(known);
+    discovered.revision = context.snapshot().revision + 1;
+    context.set_snapshot(discovered);
     let mut policy = showing_policy();
     policy.metadata.resource_version = Some("9".to_owned());
     policy.metadata.generation = Some(3);

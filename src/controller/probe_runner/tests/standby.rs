@@ -17,13 +17,12 @@ async fn standby_evaluates_probes_without_writing_statuses() {
         .put(probe(1, 6, "Implied"), EventSource::Watched);
     let observed = next_reconciliation(&context).await;
     assert_eq!(observed, ReconcileResult::Skipped(Skipped::NotLeader));
-    let known = || {
-        let known = context.probe_runner.lock();
-        known
-            .get(&id("a"))
-            .is_some_and(|known| known.outcome.is_some())
+    let has_outcome = || {
+        let runs = context.probe_runner.lock();
+        runs.get(&id("a"))
+            .is_some_and(|probe_run| probe_run.outcome.is_some())
     };
-    until(known).await;
+    until(has_outcome).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(outcomes(&log), Vec::<Value>::new());
 }

@@ -126,8 +126,8 @@ mod tests {
         if result.is_ok() {
             // The result depends only on the CRD, not on the served resources.
             let entry = context.store.get(&entry.id).unwrap();
-            let known = entry.result.as_ref().unwrap();
-            assert!(known.holds_for(&entry.generation(), &context.snapshot()));
+            let stored_result = entry.result.as_ref().unwrap();
+            assert!(stored_result.holds_for(&entry.generation(), &context.snapshot()));
         }
         (result, paths(&log))
     }

@@ -311,10 +311,10 @@ fn exceeded(generation: i64) -> Value {
 
 fn restarted(generation: i64) -> (Arc<Context>, Log) {
     let (context, log) = context(Limits::default(), "true");
-    let mut known = policy("object.spec.replicas <= 5");
-    known.metadata.resource_version = Some("8".into());
-    known.status = serde_json::from_value(exceeded(generation)).unwrap();
-    context.store.put(known, EventSource::Watched);
+    let mut stored = policy("object.spec.replicas <= 5");
+    stored.metadata.resource_version = Some("8".into());
+    stored.status = serde_json::from_value(exceeded(generation)).unwrap();
+    context.store.put(stored, EventSource::Watched);
     (context, log)
 }
 

@@ -205,11 +205,11 @@ impl Params {
                 Listing::Known(objects) => objects.get(key),
                 _ => None,
             });
-            let known = kind.and_then(|kind| kind.objects.get(key));
-            if let (Some(listed), Some(known)) = (listed, known)
-                && known.version == listed.resource_version
+            let cached = kind.and_then(|kind| kind.objects.get(key));
+            if let (Some(listed), Some(cached)) = (listed, cached)
+                && cached.version == listed.resource_version
             {
-                return Ok(Some(known.clone()));
+                return Ok(Some(cached.clone()));
             }
         }
         let (namespace, name) = key;

@@ -169,8 +169,8 @@ mod tests {
             text.as_bytes()
                 .chunks(size)
                 .for_each(|bytes| skim.feed(bytes));
-            let found = [&skim.type_, &skim.name, &skim.namespace, &skim.version];
-            assert_eq!(found.map(Option::as_deref), expected, "{text}");
+            let fields = [&skim.type_, &skim.name, &skim.namespace, &skim.version];
+            assert_eq!(fields.map(Option::as_deref), expected, "{text}");
         }
     }
 

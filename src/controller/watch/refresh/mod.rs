@@ -175,9 +175,9 @@ impl Refresher {
                 crds: mut listed,
                 kept,
             } => {
-                let known = |name: String| Some((self.crds.get(&name)?.clone(), name));
-                let known: Vec<_> = kept.into_iter().filter_map(known).collect();
-                listed.extend(known.into_iter().map(|(crd, name)| (name, crd)));
+                let retained = |name: String| Some((self.crds.get(&name)?.clone(), name));
+                let retained: Vec<_> = kept.into_iter().filter_map(retained).collect();
+                listed.extend(retained.into_iter().map(|(crd, name)| (name, crd)));
                 // The time of these changes is unknown, so the index may already reflect them.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));

@@ -457,7 +457,7 @@ impl<'a> Interpreter<'a> {
     }
 
     fn eval_map(&mut self, entries: &[MapEntry]) -> AbstractValue {
-        let mut known = Some(Vec::new());
+        let mut record = Some(Vec::new());
         let mut values = AbstractValue::bottom();
         let mut has_string_keys = true;
         for entry in entries {
@@ -471,16 +471,16 @@ impl<'a> Interpreter<'a> {
                 key.alternatives(),
                 [only] if only.shape == AbstractType::Plain(Type::String)
             );
-            match (key.as_const(), &mut known) {
-                (Some(Const::Text(key)), Some(known)) if !entry.optional => {
-                    known.push((Arc::clone(key), value));
+            match (key.as_const(), &mut record) {
+                (Some(Const::Text(key)), Some(record)) if !entry.optional => {
+                    record.push((Arc::clone(key), value));
                 }
-                _ => known = None,
+                _ => record = None,
             }
         }
-        match known {
-            Some(known) if known.len() <= MAX_ENTRIES => {
-                AbstractValue::new(AbstractType::Record(known.into()))
+        match record {
+            Some(record) if record.len() <= MAX_ENTRIES => {
+                AbstractValue::new(AbstractType::Record(record.into()))
             }
             _ => AbstractValue::map(values, has_string_keys),
         }
@@ -548,8 +548,8 @@ fn no_fields(shape: &AbstractType) -> DiagnosticKind {
 fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     match shape {
         AbstractType::Object(object) => {
-            let known = object.known.as_deref().unwrap_or_default();
-            if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
+            let known_fields = object.known.as_deref().unwrap_or_default();
+            if let Some((_, value)) = known_fields.iter().find(|(name, _)| *name == field) {
                 // An absent field is bottom, so that nothing that depends on its value is reached.
                 return Selected::Value(value.clone());
             }
@@ -615,8 +615,8 @@ fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<
 fn test_shape(shape: &AbstractType, field: &str) -> Result<Option<bool>, DiagnosticKind> {
     match shape {
         AbstractType::Object(object) => {
-            let known = object.known.as_deref().unwrap_or_default();
-            if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
+            let known_fields = object.known.as_deref().unwrap_or_default();
+            if let Some((_, value)) = known_fields.iter().find(|(name, _)| *name == field) {
                 return Ok(Some(!value.is_bottom()));
             }
             let Some(fields) = &object.type_.fields else {

@@ -208,8 +208,8 @@ impl Interpreter<'_> {
         loop {
             match self.ast.expr(id) {
                 Expr::Ident(name) => {
-                    let known = |(scoped, _): &(_, _)| AsRef::<str>::as_ref(scoped) == &**name;
-                    let scope = self.scopes.iter().rposition(known);
+                    let is_named = |(scoped, _): &(_, _)| AsRef::<str>::as_ref(scoped) == &**name;
+                    let scope = self.scopes.iter().rposition(is_named);
                     names.push(name.to_string());
                     return Some(Path { scope, names });
                 }

@@ -88,11 +88,11 @@ fn sound() -> impl Iterator<Item = String> {
 /// match deployments.
 fn cluster() -> Cluster {
     let is_down = Arc::new(AtomicBool::new(true));
-    let known: Arc<std::sync::OnceLock<Arc<Context>>> = Arc::default();
-    let (down, of) = (Arc::clone(&is_down), Arc::clone(&known));
-    let (client, log) = client(move |request| answer(&of, down.load(Ordering::Relaxed), request));
+    let late_context: Arc<std::sync::OnceLock<Arc<Context>>> = Arc::default();
+    let (down, seen) = (Arc::clone(&is_down), Arc::clone(&late_context));
+    let (client, log) = client(move |request| answer(&seen, down.load(Ordering::Relaxed), request));
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-    known.set(Arc::clone(&context)).unwrap();
+    late_context.set(Arc::clone(&context)).unwrap();
     context.bindings.retain(&BTreeSet::new());
     context.set_bindings_listed();
     context.probes.retain(&BTreeSet::new());
