@@ -234,8 +234,8 @@ impl Sample {
     /// Returns the value of a label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
-        let found = self.labels.iter().find(|(label, _)| label == name);
-        found.map(|(_, value)| value.as_str())
+        let pair = self.labels.iter().find(|(label, _)| label == name);
+        pair.map(|(_, value)| value.as_str())
     }
 }
 
@@ -341,17 +341,18 @@ pub fn unexpected_failures(log: &str, metrics: &str, allowed: &[AllowedFailure])
         .into_iter()
         .filter(|sample| METRICS.contains(&sample.name.as_str()) && sample.value != 0.0)
         .map(Occurrence::Metric);
-    let found: Vec<Occurrence> = lines.chain(counted).collect();
-    let is_allowed = |found: &Occurrence| allowed.iter().any(|failure| failure.matches(found));
-    let mut failures: Vec<String> = found
+    let occurrences: Vec<Occurrence> = lines.chain(counted).collect();
+    let is_allowed =
+        |occurrence: &Occurrence| allowed.iter().any(|failure| failure.matches(occurrence));
+    let mut failures: Vec<String> = occurrences
         .iter()
-        .filter(|found| !is_allowed(found))
-        .map(|found| format!("not allowed: {found}"))
+        .filter(|occurrence| !is_allowed(occurrence))
+        .map(|occurrence| format!("not allowed: {occurrence}"))
         .collect();
     for failure in allowed {
-        let n: f64 = found
+        let n: f64 = occurrences
             .iter()
-            .filter(|found| failure.matches(found))
+            .filter(|occurrence| failure.matches(occurrence))
             .map(Occurrence::count)
             .sum();
         if failure.is_required && n == 0.0 {
@@ -460,11 +461,11 @@ mod tests {
     fn samples_have_names_labels_and_values() {
         let text =
             "a_b 1.5\nc{x=\"1\\\"2,}\",a=\"\\\\\\n\"} 2 # {trace=\"t\"} 0.5\n# EOF\nnonsense\n";
-        let found = samples(text);
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[0].name.as_str(), found[0].value), ("a_b", 1.5));
-        assert_eq!(found[1].label("x"), Some("1\"2,}"));
-        assert_eq!(found[1].label("a"), Some("\\\n"));
-        assert!((found[1].value - 2.0).abs() < f64::EPSILON);
+        let parsed = samples(text);
+        assert_eq!(parsed.len(), 2);
+        assert_eq!((parsed[0].name.as_str(), parsed[0].value), ("a_b", 1.5));
+        assert_eq!(parsed[1].label("x"), Some("1\"2,}"));
+        assert_eq!(parsed[1].label("a"), Some("\\\n"));
+        assert!((parsed[1].value - 2.0).abs() < f64::EPSILON);
     }
 }

@@ -12,12 +12,17 @@ use serde_json::Value;
 #[must_use]
 pub fn condition(status: &Value, type_: &str) -> String {
     let conditions = status.get("conditions").and_then(Value::as_array);
-    let found = conditions.into_iter().flatten().find(|condition| {
-        let known = condition.get("type").and_then(Value::as_str);
-        known == Some(type_)
+    let condition = conditions.into_iter().flatten().find(|condition| {
+        let actual_type = condition.get("type").and_then(Value::as_str);
+        actual_type == Some(type_)
     });
-    found.map_or(String::new(), |found| {
-        let text = |field| found.get(field).and_then(Value::as_str).unwrap_or_default();
+    condition.map_or(String::new(), |condition| {
+        let text = |field| {
+            condition
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         format!("{}/{}: {}", text("status"), text("reason"), text("message"))
     })
 }

@@ -146,9 +146,9 @@ async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [Str
             let conditions = policy.status.unwrap_or_default().conditions;
             let of = |type_: &str| {
                 let mut conditions = conditions.iter().flatten();
-                let found = conditions.find(|condition| condition.type_ == type_);
-                found.map_or(String::new(), |found| {
-                    format!("{}/{}", found.status, found.reason)
+                let condition = conditions.find(|condition| condition.type_ == type_);
+                condition.map_or(String::new(), |condition| {
+                    format!("{}/{}", condition.status, condition.reason)
                 })
             };
             let verdict = [of("TypeChecked"), of("Ready")];

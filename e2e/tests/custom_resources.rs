@@ -101,12 +101,16 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let mut definitions = corpus_definitions();
-    let made = rules::definitions(seed, 40);
+    let generated = rules::definitions(seed, 40);
     let n_corpus = definitions.len();
-    let bases = if n_corpus > 0 { &definitions } else { &made };
+    let bases = if n_corpus > 0 {
+        &definitions
+    } else {
+        &generated
+    };
     let mutants = rules::mutants(bases, seed, count);
     let n_mutants = mutants.len();
-    definitions.extend(made);
+    definitions.extend(generated);
     definitions.extend(mutants);
     let (mut n_refused, mut n_errors, mut n_compared) = (0, 0, 0);
     let (mut n_unread, mut n_defaults) = (0, 0);

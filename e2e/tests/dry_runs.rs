@@ -56,17 +56,17 @@ struct Trial {
 
 fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut Random) -> Trial {
     let name = format!("p{n}");
-    let mut known = Vec::new();
-    facts(made, "object", &mut known);
-    known.push("has(object.metadata.uid) && object.metadata.uid != ''".to_owned());
-    known.push(
+    let mut true_conditions = Vec::new();
+    facts(made, "object", &mut true_conditions);
+    true_conditions.push("has(object.metadata.uid) && object.metadata.uid != ''".to_owned());
+    true_conditions.push(
         "has(object.metadata.creationTimestamp) && !has(object.metadata.selfLink)".to_owned(),
     );
-    known.push("has(object.metadata.managedFields)".to_owned());
+    true_conditions.push("has(object.metadata.managedFields)".to_owned());
     let mut validations =
         vec![json!({"expression": "!object.metadata.name.endsWith('-sync')", "message": "sync"})];
     for _ in 0..CONDITIONS {
-        let fact = random.choose(&known).unwrap();
+        let fact = random.choose(&true_conditions).unwrap();
         // One condition in eight compares with a wrong value, so it is false.
         let expression = if random.permille(125) {
             format!("!({fact})")

@@ -140,20 +140,20 @@ async fn changes(
         }
     }
     if let Some((_, _, made)) = sendable.first() {
-        let mut known = Vec::new();
-        facts(made, "object", &mut known);
-        facts(&stored, "oldObject", &mut known);
-        known.push("object.metadata.uid == oldObject.metadata.uid".to_owned());
-        known.push("object.metadata.name == oldObject.metadata.name".to_owned());
-        known.push(
+        let mut true_conditions = Vec::new();
+        facts(made, "object", &mut true_conditions);
+        facts(&stored, "oldObject", &mut true_conditions);
+        true_conditions.push("object.metadata.uid == oldObject.metadata.uid".to_owned());
+        true_conditions.push("object.metadata.name == oldObject.metadata.name".to_owned());
+        true_conditions.push(
             "object.metadata.creationTimestamp == oldObject.metadata.creationTimestamp".to_owned(),
         );
-        known.push("has(oldObject.metadata.managedFields)".to_owned());
-        known.push("has(object.metadata.resourceVersion)".to_owned());
-        known.push("has(oldObject.metadata.resourceVersion)".to_owned());
-        known.push("request.options.kind == 'UpdateOptions'".to_owned());
-        known.push("request.options.dryRun == ['All'] && request.dryRun".to_owned());
-        let conditions = chosen(&known, random);
+        true_conditions.push("has(oldObject.metadata.managedFields)".to_owned());
+        true_conditions.push("has(object.metadata.resourceVersion)".to_owned());
+        true_conditions.push("has(oldObject.metadata.resourceVersion)".to_owned());
+        true_conditions.push("request.options.kind == 'UpdateOptions'".to_owned());
+        true_conditions.push("request.options.dryRun == ['All'] && request.dryRun".to_owned());
+        let conditions = chosen(&true_conditions, random);
         let rule = rule(&target.gvk, &target.resource, "UPDATE");
         let policy = out.policy(&name, &rule, &conditions, action(random));
         for (n, (old, object, _)) in sendable.into_iter().enumerate() {
@@ -170,15 +170,15 @@ async fn changes(
         }
     }
 
-    let mut known = Vec::new();
-    facts(&stored, "oldObject", &mut known);
-    known.push("object == null".to_owned());
-    known.push("request.options.kind == 'DeleteOptions'".to_owned());
-    known.push("request.options.apiVersion == 'meta.k8s.io/v1'".to_owned());
-    known.push("has(request.options.propagationPolicy)".to_owned());
-    known.push("request.options.?propagationPolicy.orValue('') != 'Orphan'".to_owned());
-    known.push("request.options.dryRun == ['All'] && request.dryRun".to_owned());
-    let conditions = chosen(&known, random);
+    let mut true_conditions = Vec::new();
+    facts(&stored, "oldObject", &mut true_conditions);
+    true_conditions.push("object == null".to_owned());
+    true_conditions.push("request.options.kind == 'DeleteOptions'".to_owned());
+    true_conditions.push("request.options.apiVersion == 'meta.k8s.io/v1'".to_owned());
+    true_conditions.push("has(request.options.propagationPolicy)".to_owned());
+    true_conditions.push("request.options.?propagationPolicy.orValue('') != 'Orphan'".to_owned());
+    true_conditions.push("request.options.dryRun == ['All'] && request.dryRun".to_owned());
+    let conditions = chosen(&true_conditions, random);
     let rule = rule(&target.gvk, &target.resource, "DELETE");
     let policy = out.policy(&name, &rule, &conditions, action(random));
     let plain = json!({"dryRun": ["All"]});
@@ -222,17 +222,17 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
             let name = format!("changed-w{n}-{version}{matched}");
             object["metadata"] = json!({"name": name, "labels": {"n": "0"}});
             let path = format!("{}?dryRun=All", target.path);
-            let mut made = post(client, &path, &object).await.body;
+            let mut created = post(client, &path, &object).await.body;
             let matched = Gvk::new("example.com", matched, "Widget");
-            made["apiVersion"] = json!(matched.api_version());
-            let mut known = Vec::new();
-            facts(&made, "object", &mut known);
-            known.push("object.apiVersion == 'example.com/v1'".to_owned());
-            known.push(
+            created["apiVersion"] = json!(matched.api_version());
+            let mut true_conditions = Vec::new();
+            facts(&created, "object", &mut true_conditions);
+            true_conditions.push("object.apiVersion == 'example.com/v1'".to_owned());
+            true_conditions.push(
                 "request.kind.version == 'v1' && request.resource.version == 'v1'".to_owned(),
             );
-            known.push("request.requestKind.version == 'v1'".to_owned());
-            let conditions = chosen(&known, random);
+            true_conditions.push("request.requestKind.version == 'v1'".to_owned());
+            let conditions = chosen(&true_conditions, random);
             let rule = rule(&matched, "widgets", "CREATE");
             let policy = out.policy(&name, &rule, &conditions, action(random));
             out.sent.push(Trial {

@@ -401,9 +401,9 @@ async fn suites_decide_as_the_api_server() {
                 all_enforced(&client, &format!("last-{number}-{n}")).await;
             }
             for case in probe["spec"]["cases"].as_array().unwrap() {
-                let found = cases.pop().unwrap();
+                let case_result = cases.pop().unwrap();
                 let request = &case["request"];
-                let passed = found.outcome == CaseOutcome::Passed;
+                let passed = case_result.outcome == CaseOutcome::Passed;
                 let to = sent(&builtin, request);
                 let verdict = if is_refused {
                     Verdict::PolicyRefused
@@ -426,7 +426,7 @@ async fn suites_decide_as_the_api_server() {
                     if !answer.is_decided() {
                         Verdict::ObjectRefused
                     } else if is_met(&case["expect"], &answer, policy) {
-                        let why = found.difference.as_deref().unwrap_or_default();
+                        let why = case_result.difference.as_deref().unwrap_or_default();
                         let is_asked = !why.starts_with("the policy does not apply");
                         if is_asked || answer.status >= 300 {
                             Verdict::AsStated
@@ -451,7 +451,7 @@ async fn suites_decide_as_the_api_server() {
                 };
                 let line = format!(
                     "{} {}: {verdict:?}, {:?} {:?}",
-                    suite.name, found.name, found.outcome, found.difference
+                    suite.name, case_result.name, case_result.outcome, case_result.difference
                 );
                 if !is_right {
                     wrong.push(line);
@@ -490,10 +490,10 @@ fn decisions_are_reproduced() {
         let line = decision.to_string();
         // When the decisions were recorded, all policies were enforced: the decision is that of the policy in the
         // message.
-        let told = decision["message"].as_str().unwrap_or_default();
+        let message = decision["message"].as_str().unwrap_or_default();
         let is_asked = |it: &&Value| {
             let name = it["policy"]["metadata"]["name"].as_str().unwrap();
-            told.contains(&format!("ValidatingAdmissionPolicy '{name}'"))
+            message.contains(&format!("ValidatingAdmissionPolicy '{name}'"))
         };
         let asked = decisions.iter().find(is_asked).unwrap_or(decision);
         let policy = &asked["policy"];
@@ -507,7 +507,6 @@ fn decisions_are_reproduced() {
                 request[field] = decision[field].clone();
             }
         }
-        let message = decision["message"].as_str().unwrap_or_default();
         let cause = message
             .split_once("denied request: ")
             .map(|(_, cause)| cause);

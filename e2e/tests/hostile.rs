@@ -259,16 +259,17 @@ fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration
 
 /// Prints the times until sound policies had their conditions, and returns those that took too long.
 fn late(times: &[(usize, Option<Duration>)]) -> Vec<String> {
-    let mut known: Vec<Duration> = times.iter().filter_map(|(_, time)| *time).collect();
-    known.sort();
-    let quantile = |q: usize| known.get((known.len() * q / 100).min(known.len().max(1) - 1));
+    let mut durations: Vec<Duration> = times.iter().filter_map(|(_, time)| *time).collect();
+    durations.sort();
+    let quantile =
+        |q: usize| durations.get((durations.len() * q / 100).min(durations.len().max(1) - 1));
     println!(
         "sound policies: {} of {} with conditions; median {:?}, 90 % {:?}, longest {:?}",
-        known.len(),
+        durations.len(),
         times.len(),
         quantile(50),
         quantile(90),
-        known.last()
+        durations.last()
     );
     let is_late = |time: &Option<Duration>| time.is_none_or(|time| time > SOON);
     let late = times.iter().filter(|(_, time)| is_late(time));

@@ -220,7 +220,7 @@ fn every_command_on_hostile_files_ends_within_limits() {
     let limit_kib = LIMIT_KIB;
     let next = AtomicUsize::new(0);
     let n_groups = usize::try_from(n_groups).unwrap();
-    let found = Mutex::new(Found::default());
+    let results = Mutex::new(Found::default());
     std::thread::scope(|scope| {
         for _ in 0..N_WORKERS {
             scope.spawn(|| {
@@ -229,7 +229,7 @@ fn every_command_on_hostile_files_ends_within_limits() {
                     if n >= n_groups {
                         return;
                     }
-                    run_group(seed, n, limit_kib, &found);
+                    run_group(seed, n, limit_kib, &results);
                 }
             });
         }
@@ -239,7 +239,7 @@ fn every_command_on_hostile_files_ends_within_limits() {
         problems,
         n_objects,
         n_processes,
-    } = found.into_inner().unwrap();
+    } = results.into_inner().unwrap();
     print(&table);
     println!(
         "{n_objects} objects, {n_processes} processes, {} problems, limit {}",

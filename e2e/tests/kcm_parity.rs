@@ -16,7 +16,7 @@ use parity::cases::{self, Counts};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn upstream_profile_equals_kcm() {
-    let made = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 400,
         mutating: 0,
@@ -24,6 +24,6 @@ async fn upstream_profile_equals_kcm() {
         admit: 0,
         ..Counts::default()
     };
-    cases::write(made.path(), 7, counts).unwrap();
-    kcm::upstream_profile_equals_kcm(&made.path().join("policies")).await;
+    cases::write(directory.path(), 7, counts).unwrap();
+    kcm::upstream_profile_equals_kcm(&directory.path().join("policies")).await;
 }

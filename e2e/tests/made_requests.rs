@@ -87,7 +87,7 @@ fn sent(object: &Value) -> Value {
 
 /// Returns the policies with unique names and without params, by name.
 fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
-    let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for path in paths {
         for policy in corpus::policies(path).unwrap() {
             let policy = serde_json::to_value(&policy).unwrap();
@@ -95,10 +95,10 @@ fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            found.entry(name).or_default().push(policy);
+            by_name.entry(name).or_default().push(policy);
         }
     }
-    let single = found.into_iter().filter(|(_, all)| all.len() == 1);
+    let single = by_name.into_iter().filter(|(_, all)| all.len() == 1);
     let single = single.map(|(name, mut all)| (name, all.remove(0)));
     single
         .filter(|(_, policy)| policy["spec"]["paramKind"].is_null())
@@ -224,11 +224,11 @@ async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) 
         .await;
         return (answer.status != 409).then_some(answer);
     }
-    let made = post(client, &path, &sent(old)).await;
-    if made.status == 409 {
+    let created = post(client, &path, &sent(old)).await;
+    if created.status == 409 {
         return None;
-    } else if made.status != 201 {
-        return Some(made);
+    } else if created.status != 201 {
+        return Some(created);
     }
     let one = format!("{path}/{}", old["metadata"]["name"].as_str().unwrap());
     let answer = if operation == "DELETE" {
@@ -242,7 +242,7 @@ async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) 
         .await
     } else {
         let mut object = sent(object);
-        object["metadata"]["resourceVersion"] = made.body["metadata"]["resourceVersion"].clone();
+        object["metadata"]["resourceVersion"] = created.body["metadata"]["resourceVersion"].clone();
         send_as(client, "PUT", &format!("{one}?{query}"), &object, &headers).await
     };
     let now = format!("{one}?gracePeriodSeconds=0&propagationPolicy=Background");

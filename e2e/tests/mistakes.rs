@@ -278,9 +278,9 @@ impl Case {
                 && at.trim_start_matches('"').starts_with(&self.finding.at)
                 && finding["consequence"]["id"].as_str() == self.finding.consequence.as_deref()
         };
-        let found = findings.iter().find(is_expected);
-        found.cloned().ok_or_else(|| {
-            let told = findings.iter().map(|finding| {
+        let expected = findings.iter().find(is_expected);
+        expected.cloned().ok_or_else(|| {
+            let reported = findings.iter().map(|finding| {
                 let part = |name: &str| finding[name].to_string();
                 [
                     part("rule"),
@@ -290,8 +290,11 @@ impl Case {
                 ]
                 .join(" ")
             });
-            let told: Vec<_> = told.collect();
-            format!("{}: {:?} is not among {told:#?}", self.name, self.finding)
+            let reported: Vec<_> = reported.collect();
+            format!(
+                "{}: {:?} is not among {reported:#?}",
+                self.name, self.finding
+            )
         })
     }
 

@@ -100,7 +100,7 @@ fn cases() -> Vec<Mutant> {
     let path = repository().join("parity/rejections/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();
     let Cases { bases, cases } = serde_norway::from_str(&text).unwrap();
-    let made = cases.iter().map(|case| {
+    let mutants = cases.iter().map(|case| {
         let mut text = bases[&case.base].clone();
         for change in &case.changes {
             match change {
@@ -115,7 +115,7 @@ fn cases() -> Vec<Mutant> {
         let sort = kinds.next().and_then(MutantKind::from_kind).unwrap();
         Mutant { sort, text }
     });
-    made.collect()
+    mutants.collect()
 }
 
 /// Returns a field path without indices: the API server omits some of them.

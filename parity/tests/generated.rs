@@ -16,7 +16,7 @@ use parity::cases::{self, Counts};
 
 #[test]
 fn check_warnings_equal_those_of_the_type_checker() {
-    let made = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 300,
         mutating: 0,
@@ -24,7 +24,10 @@ fn check_warnings_equal_those_of_the_type_checker() {
         admit: 0,
         ..Counts::default()
     };
-    cases::write(made.path(), 11, counts).unwrap();
-    let (policies, crds) = (made.path().join("policies"), made.path().join("crds"));
+    cases::write(directory.path(), 11, counts).unwrap();
+    let (policies, crds) = (
+        directory.path().join("policies"),
+        directory.path().join("crds"),
+    );
     checks::warnings_match_the_type_checker(&[policies], &[crds], 300);
 }

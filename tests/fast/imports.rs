@@ -335,7 +335,7 @@ fn defining<'a>(
 /// name. Therefore, a submodule that imports a name through its folder's `mod.rs` does not import `mod.rs`.
 #[test]
 fn file_import_circles_are_listed() {
-    let mut found = BTreeSet::new();
+    let mut actual = BTreeSet::new();
     for package in PACKAGES {
         let modules = modules(package);
         let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -351,7 +351,7 @@ fn file_import_circles_are_listed() {
                 .iter()
                 .map(|file| format!("{package}/{file}\n"))
                 .collect();
-            found.insert(files.concat());
+            actual.insert(files.concat());
         }
     }
     let list = read(KNOWN_CIRCLES);
@@ -359,8 +359,8 @@ fn file_import_circles_are_listed() {
         .split("\n\n")
         .map(|circle| format!("{}\n", circle.trim_end()));
     let listed: BTreeSet<_> = listed.collect();
-    let new: Vec<_> = found.difference(&listed).cloned().collect();
-    let gone: Vec<_> = listed.difference(&found).cloned().collect();
+    let new: Vec<_> = actual.difference(&listed).cloned().collect();
+    let gone: Vec<_> = listed.difference(&actual).cloned().collect();
     assert!(
         new.is_empty() && gone.is_empty(),
         "circles that are not in {KNOWN_CIRCLES}:\n\n{}\ncircles to remove from it:\n\n{}",

@@ -67,12 +67,12 @@ fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
 fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     for (n, line) in source.lines().enumerate() {
         let line = line.trim_start();
-        let mut found = |key| offender(n + 1, key);
+        let mut count = |key| offender(n + 1, key);
         let Some(comment) = line.strip_prefix("//") else {
             let name = line.split("fn ").nth(1).unwrap_or_default();
             let prefix = FUNCTIONS.iter().find(|prefix| name.starts_with(**prefix));
             if let Some(prefix) = prefix {
-                found(format!("fn {prefix}"));
+                count(format!("fn {prefix}"));
             }
             let local = line.strip_prefix("let ").unwrap_or_default();
             let local = local.strip_prefix("mut ").unwrap_or(local);
@@ -80,13 +80,13 @@ fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
                 .split(|c: char| !c.is_alphanumeric() && c != '_')
                 .next();
             if let Some(local) = local.filter(|local| LOCALS.contains(local)) {
-                found(format!("let {local}"));
+                count(format!("let {local}"));
             }
             continue;
         };
         let comment = comment.trim_start_matches(['/', '!']).trim_start();
         if !comment.starts_with("Source:") {
-            count_prose(comment, &mut found);
+            count_prose(comment, &mut count);
         }
     }
 }

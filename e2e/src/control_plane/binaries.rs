@@ -210,11 +210,11 @@ fn beside(directory: &Path, suffix: &str) -> PathBuf {
 }
 
 fn check_go(directory: &Path) -> Result<()> {
-    let found = Command::new("go")
+    let output = Command::new("go")
         .arg("version")
         .stdin(Stdio::null())
         .output();
-    match found {
+    match output {
         Ok(output) if output.status.success() => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
             "no control plane binaries: install Go (https://go.dev/dl) and they are built once into {}, \

@@ -112,10 +112,10 @@ impl Credentials {
             .keys()
             .position(|name| name == user)
             .with_context(|| {
-                let known: Vec<&str> = self.tokens.keys().map(String::as_str).collect();
+                let users: Vec<&str> = self.tokens.keys().map(String::as_str).collect();
                 format!(
                     "no user `{user}`: name the user before the start; known are {}",
-                    known.join(", ")
+                    users.join(", ")
                 )
             })?;
         Ok(self.directory.join(format!("user-{number}.kubeconfig")))

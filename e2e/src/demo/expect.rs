@@ -112,10 +112,10 @@ pub fn differences(policy: &ValidatingAdmissionPolicy, moment: Moment) -> Result
     let generation = policy.metadata.generation;
     let mut lines = Vec::new();
     for expectation in expectations(policy, moment)? {
-        let found = conditions
+        let condition = conditions
             .iter()
             .find(|condition| condition.type_ == expectation.type_);
-        let is = match found {
+        let is = match condition {
             Some(condition) if expectation.is_met_by(condition, generation) => continue,
             Some(condition) if condition.observed_generation == generation => {
                 format!(

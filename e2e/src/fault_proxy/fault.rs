@@ -154,12 +154,12 @@ pub fn parse_faults(text: &str) -> Result<Vec<Fault>> {
 }
 
 fn parse(name: &str) -> Result<Fault> {
-    let found = Fault::ALL.iter().find(|fault| fault.as_str() == name);
-    found.copied().with_context(|| {
-        let known: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
+    let fault = Fault::ALL.iter().find(|fault| fault.as_str() == name);
+    fault.copied().with_context(|| {
+        let names: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
         format!(
             "no fault `{name}`: it is one of {}, all and none",
-            known.join(", ")
+            names.join(", ")
         )
     })
 }

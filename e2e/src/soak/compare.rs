@@ -201,19 +201,21 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
             .map(|condition| format!("{slot}: {}: {}", condition.type_, condition.message)),
     );
     for (type_, verdict) in expected {
-        let found = conditions
+        let condition = conditions
             .iter()
             .find(|condition| condition.type_ == *type_);
-        let actual = found.map(|found| format!("{}/{}", found.status, found.reason));
-        let is_current = found.is_some_and(|found| found.observed_generation == generation);
+        let actual =
+            condition.map(|condition| format!("{}/{}", condition.status, condition.reason));
+        let is_current =
+            condition.is_some_and(|condition| condition.observed_generation == generation);
         if actual.as_deref() != Some(verdict) || !is_current {
             differences.push(format!(
                 "{slot} ({:?}): {type_} is predicted as {verdict}, and is {} at generation {:?}: {}",
                 slot.shape,
                 actual.unwrap_or_default(),
-                found.and_then(|found| found.observed_generation),
-                found
-                    .map(|found| found.message.as_str())
+                condition.and_then(|condition| condition.observed_generation),
+                condition
+                    .map(|condition| condition.message.as_str())
                     .unwrap_or_default()
             ));
         }

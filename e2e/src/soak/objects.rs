@@ -85,8 +85,8 @@ pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let request = Request::get(path).body(Vec::new())?;
-        let found: Value = client.request(request).await?;
-        let mut conditions = found
+        let api_service: Value = client.request(request).await?;
+        let mut conditions = api_service
             .pointer("/status/conditions")
             .and_then(Value::as_array);
         let conditions = conditions
@@ -100,7 +100,7 @@ pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            bail!("{path} is not found to be down: {found}");
+            bail!("{path} is not found to be down: {api_service}");
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -25,15 +25,15 @@ struct Cli {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let made = builtin::pack(&cli.openapi, &cli.kubernetes)?;
+    let packed = builtin::pack(&cli.openapi, &cli.kubernetes)?;
     if cli.check {
         let file = fs::read(&cli.file).with_context(|| cli.file.display().to_string())?;
         ensure!(
-            builtin::unpack(&file)? == builtin::unpack(&made)?,
+            builtin::unpack(&file)? == builtin::unpack(&packed)?,
             "{} differs from the OpenAPI documents: run `./dev schemas`",
             cli.file.display()
         );
         return Ok(());
     }
-    fs::write(&cli.file, made).with_context(|| cli.file.display().to_string())
+    fs::write(&cli.file, packed).with_context(|| cli.file.display().to_string())
 }

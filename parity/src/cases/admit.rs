@@ -50,7 +50,7 @@ impl Params {
     fn objects(self, choices: &mut Choices<'_>) -> Vec<Value> {
         let names = ["one", "two", "three"];
         let n = choices.below(4);
-        let mut made = Vec::new();
+        let mut objects = Vec::new();
         for name in names.into_iter().take(n) {
             let mut object = self.kind();
             object["metadata"] = json!({"name": name,
@@ -64,9 +64,9 @@ impl Params {
                 object["metadata"]["namespace"] =
                     json!(choices.pick(&["default", "default", "team-a"]));
             }
-            made.push(object);
+            objects.push(object);
         }
-        made
+        objects
     }
 }
 
@@ -121,9 +121,9 @@ fn condition(
         11..=13 => choices.pick(pieces::REQUEST).to_owned(),
         14 | 15 => {
             let depth = 1 + u32::try_from(choices.below(2)).unwrap_or_default();
-            let made = make(&subject.material, choices, Some(&Type::Bool), depth);
-            if is_steady(&made) {
-                made
+            let expression = make(&subject.material, choices, Some(&Type::Bool), depth);
+            if is_steady(&expression) {
+                expression
             } else {
                 "true".to_owned()
             }
@@ -379,15 +379,15 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if let Some(namespace) = namespace.as_str()
         && choices.chance(92)
     {
-        let mut found = json!({"metadata": {"name": namespace}});
+        let mut namespace_object = json!({"metadata": {"name": namespace}});
         if choices.chance(75) {
-            found["metadata"]["labels"] = json!({"env": choices.pick(&["prod", "dev"])});
+            namespace_object["metadata"]["labels"] = json!({"env": choices.pick(&["prod", "dev"])});
         }
         if choices.chance(40) {
-            found["spec"] = json!({"finalizers": ["kubernetes"]});
-            found["status"] = json!({"phase": "Active"});
+            namespace_object["spec"] = json!({"finalizers": ["kubernetes"]});
+            namespace_object["status"] = json!({"phase": "Active"});
         }
-        case["namespaceObject"] = found;
+        case["namespaceObject"] = namespace_object;
     }
     if choices.chance(60) {
         let mut user = json!({"username": choices.pick(&["ann", "system:node:a", ""])});

@@ -235,8 +235,8 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
 
 /// Generates a case with an expression about one variable that has a schema.
 fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
-    let made = schemas::object(choices, 3);
-    let of_self = declared(&made.schema)?.cel_type("Self");
+    let generated = schemas::object(choices, 3);
+    let of_self = declared(&generated.schema)?.cel_type("Self");
     let material = material(&[("self", of_self)]);
     let depth = 1 + u32::try_from(choices.below(2))?;
     let places: Vec<&(String, Type)> = material.places.iter().collect();
@@ -252,8 +252,8 @@ fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
     };
     Ok(json!({
         "expr": expression,
-        "vars": {"self": made.value},
-        "schema": {"self": made.schema},
+        "vars": {"self": generated.value},
+        "schema": {"self": generated.schema},
         "typedValues": choices.chance(60),
     }))
 }

@@ -89,7 +89,7 @@ impl ValueGenerator<'_> {
         if depth > MAX_DEPTH || self.shuns(schema) {
             return None;
         }
-        let made = match schema["type"].as_str() {
+        let value = match schema["type"].as_str() {
             Some("object") => self.object(schema, depth),
             Some("array") => return self.list(schema, depth),
             Some("integer") => json!(self.random.below(4)),
@@ -104,7 +104,7 @@ impl ValueGenerator<'_> {
             _ if schema["x-kubernetes-int-or-string"] == true => self.int_or_string(),
             _ => self.anything(0),
         };
-        Some(made)
+        Some(value)
     }
 
     /// Generates an object with the properties of its schema, and sometimes with unknown properties.
@@ -154,7 +154,7 @@ impl ValueGenerator<'_> {
     fn list(&mut self, schema: &Value, depth: u32) -> Option<Value> {
         let items = &schema["items"];
         let is_live = self.purpose == Purpose::Live;
-        let mut made: Vec<Value> = Vec::new();
+        let mut elements: Vec<Value> = Vec::new();
         let is_keyed = matches!(
             schema["x-kubernetes-list-type"].as_str(),
             Some("map" | "set")
@@ -174,14 +174,14 @@ impl ValueGenerator<'_> {
             // Stored lists sometimes have duplicates; applied lists seldom do.
             let allowed = if is_live { 200 } else { 15 };
             if is_keyed
-                && made.iter().any(|known| key(known) == key(&item))
+                && elements.iter().any(|earlier| key(earlier) == key(&item))
                 && !self.random.permille(allowed)
             {
                 continue;
             }
-            made.push(item);
+            elements.push(item);
         }
-        (!made.is_empty() || self.random.permille(200)).then_some(Value::Array(made))
+        (!elements.is_empty() || self.random.permille(200)).then_some(Value::Array(elements))
     }
 
     /// Returns true if the schema is atomic and the generator decides to avoid atomic values here.
@@ -423,16 +423,16 @@ fn path(random: &mut Random, paths: &[String]) -> String {
         "99999999999999999999",
         "new",
     ];
-    let known = random.choose(paths).cloned().unwrap_or_default();
+    let existing = random.choose(paths).cloned().unwrap_or_default();
     let key = *random.choose(&KEYS).unwrap_or(&"");
     match random.below(20) {
-        0..=10 => known,
-        11..=15 => format!("{known}/{key}"),
-        16 | 17 => match known.rsplit_once('/') {
+        0..=10 => existing,
+        11..=15 => format!("{existing}/{key}"),
+        16 | 17 => match existing.rsplit_once('/') {
             Some((above, _)) => format!("{above}/{key}"),
-            None => known,
+            None => existing,
         },
-        18 => format!("{known}/{key}/{key}"),
+        18 => format!("{existing}/{key}/{key}"),
         _ => random
             .choose(&["a", "", "a/b", "/\u{7}", "/\u{1}/x", "/\u{e0001}", "//"])
             .map_or_else(String::new, |text| (*text).to_owned()),

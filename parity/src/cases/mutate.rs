@@ -157,13 +157,13 @@ fn replace(choices: &mut Choices<'_>, tokens: &mut [Token], kind: Kind, by: &[&s
 }
 
 fn operator(choices: &mut Choices<'_>, tokens: &mut [Token]) {
-    let known = [
+    let operators = [
         "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "in",
     ];
     if let Some(at) = one_of(choices, tokens, |token| {
-        known.contains(&token.text.as_str())
+        operators.contains(&token.text.as_str())
     }) {
-        choices.pick(&known).clone_into(&mut tokens[at].text);
+        choices.pick(&operators).clone_into(&mut tokens[at].text);
     }
 }
 
@@ -212,7 +212,7 @@ fn optional(choices: &mut Choices<'_>, tokens: &mut [Token]) {
 }
 
 fn macro_name(choices: &mut Choices<'_>, tokens: &mut [Token]) {
-    let known = [
+    let macros = [
         "all",
         "exists",
         "exists_one",
@@ -230,9 +230,9 @@ fn macro_name(choices: &mut Choices<'_>, tokens: &mut [Token]) {
         "matches",
     ];
     if let Some(at) = one_of(choices, tokens, |token| {
-        known.contains(&token.text.as_str())
+        macros.contains(&token.text.as_str())
     }) {
-        choices.pick(&known).clone_into(&mut tokens[at].text);
+        choices.pick(&macros).clone_into(&mut tokens[at].text);
     }
 }
 

@@ -91,9 +91,9 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 
 /// Changes or removes a field of the object.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value) {
-    let mut found = Vec::new();
-    places(object, "", &mut found);
-    let Some(place) = found.get(choices.below(found.len().max(1))) else {
+    let mut candidates = Vec::new();
+    places(object, "", &mut candidates);
+    let Some(place) = candidates.get(choices.below(candidates.len().max(1))) else {
         return;
     };
     let (parent, key) = place.rsplit_once('/').unwrap_or_default();

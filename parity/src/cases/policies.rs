@@ -69,14 +69,14 @@ pub fn crds_written_by_hand() -> Result<Vec<Value>> {
 
 /// Returns the objects of a kind in the files, in the order of the files.
 fn objects_of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
-    let mut found = Vec::new();
+    let mut objects = Vec::new();
     for document in load_documents(paths)? {
         let value = document.value.with_context(|| document.file.clone())?;
         if value["kind"] == kind {
-            found.push(value);
+            objects.push(value);
         }
     }
-    Ok(found)
+    Ok(objects)
 }
 
 /// Returns the hand-written policies and `n` generated ones.

@@ -36,8 +36,8 @@ pub(super) fn change(
             push(policy, "validations", json!({"expression": expression}));
         }
         11 => {
-            let made = validation(choices, subject, &["v0".to_owned()]);
-            push(policy, "validations", made);
+            let added = validation(choices, subject, &["v0".to_owned()]);
+            push(policy, "validations", added);
         }
         12 => {
             let expression = choices.pick(pieces::MESSAGES);
@@ -52,11 +52,11 @@ pub(super) fn change(
             push(policy, "auditAnnotations", annotation);
         }
         14 => {
-            let made = condition(choices, subject, &[]);
+            let expression = condition(choices, subject, &[]);
             push(
                 policy,
                 "matchConditions",
-                json!({"name": "added", "expression": made}),
+                json!({"name": "added", "expression": expression}),
             );
         }
         15 => {
@@ -80,8 +80,8 @@ pub(super) fn change(
         }
         17 => {
             let names = ["v0", "early", "late", "x"].map(str::to_owned);
-            let made = use_of(choices, &names);
-            push(policy, "validations", json!({"expression": made}));
+            let expression = use_of(choices, &names);
+            push(policy, "validations", json!({"expression": expression}));
         }
         18 => {
             let field = choices.pick(&[

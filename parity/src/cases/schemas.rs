@@ -94,7 +94,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
 
 /// Generates a schema of any type.
 pub(crate) fn any(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
-    let mut made = match choices.below(if depth == 0 { 8 } else { 14 }) {
+    let mut generated_schema = match choices.below(if depth == 0 { 8 } else { 14 }) {
         0 | 1 => string(choices),
         2 => number(choices),
         3 => generated(json!({"type": "boolean"}), json!(choices.chance(50))),
@@ -108,16 +108,16 @@ pub(crate) fn any(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
         _ => object(choices, depth),
     };
     if choices.chance(10) {
-        set(&mut made.schema, "nullable", json!(true));
+        set(&mut generated_schema.schema, "nullable", json!(true));
         if choices.chance(50) {
-            made.value = Value::Null;
+            generated_schema.value = Value::Null;
         }
     }
-    if choices.chance(6) && !made.value.is_null() {
-        let default = made.value.clone();
-        set(&mut made.schema, "default", default);
+    if choices.chance(6) && !generated_schema.value.is_null() {
+        let default = generated_schema.value.clone();
+        set(&mut generated_schema.schema, "default", default);
     }
-    made
+    generated_schema
 }
 
 fn set(schema: &mut Value, keyword: &str, value: Value) {

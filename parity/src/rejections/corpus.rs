@@ -16,22 +16,22 @@ use crate::random::Random;
 /// # Errors
 /// Returns an error if there are no webhook configurations.
 pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
-    let mut found = load_files(folder)?;
+    let mut mutants = load_files(folder)?;
     let mut whole = Vec::new();
-    for written in &found {
+    for written in &mutants {
         let mut configuration: Value = serde_json::from_str(&written.text)?;
         complete(&mut configuration);
         whole.push(configuration);
     }
-    let as_written = found.clone();
+    let as_written = mutants.clone();
     for (written, configuration) in as_written.iter().zip(&whole) {
-        found.push(Mutant {
+        mutants.push(Mutant {
             sort: written.sort,
             text: configuration.to_string(),
         });
     }
-    found.extend(mutants_of(&whole, "refusals of webhooks", seed, n, change)?);
-    Ok(found)
+    mutants.extend(mutants_of(&whole, "refusals of webhooks", seed, n, change)?);
+    Ok(mutants)
 }
 
 /// Adds the required fields that an incomplete configuration, such as one in a test, lacks.

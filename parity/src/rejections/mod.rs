@@ -38,7 +38,7 @@ pub fn load_files(folder: &Path) -> Result<Vec<Mutant>> {
     let policies = policies.chain(mutating);
     let documents = policies.chain(bindings).chain(bound);
     let documents = documents.chain(webhooks).chain(invalid);
-    let found: Vec<_> = documents
+    let mutants: Vec<_> = documents
         .filter_map(|document| {
             let sort = MutantKind::from_kind(document.node.get("kind")?.as_str()?)?;
             let mut object = document.node.to_json();
@@ -48,8 +48,8 @@ pub fn load_files(folder: &Path) -> Result<Vec<Mutant>> {
             Some(Mutant { sort, text })
         })
         .collect();
-    ensure!(!found.is_empty(), "no policies in {}", folder.display());
-    Ok(found)
+    ensure!(!mutants.is_empty(), "no policies in {}", folder.display());
+    Ok(mutants)
 }
 
 /// A finding that predicts a rejection.

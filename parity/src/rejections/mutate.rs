@@ -290,10 +290,10 @@ fn change(tree: &mut Tree, random: &mut Random) {
                 }
             }
             2..=7 => {
-                let known = FIELDS
+                let entry = FIELDS
                     .iter()
                     .find(|(of, _)| *of == name || of.is_empty() && is_document);
-                let names = known.map_or(&["a"][..], |(_, names)| names);
+                let names = entry.map_or(&["a"][..], |(_, names)| names);
                 let field = random.choose(names).copied().unwrap_or("a");
                 let value = value(field, random);
                 node.set(field, value.into());

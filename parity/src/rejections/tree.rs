@@ -96,8 +96,8 @@ impl Tree {
         match self {
             Self::Map(fields) => {
                 let mut fields = fields.iter_mut();
-                let found = fields.find(|(known, _)| known == name);
-                found.map(|(_, field)| field)
+                let entry = fields.find(|(known, _)| known == name);
+                entry.map(|(_, field)| field)
             }
             _ => None,
         }
