@@ -115,7 +115,7 @@ pub fn line((file, index, policy): &AnyPolicyDoc, mode: CompileMode) -> CompileL
     line.name = metadata.name.clone().unwrap_or_default();
     let compiled = || match policy {
         AnyPolicy::Validating(policy) => CompiledPolicy::new(policy),
-        AnyPolicy::Mutating(policy) => CompiledPolicy::of_mutating(policy),
+        AnyPolicy::Mutating(policy) => CompiledPolicy::from_mutating(policy),
     };
     match guard(|| compiled().compile_with_costs(mode, &UnknownSizes)) {
         Ok(expressions) => {

@@ -215,7 +215,7 @@ impl Context {
     /// subjects that probes name.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
-        self.touch(ids.filter(|id| self.opt_in.of(id.kind).is_some()));
+        self.touch(ids.filter(|id| self.opt_in.state(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 

@@ -140,7 +140,7 @@ impl Controller {
             reconcile::slow_checks::work(Arc::clone(&context)),
         );
         for kind in &context.settings.followed {
-            if let Some(state) = context.opt_in.of(*kind) {
+            if let Some(state) = context.opt_in.state(*kind) {
                 tasks.spawn(
                     state.task(),
                     watch::opt_in::run(Arc::clone(&context), *kind),

@@ -325,8 +325,8 @@ fn mark(finding: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue
     let offset = n_code_points(text.get(..span.start));
     let length = n_code_points(text.get(span)).max(1);
     let places = crd.places_in_node(node);
-    let place = places.of(offset);
-    let last = places.of(offset.saturating_add(length).saturating_sub(1));
+    let place = places.at(offset);
+    let last = places.at(offset.saturating_add(length).saturating_sub(1));
     finding.location.place = Some(place);
     finding.location.length = 1;
     if last.line == place.line && last.column >= place.column {

@@ -383,8 +383,8 @@ pub(super) fn finding_at(
 /// Sets the location of a finding to the token of an expression at `location`.
 fn mark(finding: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
     let (offset, length) = text.marked(location);
-    let place = places.of(offset);
-    let last = places.of(offset + length.saturating_sub(1));
+    let place = places.at(offset);
+    let last = places.at(offset + length.saturating_sub(1));
     finding.location.place = Some(place);
     if last.line == place.line && last.column >= place.column {
         finding.location.length = last.column - place.column + 1;

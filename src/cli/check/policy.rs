@@ -253,7 +253,7 @@ fn analyze(
     let compiled = CompiledPolicy::from_parts(policy.clone(), mutations);
     let matches = matching::resolve(policy, &known.mapper);
     let (matches, has_reviews) = if subject.is_webhooks() {
-        matching::of_webhook(policy, matches)
+        matching::webhook_matches(policy, matches)
     } else {
         (matches, false)
     };

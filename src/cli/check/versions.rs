@@ -51,7 +51,7 @@ pub fn check(
                 let text = expression.map_or("", |expression| &expression.text);
                 let offset = usize::try_from(offset).unwrap_or_default();
                 let (start, length) = name_place(text, offset, &call.name);
-                let place = policy.places_in_field(&field_ref).of(start);
+                let place = policy.places_in_field(&field_ref).at(start);
                 let severity = Severity::Error;
                 let mut finding =
                     object_finding(policy, severity, Rule::NewerFunction, &message, place);

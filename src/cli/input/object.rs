@@ -218,7 +218,7 @@ impl FieldPlaces<'_> {
     /// Returns the location of the code point `offset` of the string, or of the field if the code point was not found
     /// in the source.
     #[must_use]
-    pub fn of(&self, offset: usize) -> Place {
+    pub fn at(&self, offset: usize) -> Place {
         let byte = self.bytes.get(offset).copied().unwrap_or(0);
         self.source.place(self.start + byte)
     }

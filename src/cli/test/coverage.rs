@@ -123,7 +123,7 @@ pub(super) fn policy_coverage(
                 items.push(Item {
                     kind: if is_whole { kind } else { "branch" },
                     field_ref: expression.field_ref.clone(),
-                    line: places.of(offset).line,
+                    line: places.at(offset).line,
                     description: format!("`{}` is {expected}", part.text),
                     hits: if is_hit {
                         seen.map_or(0, |seen| seen.n)

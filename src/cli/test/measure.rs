@@ -127,7 +127,7 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) ->
                 report.killed += 1;
                 continue;
             }
-            let place = policy.places_in_field(&change.field_ref).of(change.offset);
+            let place = policy.places_in_field(&change.field_ref).at(change.offset);
             report.survived.push(SurvivingMutant {
                 policy: name.to_owned(),
                 file: policy.source.name.clone(),

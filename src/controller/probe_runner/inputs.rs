@@ -67,7 +67,7 @@ pub(super) fn collect(
     group_versions.extend(param_kind.map(|gvk| gvk.group_version()));
     let of_probe = |probe: &Arc<Probe>| {
         let name = probe.metadata.name.clone().unwrap_or_default();
-        (name, Generation::of_probe(probe))
+        (name, Generation::from_probe(probe))
     };
     Inputs {
         about: About {

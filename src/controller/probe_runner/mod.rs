@@ -60,7 +60,7 @@ pub(crate) fn has_probes(context: &Context, policy: &SubjectId) -> Option<bool> 
 fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.rejection(Source::Probes) {
         Some(text) => Err(ProbesState::NotPermitted(text)),
-        None => context.probes.of(policy).ok_or(ProbesState::Unread),
+        None => context.probes.for_policy(policy).ok_or(ProbesState::Unread),
     }
 }
 
@@ -159,7 +159,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let Ok(probes) = probes_of(context, id) else {
         return false;
     };
-    let state = context.opt_in.of(id.kind);
+    let state = context.opt_in.state(id.kind);
     // Probes of CRDs are evaluated even if the kind of their status objects is not served.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);

@@ -35,11 +35,11 @@ pub(super) fn behind(
     generation: Option<i64>,
     now: Timestamp,
 ) -> Vec<(Arc<Probe>, PolicyProbeStatus)> {
-    let live = context.probes.of(policy).unwrap_or_default();
+    let live = context.probes.for_policy(policy).unwrap_or_default();
     let of_probe = |probe: Arc<Probe>| {
         let evaluated = probed.probes.iter().find(|evaluated| {
             *evaluated.name == *name_of(&probe)
-                && evaluated.generation == Generation::of_probe(&probe)
+                && evaluated.generation == Generation::from_probe(&probe)
         })?;
         let problem = evaluated.problem.as_deref();
         let desired = desired(&probe, (&evaluated.cases(), problem), generation, now);

@@ -44,7 +44,7 @@ pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) 
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
         return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {id}"));
     };
-    let Some(state) = context.opt_in.of(id.kind) else {
+    let Some(state) = context.opt_in.state(id.kind) else {
         return Missing::NotFollowed(format!(
             "its target is the {target}, which the controller does not evaluate; run the probe with `kubectl vap test`"
         ));

@@ -34,7 +34,7 @@ impl ProbeResult {
     pub(crate) fn new(probe: &Probe, cases: &Vec<CaseStatus>) -> Self {
         Self {
             name: name_of(probe).into(),
-            generation: Generation::of_probe(probe),
+            generation: Generation::from_probe(probe),
             problem: probe.problem.clone(),
             cases: Packed::new(cases),
         }

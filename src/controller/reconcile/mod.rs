@@ -85,7 +85,7 @@ async fn deleted(
     context: &Arc<Context>,
     id: &SubjectId,
 ) -> Result<ReconcileResult, ReconcileError> {
-    if let Some(state) = context.opt_in.of(id.kind) {
+    if let Some(state) = context.opt_in.state(id.kind) {
         return delete_status_object(context, state, id, ReconcileResult::Deleted).await;
     }
     forget(context, id);
@@ -151,7 +151,7 @@ fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
             }
         }
         WrittenObject::Status(written) => {
-            if let Some(state) = context.opt_in.of(entry.id.kind) {
+            if let Some(state) = context.opt_in.state(entry.id.kind) {
                 state.put(written, EventSource::Answered);
             }
         }
@@ -189,7 +189,7 @@ async fn load_status(
     entry: &mut Entry,
 ) -> Result<Option<ReconcileResult>, ReconcileError> {
     let id = &entry.id;
-    let Some(state) = context.opt_in.of(id.kind) else {
+    let Some(state) = context.opt_in.state(id.kind) else {
         let Some(excluded) = entry.excluded else {
             return Ok(None);
         };
@@ -240,7 +240,7 @@ async fn write(
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<WrittenObject>, Error> {
-    if context.opt_in.of(entry.kind()).is_some() {
+    if context.opt_in.state(entry.kind()).is_some() {
         let written = status_objects::apply(context, permit, entry, desired).await?;
         return Ok(written.map(WrittenObject::Status));
     }

@@ -36,7 +36,7 @@ pub(crate) async fn apply(
     desired: &DesiredStatus,
 ) -> Result<Written<StatusObject>, Error> {
     let uid = entry.identity.state().uid;
-    let Some(state) = context.opt_in.of(entry.id.kind) else {
+    let Some(state) = context.opt_in.state(entry.id.kind) else {
         return Ok(Written::Gone);
     };
     let stored = state.object(&entry.id.name);
@@ -214,7 +214,7 @@ mod tests {
         });
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
         let kind = SubjectKind::MutatingAdmissionPolicy;
-        let state = context.opt_in.of(kind).unwrap();
+        let state = context.opt_in.state(kind).unwrap();
         let object = json!({"metadata": {"name": "a", "uid": "o", "resourceVersion": "1"}});
         let object: StatusObject = serde_json::from_value(object).unwrap();
         assert_eq!(object.meta().uid.as_deref(), Some("o"));

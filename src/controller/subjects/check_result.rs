@@ -105,7 +105,7 @@ pub(crate) struct Late {
 
 impl Late {
     /// Adds the step that did not finish.
-    pub(crate) const fn of(self, step: CheckStep) -> LateStep {
+    pub(crate) const fn with_step(self, step: CheckStep) -> LateStep {
         LateStep { step, late: self }
     }
 }
@@ -142,7 +142,7 @@ impl CheckResult {
     }
 
     /// Creates the result of a check of a CustomResourceDefinition, which depends only on its generation.
-    pub(crate) fn of_definition(generation: Generation, outcome: CheckOutcome) -> Self {
+    pub(crate) fn from_definition(generation: Generation, outcome: CheckOutcome) -> Self {
         let documents = (Arc::default(), &Index::default());
         Self::new(generation, None, documents, Vec::new(), outcome)
     }

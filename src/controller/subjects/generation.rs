@@ -16,7 +16,7 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    pub(crate) fn of_probe(probe: &Probe) -> Self {
+    pub(crate) fn from_probe(probe: &Probe) -> Self {
         let rejected = u64::from(probe.rejected_bytes().is_some());
         Self {
             uid: probe.metadata.uid.clone(),
@@ -27,7 +27,7 @@ impl Generation {
     }
 
     /// Returns the generation of an object that is stored as `content`.
-    pub(crate) fn of_packed<T>(identity: &Identity, content: &Packed<T>) -> Self {
+    pub(crate) fn from_packed<T>(identity: &Identity, content: &Packed<T>) -> Self {
         Self {
             uid: identity.state().uid.map(str::to_owned),
             number: identity.generation(),
@@ -48,7 +48,7 @@ mod tests {
             generation: Some(generation),
             ..ObjectMeta::default()
         };
-        Generation::of_packed(&Identity::of(&metadata), &Packed::new(&content.to_owned()))
+        Generation::from_packed(&Identity::new(&metadata), &Packed::new(&content.to_owned()))
     }
 
     #[test]

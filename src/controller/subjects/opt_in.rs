@@ -97,7 +97,7 @@ impl Default for OptIn {
 
 impl OptIn {
     /// Returns the state of an opt-in kind. `None` for ValidatingAdmissionPolicies.
-    pub(crate) fn of(&self, kind: SubjectKind) -> Option<&OptInState> {
+    pub(crate) fn state(&self, kind: SubjectKind) -> Option<&OptInState> {
         self.0.iter().find(|state| state.kind == kind)
     }
 
@@ -241,7 +241,7 @@ impl OptInState {
         if !from.supersedes(metadata.into(), stored) {
             return false;
         }
-        let identity = Identity::of(metadata);
+        let identity = Identity::new(metadata);
         let content = std::sync::Arc::new(object);
         state.objects.insert(name, Object { identity, content });
         true
@@ -336,14 +336,18 @@ mod tests {
     fn kind_of_source_returns_kind_of_each_watch() {
         let opt_in = OptIn::default();
         for kind in SubjectKind::opt_in() {
-            let state = opt_in.of(kind).unwrap();
+            let state = opt_in.state(kind).unwrap();
             let watches = state.watches;
             let sources = [watches.subjects, watches.bindings, Some(watches.statuses)];
             for source in sources.into_iter().flatten() {
                 assert_eq!(kind_of_source(source), Some(kind));
             }
         }
-        assert!(opt_in.of(SubjectKind::ValidatingAdmissionPolicy).is_none());
+        assert!(
+            opt_in
+                .state(SubjectKind::ValidatingAdmissionPolicy)
+                .is_none()
+        );
         assert_eq!(kind_of_source(Source::Policies), None);
         // The watch of CRDs is always running, so it belongs to no opt-in kind.
         assert_eq!(kind_of_source(Source::Crds), None);

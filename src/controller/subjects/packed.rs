@@ -24,7 +24,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Returns the identity of the object with `metadata`.
-    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+    pub(crate) fn new(metadata: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(Box::from);
         Self {
             uid: text(&metadata.uid),
@@ -175,6 +175,6 @@ mod tests {
         let mut described = metadata.clone();
         described.labels = Some([("a".to_owned(), "b".to_owned())].into());
         described.managed_fields = Some(Vec::new());
-        assert_eq!(Identity::of(&described).metadata("a"), metadata);
+        assert_eq!(Identity::new(&described).metadata("a"), metadata);
     }
 }

@@ -80,7 +80,7 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
     fn keep(self) -> PackedBinding {
         PackedBinding {
             name: self.metadata.name.as_deref().unwrap_or_default().into(),
-            identity: Identity::of(&self.metadata),
+            identity: Identity::new(&self.metadata),
             spec: Packed::new(&self.spec),
             allows_inputs: probe_inputs::allows_inputs(&self.metadata),
         }
@@ -345,7 +345,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
     }
 
     /// Returns the objects that refer to `policy`, sorted by name. `None` before all objects are listed.
-    pub(crate) fn of(&self, policy: &SubjectId) -> Option<Vec<Arc<K>>> {
+    pub(crate) fn for_policy(&self, policy: &SubjectId) -> Option<Vec<Arc<K>>> {
         let state = self.lock();
         if !state.is_listed {
             return None;
@@ -502,7 +502,13 @@ pub(crate) mod tests {
         let name = |binding: Arc<ValidatingAdmissionPolicyBinding>| {
             binding.metadata.name.clone().unwrap_or_default()
         };
-        Some(bindings.of(&id(policy))?.into_iter().map(name).collect())
+        Some(
+            bindings
+                .for_policy(&id(policy))?
+                .into_iter()
+                .map(name)
+                .collect(),
+        )
     }
 
     #[test]
@@ -547,7 +553,7 @@ pub(crate) mod tests {
             binding
         };
         let is_allowed =
-            || probe_inputs::allows_inputs(&bindings.of(&id("p")).unwrap()[0].metadata);
+            || probe_inputs::allows_inputs(&bindings.for_policy(&id("p")).unwrap()[0].metadata);
         bindings.put(annotated("no"), EventSource::Watched);
         assert!(!is_allowed());
         assert_eq!(
@@ -556,7 +562,7 @@ pub(crate) mod tests {
         );
         assert!(is_allowed());
         assert_eq!(
-            bindings.of(&id("p")).unwrap()[0]
+            bindings.for_policy(&id("p")).unwrap()[0]
                 .metadata
                 .annotations
                 .as_ref()

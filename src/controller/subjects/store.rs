@@ -74,7 +74,7 @@ struct PackedSubject {
 
 impl PackedSubject {
     fn generation(&self) -> Generation {
-        Generation::of_packed(&self.identity, &self.subject)
+        Generation::from_packed(&self.identity, &self.subject)
     }
 }
 
@@ -177,7 +177,7 @@ impl Store {
             status = None;
         }
         let packed = Arc::new(PackedSubject {
-            identity: Identity::of(metadata),
+            identity: Identity::new(metadata),
             subject: Packed::new(&subject),
             status: Packed::new(&status),
         });

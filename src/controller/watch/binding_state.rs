@@ -22,7 +22,7 @@ pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings, BindingsState> {
     let (source, bindings) = match id.kind {
         SubjectKind::ValidatingAdmissionPolicy => (Source::Bindings, &context.bindings),
-        SubjectKind::MutatingAdmissionPolicy => match context.opt_in.of(id.kind) {
+        SubjectKind::MutatingAdmissionPolicy => match context.opt_in.state(id.kind) {
             Some(state) => (Source::MutatingBindings, &state.bindings),
             None => return Ok(Bindings::new()),
         },
@@ -34,7 +34,7 @@ pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings,
     match context.readiness.rejection(source) {
         // The log and `/readyz` contain the missing permission, so the message is not repeated here.
         Some(_) => Err(BindingsState::NotPermitted),
-        None => bindings.of(id).ok_or(BindingsState::Unread),
+        None => bindings.for_policy(id).ok_or(BindingsState::Unread),
     }
 }
 

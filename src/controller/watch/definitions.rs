@@ -120,7 +120,7 @@ impl<'a> Listener<'a> {
     /// Creates the handler. `None` if CRDs are not subjects.
     pub(crate) fn new(context: &'a Context) -> Option<Self> {
         let is_watched = context.settings.followed.contains(&DEFINITIONS);
-        let state = context.opt_in.of(DEFINITIONS).filter(|_| is_watched)?;
+        let state = context.opt_in.state(DEFINITIONS).filter(|_| is_watched)?;
         Some(Self {
             context,
             state,

@@ -421,7 +421,7 @@ fn go_on_without(context: &Context, source: Source) -> bool {
         Source::Bindings => context.set_bindings_listed(),
         Source::Probes => context.set_probes_listed(),
         Source::MutatingBindings => {
-            let state = context.opt_in.of(SubjectKind::MutatingAdmissionPolicy);
+            let state = context.opt_in.state(SubjectKind::MutatingAdmissionPolicy);
             if state.is_some_and(OptInState::set_bindings_listed) {
                 context.touch_opt_in();
             }

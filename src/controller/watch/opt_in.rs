@@ -58,7 +58,7 @@ fn served(context: &Context, state: &OptInState) -> Option<Served> {
 
 /// Watches a kind while it is served. Never returns.
 pub(crate) async fn run(context: Arc<Context>, kind: SubjectKind) {
-    let Some(state) = context.opt_in.of(kind) else {
+    let Some(state) = context.opt_in.state(kind) else {
         return std::future::pending().await;
     };
     let mut changes = context.changes();
@@ -153,10 +153,10 @@ fn path(row: &Row, version: &str, resource: &str) -> String {
 async fn subjects(context: &Context, state: &OptInState, version: &str) {
     match state.kind {
         SubjectKind::MutatingAdmissionPolicy => {
-            of_kind::<WireMutatingPolicy>(context, state, version).await;
+            watch_kind::<WireMutatingPolicy>(context, state, version).await;
         }
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
-            of_kind::<WireWebhooks>(context, state, version).await;
+            watch_kind::<WireWebhooks>(context, state, version).await;
         }
         // Another task watches these kinds.
         SubjectKind::CustomResourceDefinition | SubjectKind::ValidatingAdmissionPolicy => {
@@ -165,7 +165,7 @@ async fn subjects(context: &Context, state: &OptInState, version: &str) {
     }
 }
 
-async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version: &str) {
+async fn watch_kind<K: WireSubject>(context: &Context, state: &OptInState, version: &str) {
     let row = state.kind.row();
     let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
@@ -338,12 +338,12 @@ mod tests {
         let object = serde_json::from_value(object).unwrap();
         context
             .opt_in
-            .of(kind)
+            .state(kind)
             .unwrap()
             .put(object, EventSource::Listed);
         let at_work = Arc::clone(&context);
         tokio::spawn(
-            async move { bindings(&at_work, at_work.opt_in.of(kind).unwrap(), "v1").await },
+            async move { bindings(&at_work, at_work.opt_in.state(kind).unwrap(), "v1").await },
         );
         let of_a = || bindings_of(&context, &key);
         tokio::time::sleep(Duration::from_secs(15)).await;
@@ -378,7 +378,7 @@ mod tests {
             let (client, _) = client(move |_| Some(Reply::failure(code, "broken")));
             let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
             let kind = SubjectKind::MutatingAdmissionPolicy;
-            let state = context.opt_in.of(kind).unwrap();
+            let state = context.opt_in.state(kind).unwrap();
             let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
             let object = serde_json::from_value(object).unwrap();
             state.put(object, EventSource::Listed);
@@ -419,7 +419,7 @@ mod tests {
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
         let kind = SubjectKind::MutatingAdmissionPolicy;
         let key = |name: &str| SubjectId::new(kind, name);
-        let state = context.opt_in.of(kind).unwrap();
+        let state = context.opt_in.state(kind).unwrap();
         for name in ["odd", "gone"] {
             let metadata = json!({"name": name, "resourceVersion": "1"});
             let object = serde_json::from_value(json!({"metadata": metadata})).unwrap();

@@ -36,7 +36,7 @@ pub const VERSION_0: [OverloadRow; 14] = [
         Costs::ONE,
         SOURCE,
     )
-    .evaluated_by(of),
+    .evaluated_by(optional_of),
     OverloadRow::global(
         "optional.ofNonZeroValue",
         "optional_ofNonZeroValue",
@@ -45,7 +45,7 @@ pub const VERSION_0: [OverloadRow; 14] = [
         Costs::ONE,
         SOURCE,
     )
-    .evaluated_by(of_non_zero),
+    .evaluated_by(optional_of_non_zero),
     OverloadRow::global(
         "optional.none",
         "optional_none",
@@ -188,7 +188,7 @@ pub const VERSION_2: [OverloadRow; 4] = [
     .evaluated_by(unwrap),
 ];
 
-fn of(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
+fn optional_of(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [value] => Ok(Value::some(value.clone())),
         _ => Err(EvalError::no_such_overload()),
@@ -214,10 +214,10 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn of_non_zero(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
+fn optional_of_non_zero(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [value] if is_zero(value) => Ok(Value::none()),
-        _ => of(budget, args),
+        _ => optional_of(budget, args),
     }
 }
 

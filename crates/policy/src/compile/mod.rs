@@ -101,7 +101,7 @@ impl CompiledPolicy {
 
     /// Compiles each expression of a mutating policy, including its mutations.
     #[must_use]
-    pub fn of_mutating(policy: &MutatingAdmissionPolicy) -> Self {
+    pub fn from_mutating(policy: &MutatingAdmissionPolicy) -> Self {
         Self::from_parts(policy.into(), Some(mutations::mutations(policy)))
     }
 

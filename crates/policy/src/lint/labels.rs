@@ -23,7 +23,7 @@ const FIELDS: [&str; 2] = ["labels", "annotations"];
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut rules = matching::rules(policy.policy()).iter();
     let is_updated = rules.any(|rule| {
-        let operations = Operations::of(rule.operations.as_deref().unwrap_or_default());
+        let operations = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
         operations.names().any(|name| name == "UPDATE")
     });
     let mut judging = expressions_with_roles(policy, &[Role::Validation, Role::Variable]);

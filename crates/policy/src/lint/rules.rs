@@ -205,7 +205,7 @@ fn operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
 ) -> impl Iterator<Item = Lint> + 'a {
-    let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
+    let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
     // The possible operations are known only for built-in subresources. A wildcard may match others.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
@@ -298,7 +298,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
             let named = rule.resources.iter().flatten().enumerate();
             for (m, resource) in named.filter(|(_, name)| bypass.resources.contains(&name.as_str()))
             {
-                let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
+                let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
                 if !bypass.is_exclusive && !asked.names().any(|name| name == "UPDATE") {
                     continue;
                 }

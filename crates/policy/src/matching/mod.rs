@@ -51,7 +51,7 @@ impl Operations {
         }
     }
 
-    pub(super) fn of(names: &[String]) -> Self {
+    pub(super) fn from_names(names: &[String]) -> Self {
         if names.is_empty() {
             return Self(Self::bit("*"));
         }
@@ -295,7 +295,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
 #[must_use]
-pub fn of_webhook(policy: &RequestPolicy, mut matches: Matches) -> (Matches, bool) {
+pub fn webhook_matches(policy: &RequestPolicy, mut matches: Matches) -> (Matches, bool) {
     let n_exempt = matches.exempt.len();
     let is_configuration =
         |resource: &ExemptResource| resource.resource.starts_with(exempt::CONFIGURATION_GROUP);
@@ -340,13 +340,13 @@ pub fn of_webhook(policy: &RequestPolicy, mut matches: Matches) -> (Matches, boo
 /// Converts the matches of a policy to those of a webhook with the same rules. Also returns the reviews for which the
 /// webhook is called.
 #[must_use]
-pub fn asked_of_webhook(
+pub fn webhook_matches_and_reviews(
     policy: &RequestPolicy,
     matches: &Matches,
 ) -> (Matches, Vec<ExemptResource>) {
     let is_review = |of: &&ExemptResource| !of.resource.starts_with(exempt::CONFIGURATION_GROUP);
     let reviews = matches.exempt.iter().filter(is_review).cloned().collect();
-    (of_webhook(policy, matches.clone()).0, reviews)
+    (webhook_matches(policy, matches.clone()).0, reviews)
 }
 
 /// Returns the path of the rule with the index `n`.

@@ -63,7 +63,7 @@ impl<'a> Rule<'a> {
             groups: Values::new(rule.api_groups.as_ref()),
             versions: Values::new(rule.api_versions.as_ref()),
             names: Values::new(rule.resources.as_ref()),
-            operations: Operations::of(list(rule.operations.as_ref())),
+            operations: Operations::from_names(list(rule.operations.as_ref())),
         }
     }
 

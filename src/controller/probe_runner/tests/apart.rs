@@ -168,7 +168,7 @@ async fn deleted_or_changed_probe_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
     context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
-    assert!(context.probes.of(&id("a")).unwrap().is_empty());
+    assert!(context.probes.for_policy(&id("a")).unwrap().is_empty());
 
     let (context, log) = meddled(|context| {
         let mut other = probe_of("a", "p", 2);

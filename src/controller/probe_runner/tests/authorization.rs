@@ -131,7 +131,7 @@ async fn checks_over_rate_limit_leave_cases_pending_and_are_sent_later() {
     let check =
         "!authorizer.group('apps').resource('deployments').check(object.metadata.name).allowed()";
     let (context, log) = asking(check, |_| allowed(true));
-    let mut many = Probe::clone(&context.probes.of(&id("a")).unwrap()[0]);
+    let mut many = Probe::clone(&context.probes.for_policy(&id("a")).unwrap()[0]);
     many.edit(|object| {
         object.metadata.generation = Some(2);
         object.metadata.resource_version = Some("2".to_owned());

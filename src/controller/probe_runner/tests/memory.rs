@@ -59,7 +59,7 @@ async fn large_probe_affects_only_itself() {
     let (stored, peak) = receive(&context, &large);
     assert!(stored < 8 << 10, "{stored}");
     assert!(peak < 6 * MIB, "{peak}");
-    let of_policy = context.probes.of(&id("a")).unwrap();
+    let of_policy = context.probes.for_policy(&id("a")).unwrap();
     let problem = of_policy[0].problem.as_deref().unwrap();
     assert!(problem.starts_with("the probe needs 1"), "{problem}");
     assert!(
@@ -104,7 +104,11 @@ async fn probe_within_limit_is_stored_as_json() {
     let (stored, peak) = receive(&context, &text);
     assert!(stored < text.len() + (8 << 10), "{stored}");
     assert!(peak < MAX_OBJECT + 3 * text.len(), "{peak}");
-    assert!(context.probes.of(&id("a")).unwrap()[0].problem.is_none());
+    assert!(
+        context.probes.for_policy(&id("a")).unwrap()[0]
+            .problem
+            .is_none()
+    );
     assert!(context.probes.n_bytes() >= text.len() - 1024);
 }
 
@@ -135,7 +139,11 @@ async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
         );
     }
     let problems = || -> Vec<Option<String>> {
-        let of = |policy: &str| context.probes.of(&id(policy)).unwrap()[0].problem.clone();
+        let of = |policy: &str| {
+            context.probes.for_policy(&id(policy)).unwrap()[0]
+                .problem
+                .clone()
+        };
         ["a", "b2", "b3", "b4", "b5"].map(of).to_vec()
     };
     let is_rejected = || problems().iter().map(Option::is_some).collect::<Vec<_>>();
@@ -157,7 +165,11 @@ async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
     assert_eq!(due, [MaintenanceTask::Readmit("p4".to_owned())]);
     *listed.lock().unwrap() = serde_json::from_str(&sound("p4", "b4", 4)).unwrap();
     see_to(&context, due[0].clone()).await;
-    let of = |policy: &str| context.probes.of(&id(policy)).unwrap()[0].problem.clone();
+    let of = |policy: &str| {
+        context.probes.for_policy(&id(policy)).unwrap()[0]
+            .problem
+            .clone()
+    };
     assert_eq!(of("b4"), None);
     assert!(of("b5").is_some());
 
@@ -168,7 +180,7 @@ async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
     for age in [12, 11, 10] {
         receive(&context, &sound(&format!("q{age}"), "c", age));
     }
-    let of_policy = context.probes.of(&id("c")).unwrap();
+    let of_policy = context.probes.for_policy(&id("c")).unwrap();
     let rejected: Vec<bool> = of_policy
         .iter()
         .map(|probe| probe.problem.is_some())

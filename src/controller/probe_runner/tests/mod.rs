@@ -330,7 +330,12 @@ async fn failed_probe_status_write_does_not_affect_policy() {
         assert!(passed, "{status}: {conditions}");
         // The write is retried after a backoff, without another trigger.
         until(|| outcomes(&log).len() == 2).await;
-        until(|| context.probes.of(&id("a")).unwrap()[0].status.is_some()).await;
+        until(|| {
+            context.probes.for_policy(&id("a")).unwrap()[0]
+                .status
+                .is_some()
+        })
+        .await;
         let text = context.metrics.encode().unwrap();
         let n_counted = text.lines().filter(|line| {
             line.starts_with("vap_probe_status_write_errors_total{") && line.ends_with("} 1")

@@ -136,7 +136,7 @@ async fn unused_namespace_is_not_read() {
             .unwrap();
     context.bindings.put(selecting, EventSource::Watched);
     for n in 0..3 {
-        let mut bound = Probe::clone(&context.probes.of(&id("a")).unwrap()[n]);
+        let mut bound = Probe::clone(&context.probes.for_policy(&id("a")).unwrap()[n]);
         bound.edit(|object| {
             object.metadata.generation = Some(2);
             object.metadata.resource_version = Some("2".to_owned());

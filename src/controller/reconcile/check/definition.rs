@@ -60,7 +60,7 @@ pub(super) async fn check(
         },
         Ok(None) => CheckOutcome::Panicked { matched: None },
         Err(late) => {
-            let late = late.of(CheckStep::Compiling);
+            let late = late.with_step(CheckStep::Compiling);
             if defer(context, entry, &late) {
                 return Ok(Err(Skipped::CheckDeferred));
             }
@@ -71,7 +71,7 @@ pub(super) async fn check(
             }
         }
     };
-    let result = Arc::new(CheckResult::of_definition(entry.generation(), outcome));
+    let result = Arc::new(CheckResult::from_definition(entry.generation(), outcome));
     context.store.note(&entry.id, &result);
     Ok(Ok(result))
 }

@@ -167,7 +167,7 @@ impl Check<'_> {
     async fn examine(&self) -> Result<(Guarded<Examined>, Option<MatchSummary>), Interrupted> {
         let context = self.context;
         let id = &self.entry.id;
-        let has_probes = (context.probes.of(id)).is_some_and(|probes| !probes.is_empty());
+        let has_probes = (context.probes.for_policy(id)).is_some_and(|probes| !probes.is_empty());
         let admissions = has_probes.then(|| Arc::clone(&context.admissions));
         let (subject, mapper) = (self.entry.clone(), Arc::clone(&self.snapshot.mapper));
         let (cached, index) = (context.schemas.clone(), Arc::clone(&self.snapshot.index));
@@ -237,7 +237,7 @@ async fn check(
                 Some(_) => CheckStep::Compiling,
                 None => CheckStep::Matching,
             };
-            let late = late.of(step);
+            let late = late.with_step(step);
             if defer(context, entry, &late) {
                 return Ok(Checked::Deferred);
             }
@@ -295,7 +295,7 @@ async fn check(
             matched: Some(matched),
         },
         Guarded::Late(late) => {
-            let late = late.of(CheckStep::TypeChecking);
+            let late = late.with_step(CheckStep::TypeChecking);
             if defer(context, entry, &late) {
                 return Ok(Checked::Deferred);
             }
@@ -357,7 +357,7 @@ fn match_parts<'a>(
     let webhooks = entry.subject.webhooks().iter().enumerate();
     let parts = webhooks.map(|(n, webhook)| {
         let matches = match_cache.get(webhook, mapper);
-        let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
+        let (asked, reviews) = matching::webhook_matches_and_reviews(webhook, matches.matches());
         let mut matched = MatchSummary::from(&asked);
         let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
         matched.n_resources = matched.n_resources.saturating_add(reviews.len());

@@ -56,7 +56,7 @@ async fn late_in(context: &Context, lane: Lane) -> Late {
 struct Task(tokio::task::JoinHandle<()>);
 
 impl Task {
-    fn of_lanes(context: &Arc<Context>) -> Self {
+    fn spawn(context: &Arc<Context>) -> Self {
         Self(tokio::spawn(slow_checks::work(Arc::clone(context))))
     }
 }
@@ -204,7 +204,7 @@ async fn check_that_exceeds_all_limits_is_unknown() {
     };
     let (context, log) = context(limits, "true");
     context.store.put(expensive("a"), EventSource::Watched);
-    let _task = Task::of_lanes(&context);
+    let _task = Task::spawn(&context);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let workers = tokio::spawn(work(Arc::clone(&context), async {
         drop(stopped.await);
@@ -263,7 +263,7 @@ async fn policies_are_checked_while_others_exceed_their_limits() {
     };
     let (context, log) = context(limits, "true");
     context.store.remove(&id("a"));
-    let _task = Task::of_lanes(&context);
+    let _task = Task::spawn(&context);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let workers = tokio::spawn(work(Arc::clone(&context), async {
         drop(stopped.await);
@@ -325,7 +325,7 @@ async fn late_policy_is_checked_in_slow_lane_after_restart() {
     assert_eq!(context.lanes.lane(&entry), Lane::Slow);
     reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(writes(&log).len(), 0, "the previous status remains");
-    let _task = Task::of_lanes(&context);
+    let _task = Task::spawn(&context);
     until(|| context.queue.len() > 0).await;
     // The check is quick now, so the policy leaves the slow lane.
     let entry = context.store.get(&id("a")).unwrap();
@@ -368,7 +368,7 @@ async fn check_that_exceeded_limit_is_repeated_after_an_hour() {
 #[tokio::test(start_paused = true)]
 async fn idle_lanes_send_heartbeats() {
     let (context, _) = context(Limits::default(), "true");
-    let _task = Task::of_lanes(&context);
+    let _task = Task::spawn(&context);
     tokio::time::sleep(Duration::from_secs(900)).await;
     let checks = context.supervisor.checks();
     let names: BTreeSet<&str> = checks.iter().map(|(name, _)| name.as_str()).collect();

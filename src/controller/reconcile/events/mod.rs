@@ -112,7 +112,7 @@ fn publish_of(
 
 /// Returns the object that the Events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
-    let state = context.opt_in.of(entry.id.kind);
+    let state = context.opt_in.state(entry.id.kind);
     let api_version = state.map_or_else(
         || ValidatingAdmissionPolicy::api_version(&()).into_owned(),
         OptInState::api_version,

@@ -32,7 +32,7 @@ pub(crate) struct Objects {
 type ByName = BTreeMap<(String, String), Meta>;
 
 /// Returns the namespace and metadata of each object with `name`.
-fn of_name<'a>(
+fn objects_named<'a>(
     by_name: &'a ByName,
     name: &'a str,
 ) -> impl Iterator<Item = (&'a String, &'a Meta)> + use<'a> {
@@ -54,7 +54,7 @@ impl Objects {
     /// Returns true if an object `name` exists in `namespace`, or in any namespace if it is `None`.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
-        let mut named = of_name(&by_name, name);
+        let mut named = objects_named(&by_name, name);
         named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
@@ -69,7 +69,7 @@ impl Objects {
     /// Returns the keys of the objects `name` in all namespaces.
     pub(crate) fn named(&self, name: &str) -> Vec<Key> {
         let by_name = self.read();
-        let named = of_name(&by_name, name);
+        let named = objects_named(&by_name, name);
         named
             .map(|(namespace, _)| (namespace.clone(), name.to_owned()))
             .collect()
@@ -226,8 +226,8 @@ impl References {
         for reference in &references {
             match &reference.what {
                 What::Name(name) => {
-                    let of_name = self.by_name.entry(name.clone()).or_default();
-                    of_name.insert(who.clone());
+                    let objects_named = self.by_name.entry(name.clone()).or_default();
+                    objects_named.insert(who.clone());
                 }
                 What::Labels(_) => drop(self.by_labels.insert(who.clone())),
             }
@@ -242,10 +242,10 @@ impl References {
         let who = (policy.clone(), referrer);
         for reference in self.by_policy.remove(&who).unwrap_or_default() {
             if let What::Name(name) = reference.what
-                && let Some(of_name) = self.by_name.get_mut(&name)
+                && let Some(objects_named) = self.by_name.get_mut(&name)
             {
-                of_name.remove(&who);
-                if of_name.is_empty() {
+                objects_named.remove(&who);
+                if objects_named.is_empty() {
                     self.by_name.remove(&name);
                 }
             }

@@ -64,7 +64,7 @@ impl MutatingAdmission {
     pub fn new(policy: &MutatingAdmissionPolicy) -> Self {
         let spec = policy.spec.as_ref();
         let reinvocation = spec.and_then(|spec| spec.reinvocation_policy.as_deref());
-        let compiled = CompiledPolicy::of_mutating(policy);
+        let compiled = CompiledPolicy::from_mutating(policy);
         Self::from_compiled(&compiled, mutations::mutations(policy).len(), reinvocation)
     }
 
