@@ -337,7 +337,7 @@ async fn suites_decide_as_the_api_server() {
                     || object["spec"]["policyName"] == json!(policy)
             };
             let mut created: Vec<(String, String)> = Vec::new();
-            let mut is_refused = false;
+            let mut is_rejected = false;
             let mut all: Vec<Value> = objects.iter().filter(is_of_policy).cloned().collect();
             let specs = match probe["spec"]["bindings"].as_str() {
                 Some("Inline") => probe["spec"]["inlineBindings"].as_array().cloned().unwrap(),
@@ -380,7 +380,7 @@ async fn suites_decide_as_the_api_server() {
                     (path.trim_end_matches("?dryRun=All").to_owned(), body)
                 };
                 let answer = post(&client, &path, &body).await;
-                is_refused |= answer.status >= 300 && answer.status != 409;
+                is_rejected |= answer.status >= 300 && answer.status != 409;
                 let name = param["metadata"]["name"].as_str().unwrap().to_owned();
                 created.push((path, name));
             }
@@ -393,11 +393,11 @@ async fn suites_decide_as_the_api_server() {
                 let mut object = object.clone();
                 object["apiVersion"] = json!("admissionregistration.k8s.io/v1");
                 let answer = post(&client, path, &object).await;
-                is_refused |= answer.status >= 300;
+                is_rejected |= answer.status >= 300;
                 let name = object["metadata"]["name"].as_str().unwrap().to_owned();
                 created.push((path.to_owned(), name));
             }
-            if !is_refused {
+            if !is_rejected {
                 all_enforced(&client, &format!("last-{number}-{n}")).await;
             }
             for case in probe["spec"]["cases"].as_array().unwrap() {
@@ -405,7 +405,7 @@ async fn suites_decide_as_the_api_server() {
                 let request = &case["request"];
                 let passed = case_result.outcome == CaseOutcome::Passed;
                 let to = sent(&builtin, request);
-                let verdict = if is_refused {
+                let verdict = if is_rejected {
                     Verdict::PolicyRefused
                 } else if is_custom {
                     Verdict::NotAsked

@@ -22,7 +22,7 @@ fn findings(text: &str) -> Vec<Finding> {
 }
 
 /// Returns the findings without notes, each as rule and message, and true if the API server rejects the object.
-fn told(text: &str) -> Vec<(String, bool)> {
+fn reported_findings(text: &str) -> Vec<(String, bool)> {
     let findings = findings(text).into_iter();
     let findings = findings.filter(|finding| finding.severity != Severity::Note);
     let reported = findings.map(|finding| {
@@ -113,10 +113,10 @@ fn check_schema(schema: &Value, expect: &[&str]) {
 
 #[track_caller]
 fn check_definition(definition: &Value, expect: &[&str]) {
-    let findings = told(&definition.to_string());
+    let findings = reported_findings(&definition.to_string());
     let texts: Vec<&str> = findings.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(texts, expect, "{definition}");
-    assert!(findings.iter().all(|(_, is_refused)| *is_refused));
+    assert!(findings.iter().all(|(_, is_rejected)| *is_rejected));
 }
 
 #[test]

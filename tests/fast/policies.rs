@@ -111,9 +111,9 @@ fn check(case: &Case, failures: &mut String) -> usize {
     }
     for (text, part) in &case.refused {
         let findings = compile(case, text);
-        let is_refused = |error: &Option<String>| error.as_ref().is_some_and(|e| e.contains(part));
+        let is_rejected = |error: &Option<String>| error.as_ref().is_some_and(|e| e.contains(part));
         expect(
-            findings.iter().all(is_refused),
+            findings.iter().all(is_rejected),
             &format!("{text}: {findings:?}"),
         );
     }

@@ -254,7 +254,7 @@ fn mutation_of_namespace_is_rejected() {
 }
 
 /// Returns true if the API server rejects a custom resource with the error `why` after the JSON patch `patch`.
-fn is_refused(spec: &Value, patch: &str, why: &str) -> bool {
+fn is_rejected(spec: &Value, patch: &str, why: &str) -> bool {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": "p"},
@@ -319,10 +319,10 @@ fn mutated_custom_resource_is_validated() {
             "request to convert CR from an invalid group/version: example.com/v2",
         ),
     ] {
-        assert!(is_refused(&pod, patch, why));
+        assert!(is_rejected(&pod, patch, why));
     }
     // If the schema requires a string with a format, a list is also valid.
-    assert!(!is_refused(
+    assert!(!is_rejected(
         &pod,
         "op: 'add', path: '/spec/date', value: []",
         ""

@@ -293,7 +293,7 @@ fn lease(seconds_ago: i64) -> Value {
 }
 
 /// Returns the line above the table, and the field `controller` of `-o json`.
-fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
+fn status_header(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
     let url = serve(&[
         (LIST, 200, list(&[policy("a", "True")], "")),
         (LEASE, answer.0, answer.1),
@@ -312,7 +312,7 @@ fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Val
 
 #[test]
 fn possibly_stale_statuses_are_labeled() {
-    let (above, controller) = told_of("in-step", (200, lease(3)), &["status"]);
+    let (above, controller) = status_header("in-step", (200, lease(3)), &["status"]);
     assert_eq!(above, "");
     assert_eq!(controller["current"], true);
     assert_eq!(controller["note"], Value::Null);
@@ -321,7 +321,7 @@ fn possibly_stale_statuses_are_labeled() {
         "vap-status-system/vap-status-controller"
     );
 
-    let (above, controller) = told_of("behind", (200, lease(14 * 60)), &["status"]);
+    let (above, controller) = status_header("behind", (200, lease(14 * 60)), &["status"]);
     assert_eq!(
         above,
         "statuses may be outdated: the controller was last in sync 14m ago; it is running, see its log for \
@@ -331,7 +331,7 @@ fn possibly_stale_statuses_are_labeled() {
     assert!(controller["lastInSync"].is_string(), "{controller}");
 
     let missing = failure(404, "NotFound", "leases not found", None);
-    let (above, controller) = told_of("no-lease", (404, missing), &["status"]);
+    let (above, controller) = status_header("no-lease", (404, missing), &["status"]);
     assert!(
         above.starts_with(
             "cannot determine whether the statuses are current: there is no Lease vap-status-system/"
@@ -341,17 +341,17 @@ fn possibly_stale_statuses_are_labeled() {
     assert_eq!(controller["current"], Value::Null);
     // Flags set the name and namespace of another controller's Lease.
     let named = ["status", "--controller-namespace=a", "--lease-name=b"];
-    let (above, _) = told_of("other-lease", (200, lease(3)), &named);
+    let (above, _) = status_header("other-lease", (200, lease(3)), &named);
     assert!(above.contains("there is no Lease a/b,"), "{above}");
 }
 
 #[test]
 fn missing_lease_permission_prints_no_warning() {
     let rejection = || failure(403, "Forbidden", "User \"ann\" cannot get it", None);
-    let (above, controller) = told_of("lease-403", (403, rejection()), &["status"]);
+    let (above, controller) = status_header("lease-403", (403, rejection()), &["status"]);
     assert_eq!(above, "");
     assert_eq!(controller["current"], Value::Null);
-    let (above, _) = told_of("lease-403", (403, rejection()), &["status", "-o", "wide"]);
+    let (above, _) = status_header("lease-403", (403, rejection()), &["status", "-o", "wide"]);
     assert_eq!(
         above,
         "cannot determine whether the statuses are current: Lease \

@@ -10,7 +10,7 @@ use crate::cli_commands::{deployment, directory, vap};
 const POLICY: &str = "docs/examples/replica-limit.yaml";
 
 #[track_caller]
-fn says(arguments: &[&str], texts: &[&str]) {
+fn check_output(arguments: &[&str], texts: &[&str]) {
     let ran = vap(arguments, "");
     let all = format!("{}{}", ran.out, ran.err);
     let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -75,7 +75,7 @@ fn misspelled_probe_fields_are_reported() {
     ];
     for (n, (spec, text)) in table.iter().enumerate() {
         let folder = directory(&format!("hints_probe_{n}"), &[("probe.yaml", &probe(spec))]);
-        says(&["test", POLICY, folder.to_str().unwrap()], &[text]);
+        check_output(&["test", POLICY, folder.to_str().unwrap()], &[text]);
     }
 }
 
@@ -89,11 +89,11 @@ fn boolean_yaml_keys_are_reported() {
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let folder = directory("hints_booleans", &files);
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    says(
+    check_output(
         &["test", POLICY, &file("probe.yaml")],
         &["metadata.true: unknown field; kubectl parses the key `y` as the boolean true"],
     );
-    says(
+    check_output(
         &["check", &file("policy.yaml")],
         &[
             "kubectl parses the key `on` as the boolean true",
@@ -120,11 +120,11 @@ fn probe_of_missing_policy_is_reported() {
     ];
     let folder = directory("hints_eval", &files);
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    says(
+    check_output(
         &["eval", &file("policy.yaml"), "--object", &file("web.json")],
         &["no served resource matches", "did you mean `deployments`?"],
     );
-    says(
+    check_output(
         &["eval", &file("binding.yaml"), "--object", &file("web.json")],
         &[
             "the policy `replica-limit` is not in the input",
@@ -167,11 +167,11 @@ fn unmatched_bindings_show_the_reason() {
     let why = "no binding matches the request (\"of-pods\": no rule matches the resource; \
                \"of-team\": its namespaceSelector does not select the namespace)";
     let (policy, bindings) = (file("policy.yaml"), file("bindings.yaml"));
-    says(
+    check_output(
         &["eval", &policy, &bindings, "--object", &file("web.json")],
         &[why],
     );
-    says(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
+    check_output(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
 }
 
 /// An object may have the metadata and status that `kubectl get -o yaml` prints: policies are evaluated before the
@@ -183,7 +183,7 @@ fn stored_objects_are_evaluated() {
     let folder = directory("hints_version", &[("web.json", &object.to_string())]);
     let file = folder.join("web.json");
     let file = file.to_str().unwrap();
-    says(&["eval", POLICY, "--object", file], &["DENIED"]);
+    check_output(&["eval", POLICY, "--object", file], &["DENIED"]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn rejected_new_version_is_reported() {
         &[("new.yaml", &broken), ("web.json", &object)],
     );
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    says(
+    check_output(
         &[
             "diff",
             POLICY,

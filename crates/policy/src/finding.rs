@@ -35,7 +35,7 @@ pub struct KindFindings {
     /// Subexpressions that evaluate without an error but are probably mistakes, sorted by location.
     pub warnings: Diagnostics,
     /// True if the findings of an earlier kind are at the same locations, so that the source need not be shown again.
-    pub repeats_places: bool,
+    pub repeats_locations: bool,
 }
 
 /// A fact about the findings that is not about a single kind.
@@ -92,7 +92,7 @@ impl KindFindings {
     pub fn shown(&self, severity: Severity) -> Shown {
         Shown {
             severity,
-            with_source: !self.repeats_places,
+            with_source: !self.repeats_locations,
         }
     }
 

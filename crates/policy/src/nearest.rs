@@ -90,7 +90,7 @@ pub fn is_near(left: &str, right: &str) -> bool {
 
 /// Returns true if the names differ at most in case and in a final `s`.
 #[must_use]
-pub fn is_respelt(left: &str, right: &str) -> bool {
+pub fn is_spelling_variant(left: &str, right: &str) -> bool {
     let plain = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();
     plain(left) == plain(right)
 }

@@ -105,7 +105,7 @@ impl fmt::Display for Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
     /// True if a field's name is misspelled.
-    pub is_misspelt: bool,
+    pub is_misspelled: bool,
     /// A number in the policy's expression. Changing it increments the generation.
     pub number: u64,
 }
@@ -204,7 +204,7 @@ impl ClusterState {
         match random.below(100) {
             0..35 => {
                 let edition = Edition {
-                    is_misspelt: random.permille(300),
+                    is_misspelled: random.permille(300),
                     number,
                 };
                 Change::Policy(slot, exists.then_some(edition))
@@ -260,7 +260,7 @@ impl ClusterState {
         match change {
             Change::Policy(slot, Some(_)) if random.permille(500) => {
                 let edition = Edition {
-                    is_misspelt: random.permille(300),
+                    is_misspelled: random.permille(300),
                     number: random.below(3),
                 };
                 let exists = random.permille(700);

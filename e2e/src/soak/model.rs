@@ -86,7 +86,7 @@ fn type_checked(state: &ClusterState, slot: Slot, edition: Edition) -> &'static 
         Shape::Limits => state.limits,
     };
     match schema {
-        _ if edition.is_misspelt => "False/ExpressionWarnings",
+        _ if edition.is_misspelled => "False/ExpressionWarnings",
         Some(Variant::Integer) => "True/NoWarnings",
         Some(Variant::String) => "False/ExpressionWarnings",
         None => "True/PartiallyChecked",
@@ -105,7 +105,7 @@ fn probes_passed(state: &ClusterState, slot: Slot, edition: Edition) -> &'static
         // A missing field is an error, which no probe expects. The params are in the probe itself, so their kind need
         // not be served.
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
-            !edition.is_misspelt && *expectation == Expectation::Deny
+            !edition.is_misspelled && *expectation == Expectation::Deny
         }
     };
     if passes {
@@ -130,7 +130,7 @@ mod tests {
 
     fn sound(slot: usize) -> Change {
         let edition = Edition {
-            is_misspelt: false,
+            is_misspelled: false,
             number: 0,
         };
         Change::Policy(Slot::ALL[slot], Some(edition))

@@ -207,7 +207,7 @@ const fn verb(slot: Slot) -> &'static str {
 }
 
 fn policy(slot: Slot, edition: Edition) -> Value {
-    let field = if edition.is_misspelt {
+    let field = if edition.is_misspelled {
         "object.spec.replicsa"
     } else {
         "object.spec.replicas"

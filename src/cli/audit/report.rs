@@ -335,9 +335,9 @@ impl AuditReport {
     /// Returns the exit status, which is 2 for an incomplete audit, even if there are violations.
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
-        let is_refused = self.policies.iter().any(|policy| policy.rejected.is_some());
+        let is_rejected = self.policies.iter().any(|policy| policy.rejected.is_some());
         let summary = &self.summary;
-        if summary.errors > 0 || summary.unread > 0 || is_refused || self.policies.is_empty() {
+        if summary.errors > 0 || summary.unread > 0 || is_rejected || self.policies.is_empty() {
             Exit::WrongUse
         } else if !is_zero && summary.has_results() {
             Exit::Findings

@@ -9,7 +9,7 @@ use super::fix::{self, FixReport};
 use super::render::count;
 use super::report::CheckReport;
 use super::settings::Settings;
-use super::{Options, run_beside};
+use super::{Options, run_with_cluster};
 use crate::cli::args::{CheckArgs, CheckProfile};
 use crate::cli::error::CliError;
 use crate::cli::input::Input;
@@ -97,7 +97,7 @@ pub(in crate::cli) fn run(
     if is_fixing && args.paths.iter().any(|path| path.as_os_str() == "-") {
         return Err(CliError::FixOfStdin);
     }
-    let mut report = run_beside(&plan.options, &plan.settings, stdin, ask)?;
+    let mut report = run_with_cluster(&plan.options, &plan.settings, stdin, ask)?;
     let mut messages = Vec::new();
     if is_fixing {
         if report.cluster.is_some() {

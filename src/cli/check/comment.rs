@@ -134,7 +134,7 @@ pub(super) fn apply(
             }
             Directive::Other => continue,
         };
-        let (mut is_used, mut is_refused) = (false, false);
+        let (mut is_used, mut is_rejected) = (false, false);
         for n in of_file.get(file).into_iter().flatten().copied() {
             let Some(finding) = findings.get(n) else {
                 continue;
@@ -145,14 +145,14 @@ pub(super) fn apply(
                 continue;
             }
             if is_fixed(finding) {
-                is_refused = true;
+                is_rejected = true;
                 continue;
             }
             is_used = true;
             reasons.entry(n).or_insert_with(|| reason.clone());
         }
         if !is_used {
-            let (message, help) = if is_refused {
+            let (message, help) = if is_rejected {
                 (
                     format!("this `{}` finding cannot be suppressed", rule.id()),
                     "the API server rejects the object: fix it, and remove the comment",

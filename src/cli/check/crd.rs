@@ -237,7 +237,7 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         ExpressionErrorKind::Unsafe => (Severity::Error, Some(Rule::UnsafeExpression)),
         ExpressionErrorKind::Unsupported => (Severity::Note, Some(Rule::UnsupportedExpression)),
     };
-    let is_refused = expression.kind == ExpressionErrorKind::Rejected;
+    let is_rejected = expression.kind == ExpressionErrorKind::Rejected;
     let issues = expression.found.as_slice();
     if issues.is_empty() {
         let rule = rule.unwrap_or(if expression.is_result_type {
@@ -246,7 +246,7 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
             Rule::CompilationFailed
         });
         let finding = whole(severity, rule, &expression.detail);
-        return vec![if is_refused {
+        return vec![if is_rejected {
             refused(finding)
         } else {
             finding
@@ -259,7 +259,7 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         let message: Vec<_> = message.lines().map(str::trim).collect();
         let mut finding = whole(severity, rule, &message.join(" "));
         mark(&mut finding, crd, node, text, issue);
-        let mut finding = if is_refused {
+        let mut finding = if is_rejected {
             refused(finding)
         } else {
             finding

@@ -31,10 +31,10 @@ pub(super) fn errors(
     let mut suggestions = Suggestions::default();
     let failed = failed_variables(analysis);
     for (n, (field_ref, kind, cause)) in analysis.errors.iter().enumerate() {
-        let is_refused = *kind == CompileFindingKind::Failed && n < analysis.n_at_create;
+        let is_rejected = *kind == CompileFindingKind::Failed && n < analysis.n_at_create;
         let noun = analysis.subject.row().noun;
         let (severity, rule, help) = match kind {
-            CompileFindingKind::Failed if is_refused => (
+            CompileFindingKind::Failed if is_rejected => (
                 Severity::Error,
                 None,
                 format!("the API server rejects the {noun}"),
@@ -78,7 +78,7 @@ pub(super) fn errors(
                 mark(&mut finding, text, issue.location, &places);
             }
             finding.field_ref = Some(field_ref.clone());
-            finding.rejected = is_refused;
+            finding.rejected = is_rejected;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             // The unknown name and its correction, if there is only one.

@@ -216,7 +216,7 @@ impl Known {
                 let Some(rule) = rule(policy, unserved.index) else {
                     continue;
                 };
-                if unserved.is_misspelt || !of_rules.insert(unserved.index) {
+                if unserved.is_misspelled || !of_rules.insert(unserved.index) {
                     continue;
                 }
                 let versions: BTreeSet<_> = rule.api_versions.iter().flatten().collect();

@@ -89,7 +89,7 @@ pub(super) fn run_with(
     settings: &Settings,
     stdin: &mut dyn Read,
 ) -> Result<CheckReport, SchemaError> {
-    run_beside(options, settings, stdin, |_, _| Ok(None))
+    run_with_cluster(options, settings, stdin, |_, _| Ok(None))
 }
 
 /// Checks all policies of the input. `ask` may add the policies of a cluster to the input. It returns the data of that
@@ -97,7 +97,7 @@ pub(super) fn run_with(
 ///
 /// # Errors
 /// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.
-pub(super) fn run_beside<E: From<SchemaError>>(
+pub(super) fn run_with_cluster<E: From<SchemaError>>(
     options: &Options,
     settings: &Settings,
     stdin: &mut dyn Read,

@@ -378,7 +378,7 @@ fn resources(
             Some(item) => (policy.place_of(item), item.span.len().max(1)),
             None => (policy.place_of(rule), 1),
         };
-        let unknown: &[&str] = if unserved.is_misspelt {
+        let unknown: &[&str] = if unserved.is_misspelled {
             &[]
         } else {
             open_groups
@@ -413,7 +413,7 @@ fn resources(
             });
             finding
         };
-        if let (Some(meant), true) = (&unserved.suggestion, unserved.is_misspelt)
+        if let (Some(meant), true) = (&unserved.suggestion, unserved.is_misspelled)
             && let Some(item) = names.get(&(field_ref, unserved.name.as_str()))
         {
             finding.fix = policy.document.edit_value(&policy.source, item, meant);

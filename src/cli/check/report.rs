@@ -492,13 +492,13 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     Finding {
         help: problem.help.clone(),
         fix: problem.fix.as_deref().cloned(),
-        rejected: is_refused(problem.kind),
+        rejected: is_rejected(problem.kind),
         ..Finding::new(severity, rule, problem.message.as_str(), location)
     }
 }
 
 /// Returns true if the API server rejects an object with the problem.
-fn is_refused(kind: ProblemKind) -> bool {
+fn is_rejected(kind: ProblemKind) -> bool {
     matches!(
         kind,
         ProblemKind::InvalidYaml

@@ -82,8 +82,11 @@ impl Suggestions {
         match candidates {
             Candidates::Declared(_) | Candidates::Keys(_) => {
                 let names = candidates.names();
-                let respelt = names.iter().copied().find(|known| is_respelt(name, known));
-                let near = respelt
+                let misescaped = names
+                    .iter()
+                    .copied()
+                    .find(|known| is_misescaped(name, known));
+                let near = misescaped
                     .map(|meant| (meant, true))
                     .or_else(|| nearest_of(name, names.iter().copied()));
                 near.map(|(meant, is_only)| (meant.to_owned(), is_only))
@@ -177,7 +180,7 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
 
 /// Returns true if `name` is an incorrectly escaped form of the field `declared`, such as `x_dash` for `x-dash`, which
 /// is escaped as `x__dash__dash`.
-fn is_respelt(name: &str, declared: &str) -> bool {
+fn is_misescaped(name: &str, declared: &str) -> bool {
     let plain = |text: &str| {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
         letters.collect::<String>().to_lowercase()

@@ -49,18 +49,18 @@ pub(super) fn columns(
         .max()
         .unwrap_or(0);
     // The column BY is omitted if the controller has evaluated all policies.
-    let shows_judge = report.summary.checked_by_plugin > 0;
-    let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
+    let shows_evaluator = report.summary.checked_by_plugin > 0;
+    let by = Column::new("BY", each(&|policy| Cell::plain(evaluator(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
         .into_iter()
-        .chain(shows_judge.then_some(&by))
+        .chain(shows_evaluator.then_some(&by))
         .chain(&by_type)
         .map(|column| column.width + GAP)
         .sum();
     let fits = terminal.width.is_none_or(|max| widest_name + needed <= max);
 
     let mut columns = vec![ready, reason];
-    if shows_judge {
+    if shows_evaluator {
         columns.push(by);
     }
     if fits || is_wide {
@@ -112,7 +112,7 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
 }
 
 /// Returns the name of the component that evaluated the policy.
-fn judge(policy: &PolicyReport) -> &'static str {
+fn evaluator(policy: &PolicyReport) -> &'static str {
     match policy.checked_by {
         Some(StatusSource::Controller) => "controller",
         Some(StatusSource::Plugin) => "kubectl-vap",

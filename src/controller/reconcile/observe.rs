@@ -16,7 +16,7 @@ use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane}
 use crate::controller::subjects::store::Entry;
 use crate::controller::subjects::subject::Subject;
 use crate::controller::watch::binding_state::{self, Bindings};
-use crate::policy::nearest::is_respelt;
+use crate::policy::nearest::is_spelling_variant;
 use crate::policy::subject::SubjectKind;
 use crate::policy::{self, RequestPolicy};
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
@@ -321,9 +321,10 @@ fn param_kind_state(
             why: NotServed::OtherVersions(versions),
         };
     }
-    let similar = names(&|kind| is_respelt(&kind.kind, &gvk.kind), &|kind| {
-        format!("{} {}", kind.api_version(), kind.kind)
-    });
+    let similar = names(
+        &|kind| is_spelling_variant(&kind.kind, &gvk.kind),
+        &|kind| format!("{} {}", kind.api_version(), kind.kind),
+    );
     ParamKindState::NotFound { gvk, similar }
 }
 

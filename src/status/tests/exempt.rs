@@ -38,7 +38,7 @@ fn resources_matched_is_false_if_all_resources_are_exempt() {
             rule: "example.com/v1 widgets".into(),
             name: "widgets".into(),
             suggestion: None,
-            is_misspelt: false,
+            is_misspelled: false,
         }];
     });
     check(

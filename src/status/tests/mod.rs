@@ -221,7 +221,7 @@ fn with_severity(severity: Severity, field_ref: &str, message: &str) -> Expressi
         gvk: deployment(),
         errors: Diagnostics::default(),
         warnings: Diagnostics::default(),
-        repeats_places: false,
+        repeats_locations: false,
     };
     let diagnostics = match severity {
         Severity::Error => &mut kind.errors,
@@ -459,7 +459,7 @@ fn resources_matched_unserved_is_false() {
                 rule: "apps/v1 deployment".into(),
                 name: "deployment".into(),
                 suggestion: Some("deployments".into()),
-                is_misspelt: true,
+                is_misspelled: true,
             }],
             ..Matches::default()
         };
@@ -537,7 +537,7 @@ fn resources_matched_lists_unserved_resources() {
             rule: "apps/v1 statefulset".into(),
             name: "statefulset".into(),
             suggestion: None,
-            is_misspelt: false,
+            is_misspelled: false,
         }];
     });
     check(

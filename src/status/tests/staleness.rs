@@ -130,7 +130,7 @@ fn join_truncates_message_before_note() {
                 index: 0,
                 name: "x".into(),
                 suggestion: None,
-                is_misspelt: false,
+                is_misspelled: false,
             })
             .collect();
     });

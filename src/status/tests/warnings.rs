@@ -23,7 +23,7 @@ fn warning_text_equals_upstream_format() {
     std::mem::swap(&mut pod.errors, &mut pod.warnings);
     pod.errors
         .report(Code::Syntax, Location { line: 1, column: 0 }, "x");
-    pod.repeats_places = true;
+    pod.repeats_locations = true;
     let carets = "\n | has(é.b)\n | ....\u{ff3e}";
     let deployment =
         format!("apps/v1, Kind=Deployment: ERROR: <input>:1:5: undefined field 'b'{carets}\n");

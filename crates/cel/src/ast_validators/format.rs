@@ -73,8 +73,8 @@ impl FormatError for Mistake {
         Self { message, at: None }
     }
 
-    fn behind(self, words: &str) -> Self {
-        let message = format!("{words}: {}", self.message);
+    fn with_prefix(self, prefix: &str) -> Self {
+        let message = format!("{prefix}: {}", self.message);
         Self { message, ..self }
     }
 }
@@ -126,7 +126,7 @@ impl Arguments for Elements<'_> {
         match wrong {
             None => Ok(String::new()),
             Some(id) => Err(Mistake {
-                message: clause.refusal(&self.checked.type_of(id).type_name()),
+                message: clause.error_message(&self.checked.type_of(id).type_name()),
                 at: Some(id),
             }),
         }

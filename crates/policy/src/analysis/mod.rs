@@ -331,7 +331,7 @@ fn check_truthfully(
             break;
         }
         let gvk = &unchecked.gvk;
-        let mut analysis = memo.analyse_unseen(&mut driver, gvk, &object, of_kind(gvk));
+        let mut analysis = memo.analyze_schemaless(&mut driver, gvk, &object, of_kind(gvk));
         report.add_succeeding(&mut analysis);
     }
     let scope = if is_complete {

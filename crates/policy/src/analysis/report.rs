@@ -348,7 +348,7 @@ impl Kind {
             gvk: self.gvk.clone(),
             errors: errors.unwrap_or_default(),
             warnings: always_false.unwrap_or_default(),
-            repeats_places: false,
+            repeats_locations: false,
         }
     }
 }
@@ -372,8 +372,8 @@ impl ShownFindings {
     /// is not exceeded. The source excerpt is shown only for the first kind.
     fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
-        findings.repeats_places = self.places.contains(&places);
-        if !findings.repeats_places && self.places.len() < MAX_PLACES {
+        findings.repeats_locations = self.places.contains(&places);
+        if !findings.repeats_locations && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
         // If the API server rejects the expression, the findings are the same for every kind, so two are enough.

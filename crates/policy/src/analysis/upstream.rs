@@ -51,7 +51,7 @@ pub(super) fn check(
                 gvk: gvk.clone(),
                 errors,
                 warnings: Diagnostics::default(),
-                repeats_places: false,
+                repeats_locations: false,
             });
         }
         outcome.checked.push(gvk);

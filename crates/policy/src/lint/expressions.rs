@@ -15,7 +15,7 @@ use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, policy_env};
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, MatchedResource, Operations};
-use crate::nearest::{is_respelt, nearest};
+use crate::nearest::{is_spelling_variant, nearest};
 use crate::param_kind;
 use crate::reads::Input;
 use crate::rule::Rule;
@@ -138,8 +138,8 @@ impl Names {
         if names.contains(text) {
             return None;
         }
-        let mut respelt = names.iter().filter(|name| is_respelt(name, text));
-        match (respelt.next(), respelt.next()) {
+        let mut variants = names.iter().filter(|name| is_spelling_variant(name, text));
+        match (variants.next(), variants.next()) {
             (Some(only), None) => Some(only.clone()),
             (Some(_), Some(_)) => None,
             (None, _) if is_served => None,

@@ -107,7 +107,7 @@ pub struct UnservedResource {
     /// The name that was probably intended, such as `deployments`.
     pub suggestion: Option<String>,
     /// True if the suggested resource is in a group of the rule, so that the name is most likely misspelled.
-    pub is_misspelt: bool,
+    pub is_misspelled: bool,
 }
 
 /// A resource that a rule matches, but that is exempt from policies ([`exempt`]).

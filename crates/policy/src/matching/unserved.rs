@@ -11,22 +11,22 @@ use crate::nearest::nearest;
 pub(super) const MAX_LOOKED_AT: usize = 20;
 
 /// Maximum number of list values that a message shows.
-const MAX_TOLD: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Maximum length of a list value in a message, in bytes. Group names are at most this long.
-const MAX_TOLD_BYTES: usize = 253;
+const MAX_SHOWN_BYTES: usize = 253;
 
 fn shortened(value: &str) -> &str {
     let ends = value.char_indices().map(|(at, c)| at + c.len_utf8());
-    let end = ends.take_while(|end| *end <= MAX_TOLD_BYTES).last();
+    let end = ends.take_while(|end| *end <= MAX_SHOWN_BYTES).last();
     value.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 /// Returns the values of a rule's list separated by commas, shortened for a message.
 fn joined(values: &[String]) -> String {
-    let shown = values.iter().take(MAX_TOLD);
+    let shown = values.iter().take(MAX_SHOWN);
     let shown: Vec<_> = shown.map(|value| shortened(value)).collect();
-    match values.len().checked_sub(MAX_TOLD) {
+    match values.len().checked_sub(MAX_SHOWN) {
         Some(n_left @ 1..) => format!("{},… ({n_left} more)", shown.join(",")),
         _ => shown.join(","),
     }
@@ -45,9 +45,9 @@ pub(super) fn unserved(
         core if core.is_empty() => versions,
         groups => format!("{groups}/{versions}"),
     };
-    let respelt = suggestion(groups, name, mapper);
-    let is_misspelt = respelt.as_ref().is_some_and(|(group, _)| group.is_none());
-    let suggestion = match respelt {
+    let variant = suggestion(groups, name, mapper);
+    let is_misspelled = variant.as_ref().is_some_and(|(group, _)| group.is_none());
+    let suggestion = match variant {
         Some((Some(group), name)) => Some(format!("{group} {name}")),
         Some((None, name)) => Some(name),
         // Discovery of a group may be incomplete, so the name may be correct. A similar name is only suggested as a
@@ -67,7 +67,7 @@ pub(super) fn unserved(
         index: n,
         rule: words,
         name: name.to_owned(),
-        is_misspelt,
+        is_misspelled,
         suggestion,
     }
 }
@@ -92,7 +92,7 @@ fn suggestion(
     name: &str,
     mapper: &RestMapper,
 ) -> Option<(Option<String>, String)> {
-    let is_respelt = |resource: &ApiResource| {
+    let is_spelling_variant = |resource: &ApiResource| {
         resource.gvr.resource.eq_ignore_ascii_case(name)
             || resource.gvk.kind.eq_ignore_ascii_case(name)
             || resource.singular.eq_ignore_ascii_case(name)
@@ -104,10 +104,10 @@ fn suggestion(
             .filter(|r| !r.gvr.resource.contains('/'))
     };
     candidates()
-        .find(|r| is_respelt(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
+        .find(|r| is_spelling_variant(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
         .map(|r| (None, r.gvr.resource.clone()))
         .or_else(|| {
-            candidates().find(|r| is_respelt(r)).map(|r| {
+            candidates().find(|r| is_spelling_variant(r)).map(|r| {
                 let gvk = Gvk::new(r.gvr.group.clone(), r.gvr.version.clone(), "");
                 (Some(gvk.api_version()), r.gvr.resource.clone())
             })

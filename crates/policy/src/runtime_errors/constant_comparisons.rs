@@ -17,7 +17,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::lint::Lint;
 use crate::matching;
-use crate::nearest::{is_respelt, nearest};
+use crate::nearest::{is_spelling_variant, nearest};
 use crate::rule::Rule;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
@@ -329,7 +329,7 @@ impl ComparisonChecker<'_, '_> {
             }
             let case_variant = allowed
                 .iter()
-                .find(|known| is_respelt(known, text))
+                .find(|known| is_spelling_variant(known, text))
                 .copied();
             let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
             // Other versions of Kubernetes may allow more values of a built-in kind, so only likely typos are reported.

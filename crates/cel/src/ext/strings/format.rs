@@ -35,7 +35,7 @@ pub enum Clause {
 impl Clause {
     /// Returns the error message for an argument whose type is named `given`.
     #[must_use]
-    pub fn refusal(self, given: &str) -> String {
+    pub fn error_message(self, given: &str) -> String {
         let rule = match self {
             Self::Text => {
                 "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, \
@@ -66,9 +66,9 @@ pub trait FormatError {
     /// Creates an error that does not concern an argument.
     fn from_message(message: String) -> Self;
 
-    /// Returns the error with `words` as a prefix.
+    /// Returns the error with `prefix` and a colon before its message.
     #[must_use]
-    fn behind(self, words: &str) -> Self;
+    fn with_prefix(self, prefix: &str) -> Self;
 }
 
 impl FormatError for EvalError {
@@ -76,11 +76,11 @@ impl FormatError for EvalError {
         Self::new(message)
     }
 
-    fn behind(self, words: &str) -> Self {
+    fn with_prefix(self, prefix: &str) -> Self {
         if self.ends_evaluation() {
             return self;
         }
-        Self::new(format!("{words}: {self}"))
+        Self::new(format!("{prefix}: {self}"))
     }
 }
 
@@ -142,11 +142,11 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
             )));
         }
         let (clause, behind) = parse_clause(behind).map_err(|message| {
-            A::Error::from_message(message).behind("could not parse formatting clause")
+            A::Error::from_message(message).with_prefix("could not parse formatting clause")
         })?;
         let written = arguments
             .write(index, clause)
-            .map_err(|error| error.behind("error during formatting"))?;
+            .map_err(|error| error.with_prefix("error during formatting"))?;
         text.push_str(&written);
         rest = behind;
         index += 1;
@@ -298,7 +298,9 @@ fn write(
             _ => {}
         },
     }
-    Err(EvalError::new(clause.refusal(&value.type_().type_name())))
+    Err(EvalError::new(
+        clause.error_message(&value.type_().type_name()),
+    ))
 }
 
 fn signed(value: i64, magnitude: String) -> String {
@@ -377,7 +379,7 @@ fn text_of(value: &Value) -> Result<String, EvalError> {
         | Value::Optional(_)
         | Value::Opaque(_)
         | Value::Error(_) => Err(EvalError::new(
-            Clause::Text.refusal(&value.type_().type_name()),
+            Clause::Text.error_message(&value.type_().type_name()),
         )),
     }
 }

@@ -356,7 +356,7 @@ impl<'a> Run<'a> {
         };
         self.errors
             .extend(errors.iter().map(|error| error.message.clone()));
-        match refusal(&errors) {
+        match rejection(&errors) {
             Some(status) => Err(status),
             None => Ok(is_changed),
         }
@@ -708,7 +708,7 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
 /// Returns the status for the first error that no failure policy ignores. `None` if there is none.
 ///
 /// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
-fn refusal(errors: &[PolicyError<'_>]) -> Option<Status> {
+fn rejection(errors: &[PolicyError<'_>]) -> Option<Status> {
     let is_counted =
         |error: &&PolicyError<'_>| error.policy.admission.failure_policy != FailurePolicy::Ignore;
     let first = errors.iter().find(is_counted)?;

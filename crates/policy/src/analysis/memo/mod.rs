@@ -135,7 +135,7 @@ impl<'a> Memo<'a> {
 
     /// Analyzes objects of `gvk`, a kind without a schema, in the resources `targets`. `object` is the type that all
     /// such kinds share. Returns an empty analysis if the result would equal that of an earlier kind.
-    pub(super) fn analyse_unseen(
+    pub(super) fn analyze_schemaless(
         &mut self,
         driver: &mut Driver<'_>,
         gvk: &Gvk,

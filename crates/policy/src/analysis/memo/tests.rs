@@ -190,7 +190,7 @@ fn memo_kinds_without_schema_are_analyzed_once() {
         for kind in kinds {
             let gvk = Gvk::new("", "v1", *kind);
             let object = super::super::requests::schemaless_type(None);
-            memo.analyse_unseen(&mut driver, &gvk, &object, &[]);
+            memo.analyze_schemaless(&mut driver, &gvk, &object, &[]);
         }
         (memo.unseen.len(), before - driver.n_steps_left())
     };
