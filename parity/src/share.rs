@@ -436,7 +436,7 @@ fn report(stage: Stage, shares: &Shares, out: &mut dyn Write) -> Result<()> {
     row("policies: identical", shares.identical)?;
     writeln!(
         out,
-        "{}: same result {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
+        "{}: verdict {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
         stage.name(),
         shares.verdict.percent(),
         shares.identical.percent(),
