@@ -283,7 +283,7 @@ fn output_for_all_ways_to_write_cases_is_as_expected() {
 /// Tests each way to write a request, and each expectation with a right and a wrong value. Exactly the cases with
 /// "wrong" in their names must fail.
 #[test]
-fn only_cases_named_wrong_fail() {
+fn exactly_the_cases_with_wrong_in_their_name_fail() {
     let report = report(&["tests/cli_test/each_way"]);
     compare("each_way.txt", &test::render::text(&report, PLAIN, false));
     let cases = report.probes.iter().flat_map(|probe| &probe.cases);

@@ -310,7 +310,7 @@ impl Composer<'_> {
         depth: usize,
         into: &mut BTreeMap<String, Entry>,
     ) -> Result<(), ScanError> {
-        // Depth is not counted for aliases: nested merges are at most as deep as nested maps.
+        // An alias adds no depth of its own: its target is a map, whose depth is counted.
         match self.open(id, depth)? {
             (_, Part::Map(entries)) => self.entries(&entries, depth + 1, true, into),
             (_, Part::Alias(target)) => {

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn read_override_of_merged_entry_is_not_a_duplicate() {
+    fn key_that_overrides_merged_entry_is_not_a_duplicate() {
         let text = "x: &x {b: 1}\nz: {<<: *x, b: 3, c: 1, c: 2}";
         let node = read(text, &mut Copies::default()).unwrap();
         let z = node.unwrap().get("z").unwrap().clone();

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kind_of_misspelled_kind_is_unknown() {
+    fn misspelled_kind_is_unknown_with_suggestion() {
         let v1 = "admissionregistration.k8s.io/v1";
         let policy = Kind::Unknown(Some("ValidatingAdmissionPolicy"));
         assert_eq!(kind_of(v1, "ValidatingAdmisionPolicy"), policy);

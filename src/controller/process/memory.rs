@@ -38,8 +38,8 @@ pub(crate) const PROBE_OVERHEAD: usize = KIB;
 /// The size of a case's result if its strings are truncated, in bytes.
 pub(crate) const SHORT_RESULT: usize = 128;
 
-/// The maximum size of the results of all probes with full strings, in bytes. In further results, strings are
-/// truncated.
+/// The total size of stored probe results, in bytes, up to which a new result is stored with untruncated strings.
+/// Beyond it, the strings of new results are truncated.
 pub(crate) const MAX_RESULTS: usize = 6 * MIB;
 
 /// The maximum length of a truncated string in a result, in bytes.

@@ -22,7 +22,7 @@ fn probes_passed_without_probes_is_absent() {
 }
 
 #[test]
-fn bound_of_mutating_policy_shows_no_actions() {
+fn bound_condition_of_mutating_policy_lists_no_actions() {
     let bound = message(&mutating(), ConditionType::Bound);
     assert_eq!(bound, "bound by binding");
     let facts = mutating().with(|facts| facts.bindings = BindingsState::Known(Vec::new()));

@@ -46,8 +46,8 @@ pub struct ObjectShape {
 }
 
 impl ObjectShape {
-    /// Returns the maximum number of elements of a list or map of the type, or of bytes of another value, in the
-    /// object.
+    /// Returns the maximum size of a value of the type that fits into the object: the number of elements for a list, of
+    /// entries for a map, and of bytes for any other type.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_serialized_size),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn object_shape_distributes_untyped_values() {
+    fn map_values_of_all_items_share_the_object_size() {
         let by_field = most("a.items.all(x, x.limits.memory.contains('a'))", 65_536, 0);
         let by_key = most(
             "a.items.all(x, x.limits['memory'].contains('a'))",

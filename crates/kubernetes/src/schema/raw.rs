@@ -141,7 +141,8 @@ impl Schema {
         schema
     }
 
-    /// Returns the keywords that most schemas do not have. Returns `None` if the schema has none of them.
+    /// Returns the values of the less common keywords, which are stored separately. `None` if the schema has none of
+    /// them.
     pub(super) fn details(&self) -> Option<&Details> {
         self.details.as_deref()
     }

@@ -300,8 +300,8 @@ impl SchemaCache {
             Some(document) if is_known(&document) => document,
             older => {
                 state.has_garbage |= older.is_some();
-                // Policies that wait for the older document wait for the new one, since they must not be checked with
-                // the older one.
+                // Policies that were waiting for the older document now wait for the new one: they must not be checked
+                // with an outdated document.
                 let waiting = older
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();

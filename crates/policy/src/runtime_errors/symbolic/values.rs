@@ -39,7 +39,7 @@ pub(crate) enum SymbolicValue {
     },
     /// A value that is the same in each request.
     Constant(Json),
-    /// A list of at least some of these elements.
+    /// A list in which each element is one of these values.
     List(Rc<Vec<SymbolicValue>>),
     /// The result of `+` on two operands: a concatenation or a sum. Each operand has its alternatives.
     Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
