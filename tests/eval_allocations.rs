@@ -13,7 +13,8 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
-/// Returns the number of heap blocks that the evaluation of `text` allocates. `text` must be true for `object`.
+/// Returns the number of heap blocks that the evaluation of an expression allocates. The expression must be true for
+/// `object`.
 fn n_blocks(text: &str, object: &Value) -> u64 {
     let env = base_env().extend([Variable::new("object", Type::Dyn)]);
     let (ast, found) = syntax::parse(text);

@@ -1,7 +1,7 @@
 //! Compares the failures that a controller reported in its log and metrics with those that a test allows.
 //!
-//! Takes the log as JSON lines and the metrics as text. Returns failures that were not allowed, and required failures
-//! that did not occur.
+//! Takes the log as JSON lines and the metrics in the text format. Returns failures that were not allowed, and required
+//! failures that did not occur.
 
 use std::fmt;
 
@@ -219,7 +219,7 @@ impl Event {
     }
 }
 
-/// A sample in the metrics text: one value of a metric with its labels.
+/// A sample in the metrics output: one value of a metric with its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The name of the metric, such as `vap_sync_errors_total`.
@@ -272,7 +272,7 @@ fn sample(line: &str) -> Option<Sample> {
 
 type Labels = Vec<(String, String)>;
 
-/// Parses the labels after `{`. Returns the labels and the text after `}`.
+/// Parses the labels after `{`. Returns the labels and the rest after `}`.
 fn read_labels(mut text: &str) -> Option<(Labels, &str)> {
     let mut labels = Vec::new();
     loop {

@@ -297,7 +297,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Allows these failures, whether they have already occurred or occur from now on.
+    /// Allows these failures, whether they have already occurred or occur later.
     pub fn allow(&self, failures: impl IntoIterator<Item = AllowedFailure>) {
         self.allowed().extend(failures);
     }

@@ -1,5 +1,5 @@
 //! Tests what the controller writes and removes on a real API server: the condition `Stalled`, the statuses of excluded
-//! policies, and `clear`. Also tests which exempt resources the API server never calls policies for.
+//! policies, and `clear`. Also tests for which exempt resources the API server never calls policies.
 
 #![allow(
     clippy::indexing_slicing,

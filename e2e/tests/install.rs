@@ -220,7 +220,7 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// Returns the commands between backticks in the texts of the alerts.
+/// Returns the commands between backticks in the annotations of the alerts.
 fn commands_of_alerts(rules: &str) -> Vec<String> {
     let words: Vec<_> = rules.split_whitespace().collect();
     let text = words.join(" ").replace("{{ $labels.policy }}", "NAME");
@@ -231,9 +231,9 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the commands that an alert's command expands to, one for each kind that the alert applies to. Kinds other
-/// than ValidatingAdmissionPolicies have status objects, and only MutatingAdmissionPolicies have the fields that a
-/// patch changes.
+/// Expands a command of an alert into one command for each kind of policy that the alert covers. Kinds other than
+/// ValidatingAdmissionPolicies have status objects, and only MutatingAdmissionPolicies have the fields that a patch
+/// changes.
 fn commands_by_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
     let parts = (|| {

@@ -241,7 +241,7 @@ impl Case {
         specs.into_iter().enumerate().map(binding).collect()
     }
 
-    /// Writes the manifests to a file. Returns their text, and the findings about them.
+    /// Writes the manifests to a file. Returns the file's content, and the findings about them.
     fn findings(&self, folder: &Path) -> (String, Vec<Value>) {
         let objects = std::iter::once(self.policy()).chain(self.bindings());
         let texts: Vec<_> = objects

@@ -247,7 +247,7 @@ async fn wait_for_probe(client: &Client, name: &str, wanted: &str) -> String {
         .unwrap()
 }
 
-/// Returns the conditions and cases of a status as text, without times.
+/// Returns the conditions and cases of a status as a string, without times.
 fn shown(kind: &str, name: &str, status: &Value) -> String {
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     let conditions: Vec<Value> = conditions

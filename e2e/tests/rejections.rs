@@ -34,7 +34,8 @@ struct CreateError {
     fields: Vec<String>,
 }
 
-/// Creates an object from its text with strict field validation, and deletes it again. Returns the API server's error.
+/// Creates an object from its source with strict field validation, and deletes it again. Returns the API server's
+/// error.
 async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), CreateError> {
     let path = format!("{API}/{}", sort.resource());
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
@@ -95,7 +96,7 @@ enum Change {
     Add { add: String },
 }
 
-/// Returns the texts of `parity/rejections/cases.yaml`.
+/// Returns the mutants of `parity/rejections/cases.yaml`.
 fn cases() -> Vec<Mutant> {
     let path = repository().join("parity/rejections/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();

@@ -100,7 +100,7 @@ fn parse_case(text: &str) -> serde_json::Result<EvalCase> {
     EvalCase::deserialize(&mut deserializer)
 }
 
-/// Evaluates the case in `text`.
+/// Evaluates the case in a line of JSON.
 #[must_use]
 pub fn line(n: usize, text: &str) -> EvalLine {
     let case = match parse_case(text) {
@@ -148,7 +148,7 @@ impl ReadyExpression {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a valid case.
+    /// Returns an error if the string is not a valid case.
     pub(super) fn parse(text: &str) -> Result<Option<Self>> {
         let case = parse_case(text)?;
         let planned = guard(|| plan(&case, &mut EvalLine::default()));
@@ -179,7 +179,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not a valid case.
+/// Returns an error if the string is not a valid case.
 pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
     let case = parse_case(text)?;
     let (env, _) = environment(&case)?;

@@ -49,7 +49,7 @@ use serde::Serialize;
 ///
 /// # Errors
 ///
-/// Returns an error if `out` cannot be written to.
+/// Returns an error if writing to `out` fails.
 pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")?;

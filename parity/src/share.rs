@@ -1,6 +1,6 @@
 //! `parity share`: computes the percentage of policies or cases for which our engine's output equals upstream's.
 //!
-//! For an expression with a syntax error, only the text before the error and the fact that it is a syntax error are
+//! For an expression with a syntax error, only the message before the error and the fact that it is a syntax error are
 //! compared: the list of expected tokens depends on the parser generator. The line and column of the first error are
 //! compared separately, and the result is printed but not counted.
 
@@ -406,7 +406,7 @@ fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     }
 }
 
-/// Splits a message at its first syntax error. Returns the text before the error, and the line and column of the error;
+/// Splits a message at its first syntax error. Returns the part before the error, and the line and column of the error;
 /// `None` if there is no syntax error.
 fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
     const START: &str = "ERROR: <input>:";

@@ -155,7 +155,7 @@ pub struct DifferenceLine {
     /// The path of the field in the policy.
     #[serde(rename = "fieldRef")]
     pub field_ref: String,
-    /// The kind that the warning is about.
+    /// The kind for which the warning was issued.
     pub kind: String,
     /// Upstream's message.
     pub message: String,

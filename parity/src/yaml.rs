@@ -1,4 +1,4 @@
-//! `parity yaml`: compares how kubectl and our reader parse YAML texts: the values, and which documents are rejected.
+//! `parity yaml`: compares how kubectl and our reader parse YAML streams: the values, and which documents are rejected.
 //!
 //! Source: the oracle's `yaml.go`.
 
@@ -16,7 +16,7 @@ use vap_status_controller::cli::input::{self, Problem};
 use crate::cases::yaml::Source;
 use crate::write_line;
 
-/// The number of texts per run of the oracle.
+/// The number of streams per run of the oracle.
 const BATCH: u64 = 10_000;
 
 /// The number of runs of the oracle that are compared to detect nondeterministic results.
@@ -27,32 +27,32 @@ const TRIES: usize = 24;
 pub struct YamlParity {
     /// The path of the oracle's binary.
     pub oracle: PathBuf,
-    /// The seed of the texts.
+    /// The seed of the streams.
     pub seed: u64,
-    /// The number of texts.
+    /// The number of streams.
     pub cases: u64,
     /// The number of differences to show.
     pub show: usize,
-    /// Files, or directories of files, from which texts are generated.
+    /// Files, or directories of files, from which streams are generated.
     pub paths: Vec<PathBuf>,
 }
 
 /// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct YamlLine {
-    /// The number of texts.
+    /// The number of streams.
     pub texts: u64,
     /// The number of documents that kubectl reads.
     pub read: u64,
     /// The number of documents that kubectl rejects.
     pub refused: u64,
-    /// The number of texts with a known difference, by the reason in ADR 17.
+    /// The number of streams with a known difference, by the reason in ADR 17.
     pub named: BTreeMap<&'static str, u64>,
-    /// The number of texts with an unexplained difference.
+    /// The number of streams with an unexplained difference.
     pub different: u64,
 }
 
-/// The oracle's result for a text.
+/// The oracle's result for a stream.
 #[derive(Clone, Debug, Deserialize)]
 struct Answer {
     documents: Vec<Theirs>,
@@ -77,7 +77,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Compares the texts, and prints the differences and the final result.
+/// Compares the streams, and prints the differences and the final result.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ fn read_files(path: &Path, into: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the oracle on texts. Returns one result per text.
+/// Runs the oracle on streams. Returns one result per stream.
 fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
     let mut child = Command::new(oracle)
         .args(["yaml", "-"])

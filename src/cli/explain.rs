@@ -1,7 +1,7 @@
 //! `kubectl vap explain`: describes a rule of `check`, with an example and a remedy.
 //!
-//! The content is the table of rules ([`crate::policy::rule`]), which is rendered as text, as JSON, and as the page
-//! `docs/rules.md`.
+//! The content is the table of rules ([`crate::policy::rule`]), which is rendered for the terminal, as JSON, and as the
+//! page `docs/rules.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -128,7 +128,7 @@ pub fn table(terminal: Terminal) -> String {
     out
 }
 
-/// Renders a rule as text.
+/// Renders a rule for the terminal.
 #[must_use]
 pub fn text(rule: Rule, terminal: Terminal) -> String {
     let max = terminal.width.unwrap_or(usize::MAX);
@@ -213,7 +213,7 @@ pub fn section(rule: Rule) -> String {
     out
 }
 
-/// An example that is ready to be written as text or Markdown.
+/// An example that is ready to be written to the terminal or to a Markdown page.
 enum RenderedExample {
     Words(&'static str),
     Code {

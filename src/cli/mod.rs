@@ -303,12 +303,12 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
         })
 }
 
-/// Writes `text`. A closed pipe is not an error.
+/// Writes the string. A closed pipe is not an error.
 fn write(out: &mut dyn Write, text: &str) -> Result<(), CliError> {
     write_open(out, text).map(|_| ())
 }
 
-/// Writes `text`. Returns false if the pipe is closed.
+/// Writes the string. Returns false if the pipe is closed.
 fn write_open(out: &mut dyn Write, text: &str) -> Result<bool, CliError> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write(error)),

@@ -4,7 +4,7 @@
 
 use crate::policy::subject::SubjectKind;
 
-/// Returns true if `text` denotes the resource of validating policies, such as `vap`, `ValidatingAdmissionPolicy` or
+/// Returns true if the name denotes the resource of validating policies, such as `vap`, `ValidatingAdmissionPolicy` or
 /// `validatingadmissionpolicies.v1.admissionregistration.k8s.io`.
 #[must_use]
 pub fn is_resource(text: &str) -> bool {

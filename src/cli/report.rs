@@ -162,7 +162,7 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionReport {
-    /// `Ready`, `Compiled` and so on.
+    /// The type of the condition, such as `Ready` or `Compiled`.
     #[serde(rename = "type")]
     pub type_: String,
     /// `True`, `False` or `Unknown`.
@@ -173,7 +173,7 @@ pub struct ConditionReport {
     pub message: String,
     /// The time of the last change of `status`; null if the plugin evaluated the policy.
     pub last_transition_time: Option<Timestamp>,
-    /// The generation that the condition applies to.
+    /// The generation of the policy for which the condition was computed.
     pub observed_generation: Option<i64>,
 }
 
@@ -183,7 +183,7 @@ pub struct ConditionReport {
 pub struct WarningReport {
     /// The field, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The text of the warning, with the lines that point at the error.
+    /// The message of the warning, with the lines that point at the error.
     pub warning: String,
 }
 

@@ -1,4 +1,4 @@
-//! Detects the capabilities of the terminal, file or pipe that the output is written to.
+//! Detects the capabilities of the terminal, file or pipe that receives the output.
 //!
 //! Only this module of the plugin reads the environment and the terminal settings.
 

@@ -1,21 +1,21 @@
-//! Measures, truncates and wraps text, and removes characters that a terminal would interpret.
+//! Measures, truncates and wraps strings, and removes characters that a terminal would interpret.
 //!
-//! Widths are in terminal columns. Text is never cut inside a grapheme, which readers perceive as one character.
+//! Widths are in terminal columns. Strings are never cut inside a grapheme, which readers perceive as one character.
 
 use std::fmt::Write as _;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Replaces omitted text.
+/// Replaces omitted content.
 const ELLIPSIS: &str = "…";
 
-/// Returns the width of `text` in columns.
+/// Returns the width of the string in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns `text` as one line, without characters that a terminal would interpret.
+/// Returns the string as one line, without characters that a terminal would interpret.
 ///
 /// A policy or a status may contain escape sequences or bidirectional marks. Control characters are replaced with their
 /// Unicode pictures, marks with U+FFFD, and white space with a space.
@@ -54,7 +54,7 @@ pub(crate) fn is_unsafe(character: char) -> bool {
     )
 }
 
-/// Writes the unsafe characters of a JSON document, or of double-quoted text in YAML, as escapes such as `\u202e`.
+/// Writes the unsafe characters of a JSON document, or of double-quoted strings in YAML, as escapes such as `\u202e`.
 ///
 /// All such characters must be inside strings, as in any JSON document.
 pub(crate) fn with_escapes(document: String) -> String {
@@ -72,7 +72,7 @@ pub(crate) fn with_escapes(document: String) -> String {
     out
 }
 
-/// Returns `text` in at most `max` columns, with `…` at the end if it was truncated.
+/// Returns the string in at most `max` columns, with `…` at the end if it was truncated.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     if width(text) <= max {
         return text.to_owned();
@@ -85,7 +85,7 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     out
 }
 
-/// Returns the longest prefix of `text` with at most `max` columns.
+/// Returns the longest prefix of the string with at most `max` columns.
 fn head(text: &str, max: usize) -> &str {
     let mut used = 0;
     for (start, grapheme) in text.grapheme_indices(true) {
@@ -97,11 +97,11 @@ fn head(text: &str, max: usize) -> &str {
     text
 }
 
-/// Wraps `text` to lines of at most `max` columns, between words if possible.
+/// Wraps the string to lines of at most `max` columns, between words if possible.
 ///
-/// Text beyond `max_lines` lines is replaced with `…`. All lines except the first one are indented by `indent`. White
-/// space within a line is kept as spaces, and removed at line breaks and around the text. The time is linear in the
-/// length of the text, which may be long.
+/// Content beyond `max_lines` lines is replaced with `…`. All lines except the first one are indented by `indent`.
+/// White space within a line is kept as spaces, and removed at line breaks and around the string. The time is linear in
+/// the length of the string, which may be long.
 pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();

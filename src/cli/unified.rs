@@ -1,4 +1,4 @@
-//! Computes unified diffs of two texts, and of two objects as YAML.
+//! Computes unified diffs of two strings, and of two objects as YAML.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -29,7 +29,7 @@ fn yaml(object: &Value) -> String {
     yaml_text::to_string(&object).unwrap_or_else(|_| object.to_string())
 }
 
-/// Returns the unified diff of two texts. It is empty if they are equal.
+/// Returns the unified diff of two strings. It is empty if they are equal.
 #[must_use]
 pub(in crate::cli) fn from_texts(names: (&str, &str), old: &str, new: &str) -> String {
     if old == new {

@@ -85,7 +85,7 @@ fn mark(value: &mut Value, marks: Marks) -> bool {
     }
 }
 
-/// Returns true if the unquoted `text` is a string in YAML 1.2, but not in YAML 1.1.
+/// Returns true if the unquoted scalar is a string in YAML 1.2, but not in YAML 1.1.
 fn is_reinterpreted_in_1_1(text: &str) -> bool {
     let is_text = matches!(resolve(text), Scalar::Text(_));
     // An unquoted key `<<` would merge mappings.

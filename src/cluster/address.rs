@@ -15,7 +15,7 @@ pub(crate) struct Credentials {
     pub(crate) password: String,
 }
 
-/// Returns `text` without the user names and passwords of the URLs in it.
+/// Returns the message without the user names and passwords of its URLs.
 pub(crate) fn redacted(text: &str) -> String {
     const SCHEME_END: &str = "://";
     let mut out = String::with_capacity(text.len());
@@ -53,7 +53,7 @@ pub(crate) fn take_credentials(uri: &mut Uri) -> Option<Credentials> {
     Some(credentials)
 }
 
-/// Returns `text` with its percent escapes decoded. Invalid escapes are left unchanged.
+/// Returns the string with its percent escapes decoded. Invalid escapes are left unchanged.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.as_bytes();

@@ -148,7 +148,7 @@ fn current(kubeconfig: &Kubeconfig) -> (Cluster, AuthInfo) {
     )
 }
 
-/// Returns the paths of the files that a cluster and a user refer to.
+/// Returns the paths of the files of a cluster and a user.
 fn credential_files(cluster: &Cluster, user: &AuthInfo) -> Vec<PathBuf> {
     let files = [
         &cluster.certificate_authority,

@@ -6,7 +6,7 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// Returns an error message if `text` is not a duration, or if the duration is shorter than 100 ms.
+/// Returns an error message if the string is not a duration, or if the duration is shorter than 100 ms.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit())

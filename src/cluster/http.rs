@@ -152,7 +152,7 @@ async fn read(
     .await
 }
 
-/// Returns the message of a `Status`, or the text itself if it is not a `Status`.
+/// Returns the message of a `Status`, or the body itself if it is not a `Status`.
 pub(crate) fn message(text: &[u8]) -> String {
     match serde_json::from_slice::<kube::core::Status>(text) {
         Ok(status) if !status.message.is_empty() => status.message,

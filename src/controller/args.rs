@@ -262,7 +262,7 @@ fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
         .try_map(|plural| SubjectKind::from_plural(&plural).ok_or("is not a known resource"))
 }
 
-/// Returns the help text of a value of `--follow`, or an empty string for policies, which are always watched.
+/// Returns the help message of a value of `--follow`, or an empty string for policies, which are always watched.
 const fn help(kind: SubjectKind) -> &'static str {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy => "",

@@ -237,7 +237,7 @@ impl RuleObserver for RuleRecorder {
     }
 }
 
-/// A validation error of an object, with the texts that expectations are compared with.
+/// A validation error of an object, with the variants of its message.
 struct ObjectError {
     field: String,
     reason: &'static str,

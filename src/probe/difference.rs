@@ -119,7 +119,7 @@ fn expects_message(expect: &Expect) -> bool {
     messages.into_iter().any(Option::is_some)
 }
 
-/// Returns true if the regular expression `pattern` matches a substring of one of `texts`.
+/// Returns true if the regular expression `pattern` matches a substring of one of the strings.
 fn matches_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
     let program = regexp::Program::cached(pattern).map_err(|error| error.to_string())?;
     for text in texts {

@@ -23,7 +23,7 @@ pub enum BindingsState {
     Known(Vec<BindingFacts>),
 }
 
-/// The facts about one binding that the condition `Bound` depends on.
+/// The facts about one binding that determine the condition `Bound`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingFacts {
     /// The name of the binding.

@@ -11,7 +11,7 @@ pub(crate) const MAX_BYTES: usize = 1024;
 /// The maximum number of names that are shown of a list.
 const MAX_NAMES: usize = 4;
 
-/// Truncates `text` to `max_bytes`, including an ellipsis at the end.
+/// Truncates the message to `max_bytes`, including an ellipsis at the end.
 pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= max_bytes {

@@ -45,7 +45,7 @@ pub enum ParamKindState {
     },
 }
 
-/// The state of the params that bindings refer to.
+/// The state of the params of bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamsState {
     /// No binding refers to params.
@@ -56,7 +56,7 @@ pub enum ParamsState {
     Failed(String),
     /// The controller is not allowed to read the params. The string describes the missing permission.
     NotPermitted(String),
-    /// The controller is not allowed to read the bindings, so it does not know which params they refer to.
+    /// The controller is not allowed to read the bindings, so it does not know their params.
     BindingsNotPermitted,
     /// The controller checked whether the params exist.
     Examined {
@@ -67,7 +67,7 @@ pub enum ParamsState {
     },
 }
 
-/// A query for the params that a binding refers to.
+/// A query for the params of a binding.
 #[derive(Clone, Debug)]
 pub enum ParamLookup<'a> {
     /// Params with this name, in this namespace. Params in any namespace match if the namespace is `None`.
@@ -166,7 +166,7 @@ pub enum NotServed {
 
 /// Returns the effect on requests while the API server cannot find the paramKind.
 ///
-/// The quoted text is the error of the API server, which rejected clients see.
+/// The quoted message is the error of the API server, which rejected clients see.
 fn consequence(gvk: &Gvk, effect: Effect) -> String {
     let text = format!("failed to find resource referenced by paramKind: '{gvk}'");
     if effect.fails_closed {

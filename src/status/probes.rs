@@ -168,7 +168,7 @@ impl ProbeFacts {
     }
 }
 
-/// The fields of a probe that its status depends on.
+/// The fields of a probe that determine its status.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeSubject<'a> {
     /// The name of the probe.

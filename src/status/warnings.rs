@@ -18,7 +18,7 @@ use crate::policy::finding::{ExpressionFindings, KindFindings, Note};
 pub struct Warning {
     /// The field of the expression, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The texts about the kinds, in order. The notes about several kinds are at the end of the last text.
+    /// The messages about the kinds, in order. The notes about several kinds are at the end of the last message.
     pub parts: Box<[String]>,
     /// The kind and the problem that a condition shows, such as `apps/v1 Deployment` and the first line of the error
     /// message.
@@ -31,7 +31,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Returns the complete text of the warning.
+    /// Returns the complete message of the warning.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("\n")
@@ -204,7 +204,7 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
     included
 }
 
-/// Returns the text of a warning. If it exceeds `max_bytes`, whole kinds are omitted from its end.
+/// Returns the message of a warning. If it exceeds `max_bytes`, whole kinds are omitted from its end.
 fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
     let text = warning.text();
     if text.len() <= max_bytes {

@@ -49,7 +49,7 @@ fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str
     assert!(help.contains(advice), "{expression}: {help}");
 }
 
-/// Returns the text in backticks that follows `before` in `help`.
+/// Returns the code in backticks that follows `before` in `help`.
 fn advised<'a>(help: &'a str, before: &str) -> &'a str {
     let (_, rest) = help.split_once(before).unwrap();
     rest.split('`').nth(1).unwrap()

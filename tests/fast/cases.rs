@@ -14,7 +14,7 @@
 //! | `// type: T` | the expression compiles and has the type `T` |
 //! | `// error: LINE:COLUMN: TEXT` | a finding; all findings must be listed, in the order of their locations |
 //! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, and has findings at exactly these locations |
-//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's text; all are listed, in order |
+//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's message; all findings, in order |
 //! | `// tree: TREE` | the syntax tree, in the format of cel-go's tests without white space |
 //! | `// places: TREE` | the syntax tree with the location of each node |
 //! | `// checked: TREE` | the syntax tree with the type and overload of each node |
@@ -230,7 +230,7 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
     ))
 }
 
-/// Returns the actual results for `text` as comments of the kind `kind`.
+/// Returns the actual results for an expression as comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     if kind == "upstream error" {
         return errors(kind, &antlr::findings(text));

@@ -169,7 +169,7 @@ fn invalid_levels_are_usage_errors() {
     }
 }
 
-/// Checks `text` with the flags `args`. Returns the reported and the suppressed findings.
+/// Checks a manifest with the flags `args`. Returns the reported and the suppressed findings.
 #[track_caller]
 fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String>) {
     let root = directory(test, &[("p.yaml", text)]);

@@ -84,7 +84,7 @@ fn cost_cases_have_expected_results() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Returns the blocks of a Markdown text, each with its language.
+/// Returns the blocks of a Markdown page, each with its language.
 fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;

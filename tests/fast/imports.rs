@@ -148,8 +148,8 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     imported
 }
 
-/// Parses one path, or one group of paths, at the start of `text` and adds the paths with their names. `base` is the
-/// path before the group. Returns the rest of the text.
+/// Parses one path, or one group of paths, at the start of the source and adds the paths with their names. `base` is
+/// the path before the group. Returns the rest of the source.
 fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, String)>) -> &'a str {
     let text = text.trim_start();
     if let Some(group) = text.strip_prefix('{') {

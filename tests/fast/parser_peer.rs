@@ -65,8 +65,8 @@ impl Chance {
     }
 }
 
-/// Returns true if both parsers accept `text` or both reject it. Also returns true if only a macro or a limit is the
-/// reason why `text` is rejected.
+/// Returns true if both parsers accept the expression or both reject it. Also returns true if only a macro or a limit
+/// is the reason why the expression is rejected.
 fn agree(text: &str) -> bool {
     let (_, found) = parse(text);
     let is_beyond = |code| {

@@ -127,7 +127,7 @@ fn compiled(spec: &Value) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// Returns the error, if any, of compiling `text` in each of the fields that the case is about.
+/// Returns the error, if any, of compiling an expression in each field of the case.
 fn compile(case: &Case, text: &str) -> Vec<Option<String>> {
     let as_string = format!("string({text})");
     let mut spec = if case.message {

@@ -203,7 +203,7 @@ fn alerts_and_dashboard_use_existing_metrics() {
     assert!(n_names > 50);
 }
 
-/// Each panel must have a description, a unit, and a text that is shown if there is no data.
+/// Each panel must have a description, a unit, and a message that is shown if there is no data.
 #[test]
 fn dashboard_panels_have_descriptions() {
     for panel in panels() {

@@ -13,7 +13,7 @@ use vap_status_controller::policy::rule::Rule;
 
 use crate::manifest;
 
-/// Returns the findings of the lints for a policy with `spec`, each as severity, rule and marked text.
+/// Returns the findings of the lints for a policy with `spec`, each as severity, rule and marked source.
 fn found(spec: &serde_json::Value) -> Vec<String> {
     const RULES: [Rule; 15] = [
         Rule::ConstantCondition,

@@ -39,7 +39,7 @@ fn report(manifest: &str) -> Value {
 }
 
 /// Returns the findings without notes, each as rule, true if the API server rejects the configuration, field and marked
-/// text.
+/// source.
 fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
     let report = report(manifest);
     let actual = report["findings"].as_array().unwrap().iter();

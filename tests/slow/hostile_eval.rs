@@ -40,7 +40,7 @@ fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
     eval_within(text, bindings, Limits::from_cost(PER_CALL_LIMIT))
 }
 
-/// Evaluates `text` on a thread with the stack size of a worker thread.
+/// Evaluates an expression on a thread with the stack size of a worker thread.
 fn eval_within(text: &str, bindings: &[(&str, Value)], limits: Limits<'_>) -> Evaluation {
     let names: Vec<&str> = bindings.iter().map(|(name, _)| *name).collect();
     let bound: Bindings = bindings

@@ -27,7 +27,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1024 * 1024;
 
-/// Checks `text`, and asserts that this allocates less than `max_bytes`. Returns the report and its text output.
+/// Checks a manifest, and asserts that this allocates less than `max_bytes`. Returns the report and its text output.
 #[track_caller]
 fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     let started = Instant::now();
@@ -50,7 +50,7 @@ fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     outcome.unwrap()
 }
 
-/// Runs the probes in `text`, and asserts that this allocates less than `max_bytes`.
+/// Runs the probes in a manifest, and asserts that this allocates less than `max_bytes`.
 #[track_caller]
 fn test_within(max_bytes: u64, text: &str) -> TestReport {
     let started = Instant::now();

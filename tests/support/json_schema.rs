@@ -171,7 +171,7 @@ fn faults_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Ve
     walk.found
 }
 
-/// Returns true if `pattern` matches a substring of `text`.
+/// Returns true if `pattern` matches a substring of the string.
 fn matches(pattern: &str, text: &str) -> bool {
     const EXPRESSION: &str = "t.matches(p)";
     let variables = ["t", "p"].map(|name| Variable::new(name, Type::String));

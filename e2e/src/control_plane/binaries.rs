@@ -243,7 +243,7 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         .env_remove("GOOS")
         .env_remove("GOARCH")
         // The lock is held as long as its file is open. If this process is killed, the Go command that it started still
-        // holds the lock, so other processes stay out of the directory that Go writes to.
+        // holds the lock, so other processes do not use Go's output directory.
         .stdin(Stdio::from(lock.try_clone().context("lock file")?))
         .stdout(Stdio::null())
         .status()

@@ -55,7 +55,7 @@ struct Inner {
     state: Mutex<State>,
     /// The current schedule; `None` while the proxy is quiet.
     schedule: signal::Sender<Option<Schedule>>,
-    /// The number of writes that have been responded to.
+    /// The number of writes that have received a response.
     answered_writes: signal::Sender<u64>,
 }
 

@@ -2,7 +2,7 @@
 //! can be predicted.
 //!
 //! Each policy has a slot, which fixes the matched resources, the params and the failurePolicy. The existence and the
-//! expression of the policy change; so do its binding, its probe, and the CRDs and params that it depends on.
+//! expression of the policy change; so do its binding, its probe, and its CRDs and params.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

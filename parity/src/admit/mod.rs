@@ -258,7 +258,7 @@ pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLin
     Ok(lines)
 }
 
-/// Calls `f` with the number and text of each line of a file that is not blank.
+/// Calls `f` with the number and content of each line of a file that is not blank.
 ///
 /// # Errors
 ///
@@ -339,7 +339,7 @@ pub(super) struct ReadyCase {
     budget: Option<u64>,
 }
 
-/// Compiled policies by the text of their JSON.
+/// Compiled policies by their JSON.
 pub(super) type CompiledPolicies = HashMap<String, Arc<Admission>>;
 
 impl ReadyCase {
@@ -347,7 +347,7 @@ impl ReadyCase {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a valid case.
+    /// Returns an error if the line is not a valid case.
     pub(super) fn parse(schemas: &Schemas, text: &str) -> Result<Self> {
         Self::new(schemas, serde_json::from_str(text)?)
     }
@@ -357,7 +357,7 @@ impl ReadyCase {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a valid case.
+    /// Returns an error if the line is not a valid case.
     pub(super) fn parse_of(
         policies: &mut CompiledPolicies,
         schemas: &Schemas,

@@ -259,7 +259,7 @@ fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
     }
 }
 
-/// Returns `text` with a small change.
+/// Returns the expression with a small change.
 fn changed(choices: &mut Choices<'_>, text: &str) -> String {
     const SWAPS: [(&str, &str); 22] = [
         ("self", "oldSelf"),

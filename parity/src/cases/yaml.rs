@@ -1,25 +1,26 @@
-//! Generates YAML texts from a seed: existing texts, texts with random values in all styles, and mutants of either.
+//! Generates YAML streams from a seed: existing ones, random values in all styles, and mutants of either.
 
 use std::fmt::Write as _;
 
 use super::yaml_pieces::{PIECES, SCALARS, WORDS};
 use crate::random::Random;
 
-/// The existing YAML texts from which others are generated.
+/// The existing YAML streams from which others are generated.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Texts of the given files.
+    /// The streams of the given files.
     texts: Vec<String>,
 }
 
-/// The separator of texts in a file of texts.
+/// The separator of streams in a file.
 const BETWEEN: &str = "=====\n";
 
-/// The maximum number of lines taken from a text.
+/// The maximum number of lines taken from a stream.
 const MAX_LINES: u64 = 40;
 
 impl Source {
-    /// Collects existing texts from files of manifests and files of short texts that are separated by lines of `=====`.
+    /// Collects the streams of files. A manifest is one stream; in other files, lines of `=====` separate short
+    /// streams.
     #[must_use]
     pub fn new(files: &[String]) -> Self {
         let texts = files.iter().flat_map(|file| file.split(BETWEEN));
@@ -28,7 +29,7 @@ impl Source {
         }
     }
 
-    /// Returns the `n`th text. The first ones are the unchanged existing texts.
+    /// Returns the `n`th stream. The first ones are the unchanged existing streams.
     #[must_use]
     pub fn text(&self, seed: u64, n: u64) -> String {
         let as_it_is = usize::try_from(n).ok().and_then(|n| self.texts.get(n));
@@ -54,7 +55,7 @@ impl Source {
         text
     }
 
-    /// Returns a random range of lines of a text.
+    /// Returns a random range of lines of a stream.
     fn part(&self, random: &mut Random) -> String {
         let Some(text) = random.choose(&self.texts) else {
             return String::new();
@@ -100,7 +101,7 @@ fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Generates a text for a random value, in random styles.
+/// Generates a stream of a random value, in random styles.
 fn built(random: &mut Random) -> String {
     let mut text = String::new();
     match random.below(20) {
@@ -258,7 +259,7 @@ fn quoted(text: &mut String, random: &mut Random, indent: usize) {
     text.push(mark);
 }
 
-/// Makes one random change to a text.
+/// Makes one random change to a stream.
 fn change(text: &mut String, random: &mut Random) {
     let places: Vec<_> = text
         .char_indices()

@@ -1,4 +1,4 @@
-//! Building blocks of generated YAML texts.
+//! Building blocks of generated YAML streams.
 
 /// Scalars that look like other types or are written unusually.
 pub(super) const SCALARS: &[&str] = &[
@@ -379,7 +379,7 @@ pub(super) const PIECES: &[&str] = &[
     "[]",
 ];
 
-/// Words for texts of several lines.
+/// Words for scalars of several lines.
 pub(super) const WORDS: &[&str] = &[
     "a", "b:", "c #d", "'", "\"", "- e", "\\", "f: g", "é", "  h", "i  ", "\tj", "#k", "", "",
     "---", "...", "[l", "m,", "{", "%n",

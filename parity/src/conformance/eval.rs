@@ -15,7 +15,7 @@ use super::value::{Binding, Span, Value};
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
-/// Returns the values that the variables of `test` are bound to.
+/// Returns the values of the variables of `test`.
 ///
 /// # Errors
 /// Returns an error if the evaluator does not support the value of a variable.

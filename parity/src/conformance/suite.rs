@@ -76,7 +76,7 @@ pub enum Expected {
 const TEST_MESSAGES: [&str; 2] = ["cel.expr.conformance.", "TestAllTypes"];
 
 impl Suite {
-    /// Parses the text of a file.
+    /// Parses the content of a file.
     ///
     /// # Errors
     /// Returns an error that names the test if the file is malformed.

@@ -1,7 +1,7 @@
 //! A schema-less parser of protobuf's text format, in which the conformance tests are written.
 //!
-//! It parses a text to a [`Message`], which consists of named fields in order. The value of a field is a message or an
-//! uninterpreted scalar. Callers check the names and types of fields.
+//! It parses a string to a [`Message`], which consists of named fields in order. The value of a field is a message or
+//! an uninterpreted scalar. Callers check the names and types of fields.
 //!
 //! Source: the specification of the text format, protobuf.dev `reference/protobuf/textformat-spec`.
 
@@ -28,10 +28,10 @@ pub enum Value {
 }
 
 impl Message {
-    /// Parses a text.
+    /// Parses the fields of a message.
     ///
     /// # Errors
-    /// Returns an error that names the line if the text is malformed.
+    /// Returns an error that names the line if the string is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         let mut reader = Reader {
             rest: text,
@@ -173,14 +173,14 @@ impl Value {
     }
 }
 
-/// The state of the parser: the remaining text and the current line.
+/// The state of the parser: the remaining input and the current line.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
 }
 
 impl Reader<'_> {
-    /// Parses fields up to and including the character `end`, or up to the end of the text if `end` is `None`.
+    /// Parses fields up to and including the character `end`, or up to the end of the input if `end` is `None`.
     fn fields(&mut self, end: Option<char>, depth: u32) -> Result<Message> {
         let depth = depth.checked_sub(1).context("nested too deeply")?;
         let mut message = Message::default();

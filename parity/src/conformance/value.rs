@@ -50,7 +50,7 @@ pub struct Span {
     pub nanos: i32,
 }
 
-/// The value, error or unknown that a test binds a variable to.
+/// The value, error or unknown of a variable of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A value.

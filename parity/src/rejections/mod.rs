@@ -61,7 +61,7 @@ pub struct Rejection {
     pub field: String,
 }
 
-/// Returns the rejections that the check predicts for each of `texts`, in a single run.
+/// Returns the rejections that the check predicts for each manifest, in a single run.
 ///
 /// # Errors
 /// Returns an error if files cannot be written or the check fails.

@@ -54,7 +54,7 @@ impl MutantKind {
     }
 }
 
-/// An object that may have a mistake, given as text because it may have duplicate keys.
+/// An object that may have a mistake, given as a string because it may have duplicate keys.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.

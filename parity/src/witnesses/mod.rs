@@ -32,7 +32,7 @@ pub struct Witnesses {
     pub openapi: Option<PathBuf>,
     /// The directory of the CRDs that the policies need.
     pub crds: Option<PathBuf>,
-    /// A directory to write the requests to.
+    /// The output directory for the requests.
     pub folder: PathBuf,
     /// The policies.
     pub paths: Vec<PathBuf>,

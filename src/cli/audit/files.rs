@@ -1,4 +1,4 @@
-//! Reads the objects of files one by one. Only the text of one file and one object are in memory.
+//! Reads the objects of files one by one. Only the content of one file and one object are in memory.
 //!
 //! JSON lists, as written by `kubectl get -o json`, are read item by item, YAML files document by document.
 
@@ -72,13 +72,13 @@ struct Documents<'a> {
     name: Arc<str>,
     is_given: bool,
     n_skipped: usize,
-    /// The number of bytes of the text in which lines have been counted, and the line at that offset.
+    /// The number of bytes of the file in which lines have been counted, and the line at that offset.
     line_cursor: (usize, usize),
     each: &'a mut dyn FnMut(Item),
 }
 
 impl Documents<'_> {
-    /// Emits the objects of a JSON text. Returns false if the text is not JSON.
+    /// Emits the objects of a JSON file. Returns false if the content is not JSON.
     fn json(&mut self, text: &str) -> bool {
         if !text.trim_start().starts_with('{') {
             return false;
@@ -143,8 +143,8 @@ impl Documents<'_> {
         self.emit(value, line);
     }
 
-    /// Returns the line of `part`, which is a slice of `text`. Must be called for the parts in the order of the text,
-    /// so that each byte is read once.
+    /// Returns the line of `part`, which is a slice of the content. Must be called for the parts in the order of the
+    /// file, so that each byte is read once.
     fn line_of(&mut self, text: &str, part: &str) -> usize {
         let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
         let offset = offset.unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::variable;
 use crate::policy::rule::Rule;
 
-/// Maximum length of source text quoted in a hint, in bytes.
+/// Maximum length of source quoted in a hint, in bytes.
 const MAX_SHOWN: usize = 100;
 
 /// Maximum number of syntax nodes to parse in an argument of `has()`.

@@ -59,7 +59,7 @@ pub struct Config {
 /// Patterns of paths that are not checked.
 #[derive(Clone, Debug, Default)]
 pub struct Exclude {
-    /// The directory that the patterns are relative to.
+    /// The directory to which the patterns are relative.
     root: PathBuf,
     globs: Vec<Glob>,
 }
@@ -290,7 +290,7 @@ impl Reader<'_> {
                     config.baseline = path.map(|path| self.directory.join(path));
                 }
                 "kubernetesVersion" => {
-                    // Uses the source text, since YAML parses 1.30 as the number 1.3.
+                    // Uses the source, since YAML parses 1.30 as the number 1.3.
                     let written = self
                         .source
                         .text()

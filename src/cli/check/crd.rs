@@ -315,7 +315,7 @@ fn rule_of(error: &DefinitionError) -> Rule {
     }
 }
 
-/// Sets the location of a finding to the part of an expression that the diagnostic `issue` is about.
+/// Sets the location of a finding to the part of an expression that has the diagnostic `issue`.
 fn mark(finding: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
     let Some(start) = SourceMap::new(text).byte(issue.location) else {
         return;

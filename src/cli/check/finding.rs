@@ -126,7 +126,7 @@ impl Finding {
     }
 }
 
-/// The name of the object that a finding is about.
+/// The name of the object that has a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
     /// No object in particular, or one without a name.
@@ -280,7 +280,7 @@ impl From<Consequence> for ConsequenceReport {
 pub struct Location {
     /// The name of the file.
     pub file: String,
-    /// The text of the file, if it was read.
+    /// The content of the file, if it was read.
     pub source: Option<Arc<SourceText>>,
     /// The start of the range. `None` for the file as a whole.
     pub place: Option<Place>,
@@ -299,7 +299,7 @@ impl Location {
         }
     }
 
-    /// Returns the location of one code point in a text.
+    /// Returns the location of one code point in a file.
     pub(super) fn from_place(source: &Arc<SourceText>, place: Place) -> Self {
         Self {
             file: source.name.clone(),

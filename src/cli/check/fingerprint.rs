@@ -6,7 +6,7 @@ use super::finding::{Finding, Owner};
 
 /// Sets the fingerprint of each finding. `findings` must be sorted by file and location.
 ///
-/// A fingerprint is a hash of the rule, the object, the field, the message and the marked text, without lines and
+/// A fingerprint is a hash of the rule, the object, the field, the message and the marked source, without lines and
 /// indices. If these are equal for several findings of a file, the findings are numbered, and the number is hashed too.
 pub(super) fn number(findings: &mut [Finding]) {
     let mut n_equal: HashMap<(String, u64), u64> = HashMap::new();
@@ -113,7 +113,7 @@ mod tests {
     use crate::cli::input::{Place, SourceText};
     use crate::policy::rule::Rule;
 
-    /// Returns the fingerprints of findings about a word, given the text before it and the message.
+    /// Returns the fingerprints of findings about a word, given the content before it and the message.
     fn fingerprints(findings: &[(&str, &str)]) -> Vec<String> {
         let mut all: Vec<Finding> = findings
             .iter()

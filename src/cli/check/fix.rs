@@ -1,7 +1,7 @@
 //! Applies the fixes of findings, and checks the result.
 //!
-//! A file is only written if the check of the new text no longer reports the fixed findings, and reports no new errors
-//! or warnings.
+//! A file is only written if the check of the new content no longer reports the fixed findings, and reports no new
+//! errors or warnings.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -54,7 +54,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the new contents of the file. `None` if the edits cannot be applied to its text.
+    /// Returns the new content of the file. `None` if the edits cannot be applied.
     fn text(&self) -> Option<String> {
         let text = applied(self.source.text(), &self.edits)?;
         Some(with_mark(&self.source, text))
@@ -341,7 +341,7 @@ impl Fixer<'_> {
     }
 }
 
-/// Writes the fixed text of a file, unless the file has changed since it was read.
+/// Writes the fixed content of a file, unless the file has changed since it was read.
 fn save(candidate: &Candidate) -> Result<(), String> {
     let path = Path::new(&candidate.source.name);
     let now = fs::read_to_string(path).map_err(|error| error.to_string())?;

@@ -161,7 +161,7 @@ fn literals(ast: &Ast, args: &[ExprId]) -> Vec<ExprId> {
     literals
 }
 
-/// Returns the only name that equals `text` except for case and, unless `is_exact`, for the plural.
+/// Returns the only name that equals the string except for case and, unless `is_exact`, for the plural.
 fn meant<'a>(names: &[&'a str], text: &str, is_exact: bool) -> Option<&'a str> {
     let plain = |name: &str| {
         let lower = name.to_lowercase();

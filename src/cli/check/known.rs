@@ -36,7 +36,7 @@ pub struct Known {
     crds: Vec<LazyCrd>,
     /// For each kind, the index in `crds` of the first CRD that defines it.
     crd_kinds: HashMap<Gvk, usize>,
-    /// The served resources, and the unknown group versions that policies refer to.
+    /// The served resources, and the unknown group versions in policies.
     pub mapper: RestMapper,
     /// The built-in groups, whose resources are all known.
     complete: BTreeSet<String>,
@@ -174,7 +174,7 @@ impl Known {
         self.cluster.is_some()
     }
 
-    /// Returns true if the kind is built in.
+    /// Returns true for a built-in kind.
     #[must_use]
     pub fn is_builtin(&self, gvk: &Gvk) -> bool {
         self.builtin.has(gvk)

@@ -1,6 +1,6 @@
 //! Formats findings as text, each with its source line and carets below the marked part.
 //!
-//! Untrusted text is sanitized and truncated to the width of the terminal.
+//! Untrusted content is sanitized and truncated to the width of the terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -299,7 +299,7 @@ fn color(severity: Severity) -> &'static str {
     }
 }
 
-/// Colors `text` if the terminal supports it.
+/// Colors the string if the terminal supports it.
 pub(in crate::cli) fn painted(text: &str, code: &str, terminal: Terminal) -> String {
     if terminal.color && !text.is_empty() {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")

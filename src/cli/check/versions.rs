@@ -68,8 +68,8 @@ pub fn check(
         .collect()
 }
 
-/// Returns the start and the length, in code points, of the name of the call at `offset` in `text`. If the call has a
-/// receiver, `offset` is that of its opening parenthesis.
+/// Returns the start and the length, in code points, of the name of the call at `offset` in an expression. If the call
+/// has a receiver, `offset` is that of its opening parenthesis.
 fn name_place(text: &str, offset: usize, name: &str) -> (usize, usize) {
     let length = name.chars().count();
     let before: String = text.chars().take(offset).collect();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::cli::input::{Input, KindFilter};
 
-    /// Asserts the messages, columns and hints of the findings about a policy with the expression `text`.
+    /// Asserts the messages, columns and hints of the findings about a policy with the given expression.
     #[track_caller]
     fn check_expression(version: &str, text: &str, expect: &[(&str, usize, &str)]) {
         let manifest = format!(

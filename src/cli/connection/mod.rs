@@ -307,7 +307,7 @@ pub(super) fn innermost(error: &kube::Error) -> String {
     one_line(&redacted(&cause.to_string()))
 }
 
-/// Replaces all white space in a text, including line breaks, with single spaces.
+/// Replaces all white space in a string, including line breaks, with single spaces.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -317,7 +317,7 @@ pub(super) fn one_line(text: &str) -> String {
 /// Source: client-go `tools/clientcmd/overrides.go`, `FlagTimeout`; Go `time`, `ParseDuration`.
 ///
 /// # Errors
-/// Returns an error if the text is not a duration.
+/// Returns an error if the string is not a duration.
 fn timeout(text: &str) -> Result<Duration, String> {
     let invalid = || {
         "expected seconds, or numbers with units, as in 30s or 1m30s; 0 means no limit".to_owned()

@@ -16,7 +16,7 @@ const NAME: &str = "kubectl-vap";
 /// overrides of `flags`.
 ///
 /// # Errors
-/// Returns an error if the kubeconfig does not have a context, cluster or user that the flags or the context refer to.
+/// Returns an error if the kubeconfig does not have the context, cluster or user of the flags or the context.
 pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kubeconfig, String> {
     let describe = |error: KubeconfigError| reason(&error);
     let current = kubeconfig.current_context.filter(|name| !name.is_empty());

@@ -69,7 +69,7 @@ pub enum Effect {
     Same,
 }
 
-/// Maps each validation of the old version to the validation of the new version that it is compared with.
+/// Maps each validation of the old version to its counterpart in the new version.
 #[derive(Debug, Default)]
 pub(super) struct ValidationPairs {
     /// For each old validation, the index of the new one. `None` if the validation was removed.

@@ -23,7 +23,7 @@ pub struct Comment {
     pub place: Place,
     /// The length in code points.
     pub length: usize,
-    /// The text after `vap:`.
+    /// The content after `vap:`.
     pub words: String,
     /// The lines to which it applies, from 1; empty if there are none.
     pub lines: RangeInclusive<usize>,

@@ -79,7 +79,7 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Returns the text of the file after the edit, or `None` if the edit is outside the file.
+    /// Returns the content of the file after the edit, or `None` if the edit is outside the file.
     #[must_use]
     pub fn applied(&self) -> Option<String> {
         applied(self.source.text(), std::slice::from_ref(self))
@@ -122,7 +122,8 @@ impl Edit {
     }
 }
 
-/// Applies edits, which must be sorted and disjoint, to `text`. Returns `None` if an edit is outside `text`.
+/// Applies edits, which must be sorted and disjoint, to a file's content. Returns `None` if an edit is outside the
+/// content.
 #[must_use]
 pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
     let mut out = String::with_capacity(text.len());
@@ -260,7 +261,7 @@ impl<T> Object<T> {
     }
 }
 
-/// Returns the length in bytes of the first, possibly escaped, character of `text` in a scalar of a style.
+/// Returns the length in bytes of the first, possibly escaped, character of the source of a scalar of a style.
 fn written_len(text: &str, style: Style) -> Option<usize> {
     let mut chars = text.chars();
     let first = chars.next()?;
@@ -328,7 +329,7 @@ mod tests {
         Object::new(documents_read.pop().unwrap(), &source, ())
     }
 
-    /// Checks the text of a file after the value of `a` is replaced with `new`.
+    /// Checks the content of a file after the value of `a` is replaced with `new`.
     #[track_caller]
     fn check_value(text: &str, new: &str, wanted: Option<&str>) {
         let object = object(text);
@@ -367,7 +368,7 @@ mod tests {
         check_value("a: core", "x\ny", None);
     }
 
-    /// Checks the text of a file after `wrong` in the value of `a` is replaced with `right`.
+    /// Checks the content of a file after `wrong` in the value of `a` is replaced with `right`.
     #[track_caller]
     fn check_text(text: &str, wrong: &str, right: &str, wanted: Option<&str>) {
         let object = object(text);

@@ -35,7 +35,7 @@ pub struct ReadFile {
 pub struct ReadOptions<'a> {
     /// Returns true if a file or directory is excluded.
     pub is_excluded: &'a dyn Fn(&Path) -> bool,
-    /// Returns the text that replaces the contents of a file, if there is one.
+    /// Returns the string that replaces the content of a file, if there is one.
     pub text_of: &'a dyn Fn(&Path) -> Option<String>,
 }
 
@@ -153,7 +153,7 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Returns the text of a file, or its replacement.
+/// Returns the content of a file, or its replacement.
 fn text_of(path: &Path, options: &ReadOptions<'_>) -> Result<String, String> {
     match (options.text_of)(path) {
         Some(text) => Ok(text),
@@ -165,7 +165,7 @@ fn open(path: &Path) -> Result<File, String> {
     File::open(path).map_err(|error| reason(&error))
 }
 
-/// Reads a text of at most the maximum size. The limit is needed because the reader may be endless.
+/// Reads content of at most the maximum size. The limit is needed because the reader may be endless.
 fn read(reader: &mut dyn Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     reader

@@ -120,7 +120,7 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// The name of the file.
     pub file: String,
-    /// The text of the file, if it was read.
+    /// The content of the file, if it was read.
     pub source: Option<Arc<SourceText>>,
     /// The location in the file.
     pub place: Option<Place>,

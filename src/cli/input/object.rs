@@ -18,9 +18,9 @@ const MAX_LIST_DEPTH: usize = 8;
 /// The YAML or JSON of an object: a document, or an item of a list.
 #[derive(Debug)]
 pub struct Document {
-    /// The root node. Its spans are relative to the document's text in the file.
+    /// The root node. Its spans are relative to the document's source in the file.
     pub node: Node,
-    /// The start of that text in the file, as a byte offset.
+    /// The start of that source in the file, as a byte offset.
     base: usize,
     /// The index of the object in its file, from 0.
     pub index: usize,
@@ -251,7 +251,7 @@ impl Object<Value> {
 }
 
 /// Calls `each` for the objects and problems of a file in order, one by one to limit memory use: parsed documents are
-/// much larger than their text.
+/// much larger than their source.
 pub(in crate::cli) fn documents(
     source: &Arc<SourceText>,
     copies: &mut Copies,
@@ -284,7 +284,7 @@ pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Returns the values of the documents of a text as kubectl reads them, or the problems of invalid ones.
+/// Returns the values of the documents of a file as kubectl reads them, or the problems of invalid ones.
 ///
 /// Unlike kubectl, it continues after an invalid document.
 #[must_use]
@@ -346,7 +346,7 @@ fn read(
     (read, base)
 }
 
-/// Returns the problem for a YAML error in `text`, which begins at byte `base` of the file.
+/// Returns the problem for a YAML error in a document that begins at byte `base` of the file.
 fn at_line_of(
     source: &Arc<SourceText>,
     base: usize,
@@ -390,10 +390,10 @@ enum Piece {
     Json(Result<usize, goyaml::YamlError>),
 }
 
-/// Splits a text into documents. An `Err` in the result is the byte offset of a line that has other text after the
+/// Splits a file into documents. An `Err` in the result is the byte offset of a line that has other content after the
 /// separator `---`.
 ///
-/// A text that begins with `{` is a sequence of JSON documents, which YAML may follow.
+/// A file that begins with `{` is a sequence of JSON documents, which YAML may follow.
 fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -427,7 +427,7 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     pieces
 }
 
-/// Returns the byte offset of the YAML after the last valid JSON document, or of the whole text if no document is valid
+/// Returns the byte offset of the YAML after the last valid JSON document, or of the whole file if no document is valid
 /// JSON. Skips white space up to and including the first line break.
 ///
 /// Returns `None` if fewer than four bytes remain: kubectl peeks at four bytes, and stops if it cannot.
@@ -450,9 +450,9 @@ fn yaml_after_json(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Splits a text at the lines that begin with `---` into byte ranges of YAML documents.
+/// Splits the content of a file at the lines that begin with `---` into byte ranges of YAML documents.
 ///
-/// An `Err` in the result is the byte offset of such a line with other text after `---`.
+/// An `Err` in the result is the byte offset of such a line with other content after `---`.
 fn yaml_pieces(
     text: &str,
     start: usize,

@@ -18,14 +18,14 @@ impl Place {
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
-/// The text of a file, indexed for the conversion of byte offsets to lines and columns.
+/// The content of a file, indexed for the conversion of byte offsets to lines and columns.
 #[derive(Debug)]
 pub struct SourceText {
     /// The path of the file; `<stdin>` for standard input.
     pub name: String,
     text: String,
     has_byte_order_mark: bool,
-    /// True if the text is ASCII, so that each code point is one byte.
+    /// True if the content is ASCII, so that each code point is one byte.
     is_ascii: bool,
     line_starts: Vec<usize>,
     /// The number of code points before each block of bytes. It makes thousands of conversions fast in a file with one
@@ -42,7 +42,7 @@ fn is_start(byte: u8) -> bool {
 }
 
 impl SourceText {
-    /// Indexes `text`, and removes its byte order mark.
+    /// Indexes the content, and removes its byte order mark.
     #[must_use]
     pub fn new(name: String, text: String) -> Self {
         let (text, has_byte_order_mark) = match text.strip_prefix('\u{feff}') {
@@ -74,7 +74,7 @@ impl SourceText {
         }
     }
 
-    /// Returns the whole text.
+    /// Returns the whole content.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -86,7 +86,7 @@ impl SourceText {
         self.has_byte_order_mark
     }
 
-    /// Returns the location of a byte offset, or of the end of the text if the offset is larger.
+    /// Returns the location of a byte offset, or of the end of the file if the offset is larger.
     #[must_use]
     pub fn place(&self, byte: usize) -> Place {
         let line = self.line_starts.partition_point(|start| *start <= byte);
@@ -115,7 +115,7 @@ impl SourceText {
         n_before + starts.count()
     }
 
-    /// Returns the byte offset of the code point `n`, or the end of the text.
+    /// Returns the byte offset of the code point `n`, or the end of the file.
     fn byte_of(&self, n: usize) -> usize {
         let next_block = self.before_block.partition_point(|before| *before <= n);
         let block = next_block.saturating_sub(1);

@@ -173,7 +173,7 @@ async fn document(connected: &Connected, address: &str) -> Result<http::Document
     }
 }
 
-/// Reads the version of the cluster. Returns it as text, and the supported version closest to it.
+/// Reads the version of the cluster. Returns it as a string, and the supported version closest to it.
 async fn version(
     connected: &Connected,
     gaps: &mut Vec<Gap>,
@@ -244,7 +244,7 @@ fn needed<'a>(
     needed
 }
 
-/// Adds the schemas of a document whose kinds are not built in.
+/// Adds the schemas of a document, except those of built-in kinds.
 fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else {
         // Unreachable, since the document was parsed before.

@@ -38,7 +38,7 @@ impl Column {
     }
 }
 
-/// A cell of a table, with sanitized text.
+/// A cell of a table, with sanitized content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     text: String,
@@ -64,7 +64,7 @@ impl Cell {
         }
     }
 
-    /// Returns the text, colored if the terminal supports it.
+    /// Returns the content, colored if the terminal supports it.
     pub(super) fn painted(&self, terminal: Terminal) -> String {
         let code = match self.paint {
             Paint::Plain => None,
@@ -155,7 +155,7 @@ pub(super) fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     then.map_or_else(|| "-".to_owned(), |then| age::since(then, now))
 }
 
-/// Sanitizes and shortens `text`, which should be a single word.
+/// Sanitizes and shortens the string, which should be a single word.
 pub(super) fn word(text: &str) -> String {
     let text = cut(&clean(text), MAX_WORD);
     if text.is_empty() {

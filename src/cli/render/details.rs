@@ -123,7 +123,7 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
     }
 }
 
-/// Writes one warning: the field, then upstream's text, with source and caret lines kept together.
+/// Writes one warning: the field, then upstream's message, with source and caret lines kept together.
 fn expression_warning(out: &mut String, warning: &WarningReport, max: usize) {
     let _ = writeln!(out, "  {}", clean(&warning.field_ref));
     let max = max.saturating_sub(4);

@@ -1,6 +1,6 @@
 //! Formats status reports as text: the table of all policies, and one policy in full.
 //!
-//! Untrusted text (names, reasons, messages, warnings) is sanitized and shortened to fit.
+//! Untrusted content (names, reasons, messages, warnings) is sanitized and shortened to fit.
 
 mod cells;
 mod columns;

@@ -195,7 +195,7 @@ pub fn percent(coverage: &[Coverage]) -> usize {
     (covered * 100).checked_div(total).unwrap_or(100)
 }
 
-/// Renders the uncovered items as text, by policy.
+/// Renders the uncovered items as lines, by policy.
 #[must_use]
 pub fn text(coverage: &[Coverage]) -> String {
     let mut out = String::new();

@@ -237,7 +237,7 @@ impl Expander {
         }
     }
 
-    /// Returns the object that `{file, name, kind, namespace}` refers to.
+    /// Returns the object that `{file, name, kind, namespace}` identifies.
     fn object(&mut self, reference: &Json, path: &str) -> Option<Json> {
         const FIELDS: [&str; 4] = ["file", "name", "kind", "namespace"];
         let text = |name: &str| reference.get(name).and_then(Json::as_str);

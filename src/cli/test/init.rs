@@ -65,7 +65,7 @@ pub struct PolicyExamples {
 /// The result of the search for an allowed and a denied request of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationExamples {
-    /// The input data that the validation depends on.
+    /// The input data on which the validation depends.
     pub dependence: Dependence,
     /// True if a request was found for which the validation is true.
     pub allowed: bool,

@@ -133,7 +133,7 @@ fn problem(out: &mut String, element: &str, type_: &str, message: &str, text: &s
     );
 }
 
-/// Returns `text` as one line. Characters that XML interprets or forbids are escaped or replaced.
+/// Returns the string as one line. Characters that XML interprets or forbids are escaped or replaced.
 ///
 /// Source: W3C, "Extensible Markup Language (XML) 1.0", productions `Char`, `AttValue`.
 fn escaped(text: &str) -> String {

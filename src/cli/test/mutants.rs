@@ -49,7 +49,7 @@ enum Edit {
     RemoveCondition(usize),
     /// Removes an operation from a rule.
     RemoveOperation { rule: usize, operation: usize },
-    /// Replaces `len` code points at the offset of the change with `text`.
+    /// Replaces `len` code points at the offset of the change with another string.
     Replace { len: usize, text: String },
 }
 
@@ -328,7 +328,7 @@ fn changes(expr: &Expr) -> Vec<(String, String)> {
     }
 }
 
-/// Renders the surviving mutants and the counts as text.
+/// Renders the surviving mutants and the counts as lines.
 #[must_use]
 pub fn text(report: &MutantReport) -> String {
     let mut out = String::new();

@@ -43,7 +43,7 @@ impl Probe {
         target_kind.unwrap_or_default()
     }
 
-    /// Returns the location of the name of a case, or of the name of the table row that the case comes from.
+    /// Returns the location of the name of a case, or of the name of the table row of the case.
     pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
         let field = case_origin(&self.origins, n).field();
         self.object.place_of_field(&format!("{field}.name"))

@@ -24,7 +24,7 @@ pub(super) struct FileStamps(Vec<PathBuf>);
 type Stamps = Vec<Option<(Option<SystemTime>, u64, u64)>>;
 
 impl FileStamps {
-    /// Returns the paths of the certificate files that `config` refers to.
+    /// Returns the paths of the certificate files in `config`.
     pub(super) fn from_config(config: &Config) -> Self {
         let user = &config.auth_info;
         let is_set = |data: Option<&str>| data.is_some_and(|data| !data.is_empty());

@@ -34,7 +34,7 @@ pub(super) struct Rights {
     /// Why namespaces of the cluster are not used. `None` if they are used, or if the probe does not depend on
     /// namespaces.
     namespaces: Option<String>,
-    /// The namespaces of the cluster that the probe depends on.
+    /// The namespaces of the cluster on which the probe depends.
     names: BTreeSet<String>,
     asks_authorizer: bool,
 }
@@ -121,7 +121,7 @@ fn refers_to_params(
         }
 }
 
-/// Returns why a probe is not allowed to use the params of the cluster that it refers to. `None` if it is allowed.
+/// Returns why a probe is not allowed to use its params of the cluster. `None` if it is allowed.
 pub(super) fn params_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -145,7 +145,7 @@ pub(super) fn params_refusal(
     ))
 }
 
-/// Returns why a probe is not allowed to use the namespaces of the cluster that it depends on. `None` if it is allowed.
+/// Returns why a probe is not allowed to use its namespaces of the cluster. `None` if it is allowed.
 fn namespaces_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],

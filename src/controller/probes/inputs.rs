@@ -1,4 +1,4 @@
-//! The inputs that the results of probes depend on.
+//! The inputs of the results of probes.
 
 use std::sync::Arc;
 

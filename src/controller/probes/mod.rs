@@ -75,13 +75,13 @@ pub(crate) struct Known {
     pub(crate) is_due: bool,
 }
 
-/// The results of a policy's probes, with the inputs they were computed from.
+/// The results of a policy's probes, with the inputs of their computation.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) inputs: Inputs,
     pub(crate) probed: Probed,
     pub(crate) at: Instant,
-    /// The namespaces that the results depend on.
+    /// The namespaces on which the results depend.
     pub(crate) namespaces: BTreeMap<String, Version>,
     /// True if the results depend on permission checks.
     pub(crate) has_asked: bool,

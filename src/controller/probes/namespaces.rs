@@ -1,4 +1,4 @@
-//! A cache of the namespaces that probes depend on. Each namespace is read about once per minute for all probes.
+//! A cache of the namespaces that probes use. Each namespace is read about once per minute for all probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -365,7 +365,7 @@ impl NamespaceSource for Given {
     }
 }
 
-/// Returns the namespaces that the results of a probe depend on. Empty if neither the policy nor a binding uses
+/// Returns the namespaces that affect the results of a probe. Empty if neither the policy nor a binding uses
 /// namespaces.
 pub(crate) fn needed<'a>(
     entry: &Entry,

@@ -225,7 +225,7 @@ async fn load_status(
     Ok(None)
 }
 
-/// The object that a status was written to.
+/// The object to which a status was written.
 enum WrittenObject {
     /// A ValidatingAdmissionPolicy, which has a status.
     Policy(ValidatingAdmissionPolicy),

@@ -101,7 +101,7 @@ pub(crate) async fn observe(
     }))
 }
 
-/// Returns the state of the paramKind of the policy `entry` and of the params that its bindings refer to.
+/// Returns the state of the paramKind of the policy `entry` and of the params of its bindings.
 fn params_of(
     context: &Arc<Context>,
     entry: &Entry,

@@ -2,7 +2,7 @@
 //!
 //! Server-side apply removes only fields that no other manager owns. A client that clears the managed fields of an
 //! object (its fields then belong to `before-first-apply`), or that applies a copy of its status, also owns our
-//! conditions from then on. If we omit such a condition, it remains, or the API server rejects the apply because only
+//! conditions afterwards. If we omit such a condition, it remains, or the API server rejects the apply because only
 //! some of its fields would be removed. A merge patch removes such conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery

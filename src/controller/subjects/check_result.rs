@@ -49,7 +49,7 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct CheckResult {
     generation: Generation,
-    /// The revision of the served resources that the rules were matched with. `None` if they were not matched.
+    /// The revision of the served resources with which the rules were matched. `None` if they were not matched.
     revision: Option<u64>,
     /// The group versions whose schemas the check needed. Policies with equal sets share it.
     group_versions: Arc<BTreeSet<GroupVersion>>,
@@ -166,7 +166,7 @@ impl CheckResult {
             && self.addresses == addresses(&self.group_versions, &snapshot.index)
     }
 
-    /// Returns the group versions of the schemas that the result depends on.
+    /// Returns the group versions of the schemas on which the result depends.
     pub(crate) fn group_versions(&self) -> &Arc<BTreeSet<GroupVersion>> {
         &self.group_versions
     }

@@ -1,4 +1,4 @@
-//! Identifies the state of an object that a result was computed from.
+//! Identifies the state of an object from which a result was computed.
 
 use super::packed::{Identity, Packed, hash};
 use super::probe::Probe;

@@ -1,4 +1,4 @@
-//! An index of bindings and probes by the policy that they refer to.
+//! An index of bindings and probes by their policy.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -36,7 +36,7 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// Returns the uid and resource version of the stored object.
     fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
-    /// Returns the policy that the object refers to. Bindings contain only the policy's name; its kind is `bound`.
+    /// Returns the policy of the object. Bindings contain only the policy's name; its kind is `bound`.
     fn subject(&self, bound: SubjectKind) -> SubjectId;
 
     /// Returns true if both objects have the same effect on the policy. Other differences are ignored.
@@ -161,9 +161,9 @@ struct Limits {
     in_all: usize,
 }
 
-/// All objects of a kind, indexed by the policy that they refer to.
+/// All objects of a kind, indexed by their policy.
 pub(crate) struct PolicyIndex<K: RefersToPolicy> {
-    /// The kind of policies that bindings refer to.
+    /// The kind of the policies of bindings.
     bound: SubjectKind,
     state: Mutex<State<K>>,
 }
@@ -316,7 +316,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         self.lock().limits = Limits { of_policy, in_all };
     }
 
-    /// Removes an object. Returns the policy that it referred to.
+    /// Removes an object. Returns its policy.
     pub(crate) fn remove(&self, name: &str) -> Option<SubjectId> {
         let mut state = self.lock();
         let policy = state.policies.remove(name)?;
@@ -354,7 +354,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         Some(objects.map(|(_, kept)| K::kept(kept)).collect())
     }
 
-    /// Returns all policies that objects refer to.
+    /// Returns the policies of all objects.
     pub(crate) fn policies(&self) -> Vec<SubjectId> {
         self.lock().by_policy.keys().cloned().collect()
     }

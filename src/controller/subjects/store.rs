@@ -83,7 +83,7 @@ impl Entry {
         self.id.kind
     }
 
-    /// Returns the uid, generation and content hash, which identify the state that a check is for.
+    /// Returns the uid, generation and content hash, which identify the state that a check evaluates.
     pub(crate) fn generation(&self) -> Generation {
         self.generation.clone()
     }
@@ -273,7 +273,7 @@ impl Store {
         entry.result = Some(Arc::clone(result));
     }
 
-    /// Stores the API groups of the kinds in a subject's probes, which the subject depends on.
+    /// Stores the API groups of the kinds in a subject's probes as dependencies of the subject.
     pub(crate) fn note_probe_groups(&self, id: &SubjectId, groups: BTreeSet<String>) {
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(id)
@@ -288,8 +288,8 @@ impl Store {
         self.lock().keys().cloned().collect()
     }
 
-    /// Returns the subjects whose status `change` may affect, with the number of schema documents that each depends on.
-    /// They are sorted by that number.
+    /// Returns the subjects whose status `change` may affect, with the number of schema documents that each needs. They
+    /// are sorted by that number.
     pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, SubjectId)> {
         let entries = self.lock();
         let touched = entries

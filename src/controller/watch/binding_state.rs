@@ -1,4 +1,4 @@
-//! Determines the state of a policy's bindings and of the params that they refer to.
+//! Determines the state of a policy's bindings and of their params.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ pub(crate) fn params_state(
     }
 }
 
-/// Looks up the params that the bindings refer to.
+/// Looks up the params of the bindings.
 fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
     let bindings = bindings.iter().map(AsRef::as_ref);
     ParamsState::examine(bindings, resource, |_, sought| match sought {

@@ -63,7 +63,7 @@ pub struct Setting<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// The reason why the API server rejects the policy. All cases fail then. `None` if it accepts the policy.
     pub rejection: Option<&'a str>,
-    /// The kind of the subject that `admission` was compiled from.
+    /// The kind of the subject that was compiled into `admission`.
     pub kind: SubjectKind,
     /// The mutations. `None` unless `kind` is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::MutationInputs<'a>>,
@@ -109,7 +109,7 @@ pub struct EvaluatedRule {
     pub place: Vec<PathStep>,
     /// The index of the rule among the rules of its schema.
     pub n: usize,
-    /// The source text of the rule.
+    /// The source of the rule.
     pub expression: String,
     /// The error of the rule, if it failed.
     pub error: Option<String>,

@@ -1,4 +1,4 @@
-//! Defines the metrics of the controller: names, help texts and registration.
+//! Defines the metrics of the controller: names, help strings and registration.
 //!
 //! Label values are enum variants or names of policies and probes, never error messages. The series of a policy are
 //! removed with the policy.
@@ -31,7 +31,7 @@ use scrape::{Scraped, seconds_since_epoch};
 
 use crate::policy::subject::SubjectId;
 
-/// The content type of the text that [`Metrics::encode`] returns.
+/// The content type of the string that [`Metrics::encode`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Seconds = Gauge<f64, AtomicU64>;
@@ -282,7 +282,7 @@ impl Metrics {
         self.scraped.policies.set(policy, sample);
     }
 
-    /// Removes the series of a policy that does not exist and that no probe refers to.
+    /// Removes the series of a policy that neither exists nor is the target of a probe.
     pub fn remove_policy(&self, policy: &SubjectId) {
         self.scraped.policies.remove(policy, Vec::new());
     }

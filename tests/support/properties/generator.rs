@@ -51,7 +51,7 @@ impl Material {
     }
 }
 
-/// Adds the expression `text`, which has the type `type_`, and its fields up to `depth` levels.
+/// Adds the expression, which has the type `type_`, and its fields up to `depth` levels.
 fn add_places(text: String, type_: &Type, depth: u32, places: &mut Vec<(String, Type)>) {
     if let (Type::Struct(object), true) = (type_, depth > 0)
         && let Some(fields) = &object.fields

@@ -1,7 +1,7 @@
 //! Tests properties of all expressions that the type checker accepts, and generates expressions for these tests.
 //!
 //! - Evaluating an expression again, also with a new plan, gives the same value or error, and the same cost.
-//! - Evaluating the text that is printed from its tree gives the same result.
+//! - Evaluating the expression that is printed from its tree gives the same result.
 //! - The value has the checked type.
 //! - If all types are known before the evaluation, no overload is missing.
 //! - The cost is at most the maximum of the estimate.
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// Tests all properties of the expression `text`.
+    /// Tests all properties of the expression.
     ///
     /// # Errors
     /// Returns a description of the first violated property.

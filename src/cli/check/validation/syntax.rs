@@ -65,7 +65,7 @@ const SUBDOMAIN: &str = "lower-case letters, digits, `-` and `.`, with a letter 
 const NAME: &str = "letters, digits, `-`, `_` and `.`, with a letter or digit at both ends";
 
 impl Form {
-    /// Returns the requirement that `text` violates, in words that follow "must". `None` if it has the format.
+    /// Returns the requirement that the value violates, in words that follow "must". `None` if it has the format.
     pub(super) fn violated(self, text: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(text),
@@ -94,7 +94,7 @@ impl Form {
         }
     }
 
-    /// Returns a string that is similar to `text` and has the format. `None` if `text` cannot be corrected.
+    /// Returns a string that is similar to the value and has the format. `None` if the value cannot be corrected.
     pub(super) fn meant(self, text: &str) -> Option<String> {
         let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
             Self::Subdomain | Self::Domain => (

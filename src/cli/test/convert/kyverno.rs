@@ -149,7 +149,7 @@ fn setup(
     })
 }
 
-/// Returns the objects that a result refers to.
+/// Returns the objects of a result.
 fn selected_objects(
     result: &Json,
     resources: &[SuiteObject],

@@ -233,7 +233,7 @@ impl Suite {
     }
 }
 
-/// Returns the text of a file. If it has characters that a terminal would interpret, its documents are serialized
+/// Returns the content of a file. If it has characters that a terminal would interpret, its documents are serialized
 /// again, without comments and with escapes.
 fn printable(text: &str) -> Result<String, serde_norway::Error> {
     if !text.contains(is_unsafe) {

@@ -1,5 +1,5 @@
-//! Reads the files of a suite: the suite itself, with the locations of its fields, and the objects in the files that it
-//! refers to.
+//! Reads the files of a suite: the suite itself, with the locations of its fields, and the objects in the referenced
+//! files.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// Returns the text of a file.
+/// Returns the content of a file.
 pub(super) fn text(path: &Path) -> Result<String, String> {
     let mut suite_objects = Err(format!("cannot read {}: it is a directory", path.display()));
     if path.is_dir() {
@@ -70,7 +70,7 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
     suite_objects
 }
 
-/// An object of a file that a suite refers to.
+/// An object of a file that is referenced in a suite.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteObject {
     /// The object.

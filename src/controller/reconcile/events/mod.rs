@@ -110,7 +110,7 @@ fn publish_of(
     }
 }
 
-/// Returns the object that the Events of a policy are about.
+/// Returns the object that the Events of a policy regard.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let state = context.opt_in.state(entry.id.kind);
     let api_version = state.map_or_else(

@@ -52,7 +52,7 @@ pub(crate) enum ListWatchEvent<K> {
     Alive,
     /// An object cannot be parsed.
     Unreadable(Unreadable),
-    /// The last resource version is too old to resume from. A new list follows.
+    /// The last resource version is too old to resume the watch. A new list follows.
     Expired,
     /// A request failed. The next call tries again.
     Failed(Error),

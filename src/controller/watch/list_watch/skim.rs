@@ -161,7 +161,7 @@ fn text(bytes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Feeds `text` in chunks of several sizes, and compares the result.
+    /// Feeds the JSON in chunks of several sizes, and compares the result.
     #[track_caller]
     fn check_skim(text: &str, expected: [Option<&str>; 4]) {
         for size in [1, 2, 7, text.len()] {
