@@ -115,16 +115,7 @@ pub struct Target {
     pub webhook: Option<String>,
 }
 
-impl Target {
-    /// Returns the key of the target, which is not a valid name of a ValidatingAdmissionPolicy.
-    #[must_use]
-    pub fn key(&self) -> String {
-        match &self.webhook {
-            None => format!("{}/{}", self.kind, self.name),
-            Some(webhook) => format!("{}/{}/{webhook}", self.kind, self.name),
-        }
-    }
-}
+impl Target {}
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

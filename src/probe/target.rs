@@ -3,12 +3,82 @@
 //!
 //! The kind of a target must be one of [`SubjectKind::opt_in`].
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json};
 
 use super::api::{BindingSource, PolicyProbeSpec, Target};
 use super::validation::Violation;
 use crate::policy::nearest::nearest;
-use crate::policy::subject::SubjectKind;
+use crate::policy::subject::{SubjectId, SubjectKind};
+
+/// The identity of the object that a probe tests: a subject, or one webhook of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetId {
+    /// The policy, webhook configuration or CustomResourceDefinition.
+    pub subject: SubjectId,
+    /// The name of the webhook. `None` if the subject is not a webhook configuration.
+    pub webhook: Option<Arc<str>>,
+}
+
+impl TargetId {
+    /// Returns the identity of the subject with this kind and name.
+    #[must_use]
+    pub fn new(kind: SubjectKind, name: &str) -> Self {
+        Self {
+            subject: SubjectId::new(kind, name),
+            webhook: None,
+        }
+    }
+
+    /// Returns the identity of the ValidatingAdmissionPolicy with this name.
+    #[must_use]
+    pub fn policy(name: &str) -> Self {
+        Self::new(SubjectKind::ValidatingAdmissionPolicy, name)
+    }
+
+    /// Returns the identity of a webhook of the configuration with this kind and name.
+    #[must_use]
+    pub fn webhook(kind: SubjectKind, configuration: &str, webhook: &str) -> Self {
+        Self {
+            subject: SubjectId::new(kind, configuration),
+            webhook: Some(webhook.into()),
+        }
+    }
+
+    /// Returns the identity of the object that a valid probe tests.
+    #[must_use]
+    pub fn from_spec(spec: &PolicyProbeSpec) -> Self {
+        let Some(target) = &spec.target else {
+            return Self::policy(&spec.policy_name);
+        };
+        Self {
+            subject: SubjectId::new(kind_of(target).unwrap_or_default(), target.name.as_str()),
+            webhook: target.webhook.as_deref().map(Into::into),
+        }
+    }
+
+    /// Returns the kind of the subject.
+    #[must_use]
+    pub const fn kind(&self) -> SubjectKind {
+        self.subject.kind
+    }
+}
+
+/// Writes only the name for a ValidatingAdmissionPolicy, and otherwise `KIND/NAME` or `KIND/NAME/WEBHOOK`.
+impl fmt::Display for TargetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind() != SubjectKind::ValidatingAdmissionPolicy {
+            write!(f, "{}/", self.kind())?;
+        }
+        f.write_str(&self.subject.name)?;
+        match &self.webhook {
+            None => Ok(()),
+            Some(webhook) => write!(f, "/{webhook}"),
+        }
+    }
+}
 
 /// Fields of a probe that are allowed only for policies.
 const POLICY_FIELDS: [&str; 6] = [

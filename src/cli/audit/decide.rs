@@ -596,7 +596,7 @@ pub(in crate::cli) fn policy_result(
         }
     }
     PolicyResult {
-        policy: policy.key(),
+        policy: policy.id().to_string(),
         index,
         operation: operation.as_str(),
         denied: outcome.denial.is_some(),

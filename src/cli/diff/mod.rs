@@ -24,6 +24,7 @@ use super::parallel;
 use super::test::probes::{self, Probe};
 use crate::policy::RequestPolicy;
 use crate::policy::admission::Operation;
+use crate::probe::target::TargetId;
 use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
 use report::{DiffReport, Groups, OneSided, Summary};
@@ -33,7 +34,7 @@ const BATCH: usize = 512;
 
 /// The two versions of a policy.
 struct PolicyPair {
-    name: String,
+    id: TargetId,
     /// The index of each version in its policy set. `None` if the version does not exist.
     sides: [Option<usize>; 2],
     /// The reason why the API server rejects each version. `None` if it accepts the version.
@@ -100,7 +101,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         }
     }
     let pairs = pairs(&before, &after);
-    let names: Vec<String> = pairs.iter().map(|pair| pair.name.clone()).collect();
+    let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
     let mut cases = Vec::new();
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
@@ -110,8 +111,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
             target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
                 && seen.insert((probe.source.name.clone(), probe.document.index))
         });
-        cases =
-            probes::read(written, &names, Some(&names), &mut findings).map_err(CliError::Broken)?;
+        cases = probes::read(written, &ids, &mut findings).map_err(CliError::Broken)?;
     }
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",
@@ -200,7 +200,7 @@ fn one_sided(pairs: &[PolicyPair]) -> Vec<OneSided> {
             _ => return None,
         };
         Some(OneSided {
-            policy: pair.name.clone(),
+            policy: pair.id.to_string(),
             version,
         })
     };
@@ -244,21 +244,21 @@ fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a
     policy.map(|policy| &policy.object.value)
 }
 
-/// Pairs the policies of both sets by name.
+/// Pairs the policies of both sets by kind and name.
 fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
-    let mut by_name: BTreeMap<String, [Option<usize>; 2]> = BTreeMap::new();
+    let mut by_id: BTreeMap<TargetId, [Option<usize>; 2]> = BTreeMap::new();
     for (n, policy) in before.policies.iter().enumerate() {
-        let [old, _] = by_name.entry(policy.key()).or_default();
+        let [old, _] = by_id.entry(policy.id()).or_default();
         *old = Some(n);
     }
     for (n, policy) in after.policies.iter().enumerate() {
-        let [_, new] = by_name.entry(policy.key()).or_default();
+        let [_, new] = by_id.entry(policy.id()).or_default();
         *new = Some(n);
     }
-    let pair = |(name, sides): (String, [Option<usize>; 2])| {
+    let pair = |(id, sides): (TargetId, [Option<usize>; 2])| {
         let [of_old, of_new] = sides;
         PolicyPair {
-            name,
+            id,
             sides,
             refusals: [(before, of_old), (after, of_new)].map(|(policy_set, n)| {
                 let policy = n.and_then(|n| policy_set.policies.get(n));
@@ -270,7 +270,7 @@ fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
             ),
         }
     };
-    by_name.into_iter().map(pair).collect()
+    by_id.into_iter().map(pair).collect()
 }
 
 /// Compares the decisions for the cases of a probe.
@@ -281,10 +281,7 @@ fn compare_probe(
     groups: &mut Groups,
     report: &mut DiffReport,
 ) {
-    let Some(pair) = pairs
-        .iter()
-        .find(|pair| pair.name == probe.spec.policy_name)
-    else {
+    let Some(pair) = pairs.iter().find(|pair| pair.id == probe.id) else {
         return;
     };
     for (n, case) in probe.spec.cases.iter().enumerate() {
@@ -321,7 +318,7 @@ fn compare_probe(
                 let [old, new] = pair.decisions([old.as_ref(), new.as_ref()]);
                 if let Some(found) = compare(old, new, &pair.pairs) {
                     let subject = (name.as_str(), Some(place.as_str()));
-                    groups.add(&mut report.summary, &pair.name, subject, found);
+                    groups.add(&mut report.summary, &pair.id, subject, found);
                 }
             }
             (Err(why), _) | (_, Err(why)) => report.unread(format!("{name} ({place})"), &why),
@@ -408,7 +405,7 @@ impl Differ<'_> {
             let mut both = [before, now].into_iter().flatten();
             if let Some(why) = both.find_map(|it| it.undecided.as_ref()) {
                 let place = place.as_ref().map(|place| format!(" ({place})"));
-                let reason = format!("not evaluated by {}: {why}", pair.name);
+                let reason = format!("not evaluated by {}: {why}", pair.id);
                 self.report
                     .unread(format!("{name}{}", place.unwrap_or_default()), &reason);
                 continue;
@@ -417,7 +414,7 @@ impl Differ<'_> {
             if let Some(found) = compare(old, new, &pair.pairs) {
                 let subject = (name.as_str(), place.as_deref());
                 self.groups
-                    .add(&mut self.report.summary, &pair.name, subject, found);
+                    .add(&mut self.report.summary, &pair.id, subject, found);
             }
         }
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::compare::{Cause, CauseKind, Effect};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
+use crate::probe::target::TargetId;
 
 /// The maximum number of subjects that a group lists.
 const MAX_SUBJECTS: usize = 100;
@@ -116,14 +117,14 @@ pub struct Unread {
 
 /// Collects groups by policy and cause.
 #[derive(Debug, Default)]
-pub(super) struct Groups(BTreeMap<(String, CauseKind, [String; 4]), Group>);
+pub(super) struct Groups(BTreeMap<(TargetId, CauseKind, [String; 4]), Group>);
 
 impl Groups {
     /// Adds a difference for a subject to the group of each of its causes.
     pub(super) fn add(
         &mut self,
         summary: &mut Summary,
-        policy: &str,
+        policy: &TargetId,
         subject: (&str, Option<&str>),
         (effect, causes): (Effect, Vec<Cause>),
     ) {
@@ -140,9 +141,9 @@ impl Groups {
                 _ => (cause.old.clone(), cause.new.clone()),
             };
             let key = [field(&cause.new_field), field(&cause.old_field), old, new];
-            let group = self.0.entry((policy.to_owned(), cause.kind, key));
+            let group = self.0.entry((policy.clone(), cause.kind, key));
             let group = group.or_insert_with(|| Group {
-                policy: policy.to_owned(),
+                policy: policy.to_string(),
                 cause,
                 denied: 0,
                 allowed: 0,

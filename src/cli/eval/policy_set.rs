@@ -11,7 +11,7 @@ use super::facts::{self, RequestFact};
 use crate::cli::check::finding::Finding;
 use crate::cli::check::known::Known;
 use crate::cli::input::{Input, Object};
-use crate::cli::test::cluster::{self, mutating_key};
+use crate::cli::test::cluster;
 use crate::cli::test::rejection;
 use crate::cli::time_limit::TimeLimit;
 use crate::policy;
@@ -23,6 +23,7 @@ use crate::policy::expressions::Role;
 use crate::policy::subject::SubjectKind;
 use crate::probe::mutation::MutationInputs;
 use crate::probe::run;
+use crate::probe::target::TargetId;
 use crate::schema::Gvk;
 
 /// Data of a cluster other than policies and bindings.
@@ -96,7 +97,9 @@ impl<'a> PolicySet<'a> {
         let n_own =
             cluster_inputs.map_or(usize::MAX, |cluster_inputs| cluster_inputs.n_own_policies);
         let own = input.policies.iter().take(n_own);
-        let own: BTreeSet<&str> = own.filter_map(|policy| policy.name()).collect();
+        let own: BTreeSet<TargetId> = own
+            .map(|policy| TargetId::policy(policy.name().unwrap_or_default()))
+            .collect();
         let mut rejections = rejection::check_policies(input, known, &own, findings);
         let policies = input.policies.iter().enumerate();
         let policies = policies.map(|(n, object)| {
@@ -116,10 +119,12 @@ impl<'a> PolicySet<'a> {
         let n_mutating =
             cluster_inputs.map_or(usize::MAX, |cluster_inputs| cluster_inputs.n_own_mutating);
         let own = input.mutating_policies.iter().take(n_mutating);
-        let own: BTreeSet<String> = own
-            .map(|policy| mutating_key(policy.shared.name().unwrap_or_default()))
+        let own: BTreeSet<TargetId> = own
+            .map(|policy| {
+                let name = policy.shared.name().unwrap_or_default();
+                TargetId::new(SubjectKind::MutatingAdmissionPolicy, name)
+            })
             .collect();
-        let own: BTreeSet<&str> = own.iter().map(String::as_str).collect();
         rejection::check_mutating_policies(input, known, &own, findings, &mut rejections);
         for (n, policy) in input.mutating_policies.iter().enumerate() {
             let (compiled, mutating) = cluster::prepare_mutating(policy);
@@ -137,7 +142,7 @@ impl<'a> PolicySet<'a> {
             policies.push(prepared);
         }
         for prepared in policies.iter_mut().filter(|prepared| !prepared.is_live) {
-            prepared.rejection = rejections.get(&prepared.key()).cloned();
+            prepared.rejection = rejections.get(&prepared.id()).cloned();
         }
         let mut namespaces = BTreeMap::new();
         let cluster_namespaces = cluster_inputs
@@ -200,12 +205,9 @@ impl<'a> PreparedPolicy<'a> {
         }
     }
 
-    /// Returns a key that is unique among validating and mutating policies.
-    pub(in crate::cli) fn key(&self) -> String {
-        match &self.mutating {
-            None => self.name.to_owned(),
-            Some(_) => mutating_key(self.name),
-        }
+    /// Returns the identity of the policy.
+    pub(in crate::cli) fn id(&self) -> TargetId {
+        TargetId::new(self.kind(), self.name)
     }
 
     /// Returns the kind of the policy.

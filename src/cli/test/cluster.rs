@@ -1,6 +1,5 @@
 //! The cluster state for probes: the objects of the files.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::OnceLock;
@@ -22,7 +21,7 @@ use crate::probe::prepare;
 use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
 
 use super::rejection::{ProbedDefinition, Rejections};
-use super::target::Webhook;
+use super::target::{TargetId, Webhook};
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::schema::{Crd, Gvk};
 
@@ -33,8 +32,8 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub(super) struct FileCluster<'a> {
     known: &'a Known,
     kinds: KindsOf<'a, Known>,
-    policies: HashMap<Cow<'a, str>, Policy<'a>>,
-    definitions: &'a HashMap<String, ProbedDefinition>,
+    policies: HashMap<TargetId, Policy<'a>>,
+    definitions: &'a HashMap<TargetId, ProbedDefinition>,
     namespaces: BTreeMap<String, Namespace>,
     /// The time limit of one evaluation.
     pub(super) limit: TimeLimit,
@@ -64,7 +63,7 @@ struct Policy<'a> {
     params: Result<ParamList, String>,
     /// The reason why the API server rejects the policy, if it does.
     rejection: Option<String>,
-    kind: SubjectKind,
+    id: TargetId,
     /// The mutating policy, if `object` is a part of one.
     mutating: Option<&'a MutatingPolicy>,
     /// The compiled policy, initialized by the first probe.
@@ -89,8 +88,8 @@ impl PreparedAdmission {
 impl<'a> FileCluster<'a> {
     pub(super) fn new(
         input: &'a Input,
-        webhooks: &'a HashMap<String, Webhook<'_>>,
-        definitions: &'a HashMap<String, ProbedDefinition>,
+        webhooks: &'a HashMap<TargetId, Webhook<'_>>,
+        definitions: &'a HashMap<TargetId, ProbedDefinition>,
         known: &'a Known,
         rejections: &Rejections,
     ) -> Self {
@@ -100,60 +99,57 @@ impl<'a> FileCluster<'a> {
         });
         let policies = input.policies.iter().map(|object| {
             let name = object.name().unwrap_or_default();
+            let id = TargetId::policy(name);
             let param_kind = policy::param_kind(&object.value);
-            let policy_entry = Policy {
+            Policy {
                 object,
                 bindings: bindings(&input.bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                rejection: rejections.get(name).cloned(),
-                kind: SubjectKind::ValidatingAdmissionPolicy,
+                rejection: rejections.get(&id).cloned(),
+                id,
                 mutating: None,
                 compiled: OnceLock::new(),
-            };
-            (Cow::Borrowed(name), policy_entry)
+            }
         });
         let mutating = input.mutating_policies.iter().map(|policy| {
             let name = policy.shared.name().unwrap_or_default();
-            let key = mutating_key(name);
+            let id = TargetId::new(SubjectKind::MutatingAdmissionPolicy, name);
             let param_kind = policy::param_kind(&policy.shared.value);
-            let policy_entry = Policy {
+            Policy {
                 object: &policy.shared,
                 bindings: bindings(&input.mutating_bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                rejection: rejections.get(&key).cloned(),
-                kind: SubjectKind::MutatingAdmissionPolicy,
+                rejection: rejections.get(&id).cloned(),
+                id,
                 mutating: Some(policy),
                 compiled: OnceLock::new(),
-            };
-            (Cow::Owned(key), policy_entry)
+            }
         });
-        let webhook_policies = webhooks.iter().map(|(name, webhook)| {
-            let webhook_entry = Policy {
-                object: &webhook.policy,
-                bindings: Ok(Vec::new()),
-                params: Ok(ParamList::default()),
-                param_kind: None,
-                rejection: rejections.get(name).cloned(),
-                kind: webhook.kind,
-                mutating: None,
-                compiled: OnceLock::new(),
-            };
-            (Cow::Borrowed(name.as_str()), webhook_entry)
+        let webhook_policies = webhooks.iter().map(|(id, webhook)| Policy {
+            object: &webhook.policy,
+            bindings: Ok(Vec::new()),
+            params: Ok(ParamList::default()),
+            param_kind: None,
+            rejection: rejections.get(id).cloned(),
+            id: id.clone(),
+            mutating: None,
+            compiled: OnceLock::new(),
         });
+        let policies = policies.chain(mutating).chain(webhook_policies);
         Self {
             known,
             kinds: KindsOf::new(known.builtin(), known),
-            policies: policies.chain(mutating).chain(webhook_policies).collect(),
+            policies: policies.map(|policy| (policy.id.clone(), policy)).collect(),
             definitions,
             namespaces: namespaces.collect(),
             limit: TimeLimit::default(),
         }
     }
 
-    /// Runs the cases of a probe. A panic affects only this probe.
-    pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Run {
+    /// Runs the cases of a probe of `id`. A panic affects only this probe.
+    pub(super) fn run(&self, id: &TargetId, probe: &PolicyProbeSpec) -> Run {
         let pending = |why: &str| {
             let cases = probe.cases.iter();
             Run {
@@ -162,14 +158,14 @@ impl<'a> FileCluster<'a> {
             }
         };
         let run = AssertUnwindSafe(|| {
-            if let Some(definition) = self.definitions.get(&probe.policy_name) {
+            if let Some(definition) = self.definitions.get(id) {
                 let results = custom_resource::run(probe, &definition.definition);
                 return Some(Run {
                     results,
                     requests: Vec::new(),
                 });
             }
-            let policy = self.policies.get(probe.policy_name.as_str())?;
+            let policy = self.policies.get(id)?;
             Some(self.run_for(policy, probe))
         });
         let ran = panic::catch_unwind(run);
@@ -179,24 +175,27 @@ impl<'a> FileCluster<'a> {
         })
     }
 
-    /// Returns the policy `name` and its compiled form, if a probe of the policy was run.
-    pub(super) fn policy(&self, name: &str) -> Option<(&Object<RequestPolicy>, &CompiledPolicy)> {
-        let policy = self.policies.get(name)?;
+    /// Returns a policy and its compiled form, if a probe of the policy was run.
+    pub(super) fn policy(
+        &self,
+        id: &TargetId,
+    ) -> Option<(&Object<RequestPolicy>, &CompiledPolicy)> {
+        let policy = self.policies.get(id)?;
         Some((policy.object, &policy.compiled.get()?.0))
     }
 
-    /// Returns the CustomResourceDefinition with this key, if a probe targets it.
-    pub(super) fn definition(&self, name: &str) -> Option<&Object<Crd>> {
-        Some(&self.definitions.get(name)?.object)
+    /// Returns a CustomResourceDefinition, if a probe targets it.
+    pub(super) fn definition(&self, id: &TargetId) -> Option<&Object<Crd>> {
+        Some(&self.definitions.get(id)?.object)
     }
 
-    /// Returns the reason why the API server rejects the target with this key, if it does.
-    pub(super) fn rejection(&self, name: &str) -> Option<&str> {
-        match self.definitions.get(name) {
+    /// Returns the reason why the API server rejects a target, if it does.
+    pub(super) fn rejection(&self, id: &TargetId) -> Option<&str> {
+        match self.definitions.get(id) {
             Some(definition) => definition.definition.rejection.as_deref(),
             None => self
                 .policies
-                .get(name)
+                .get(id)
                 .and_then(|policy| policy.rejection.as_deref()),
         }
     }
@@ -205,11 +204,12 @@ impl<'a> FileCluster<'a> {
     /// not pass.
     pub(super) fn n_passed_before_failure(
         &self,
+        id: &TargetId,
         probe: &PolicyProbeSpec,
         requests: &[CaseRequest],
         admission: &Admission,
     ) -> usize {
-        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
+        let Some(policy) = self.policies.get(id) else {
             return 0;
         };
         let context = self.context(policy, admission, None, false);
@@ -278,7 +278,7 @@ impl<'a> FileCluster<'a> {
             mapper: &self.known.mapper,
             schemas: self.known,
             rejection: policy.rejection.as_deref(),
-            kind: policy.kind,
+            kind: policy.id.kind(),
             mutating,
             records,
         }
@@ -308,11 +308,6 @@ pub(in crate::cli) fn prepare_mutating(
     let reinvocation = policy.reinvocation.as_deref();
     let admission = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
     (compiled, admission)
-}
-
-/// Returns the key by which probes refer to the mutating policy `name`.
-pub(in crate::cli) fn mutating_key(name: &str) -> String {
-    format!("MutatingAdmissionPolicy/{name}")
 }
 
 /// Returns the bindings of a policy. If several have the same name, the last one wins, as with `kubectl apply`.

@@ -69,10 +69,7 @@ fn case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
     let _ = write!(
         out,
         "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{}\"",
-        escaped(&match &probe.target {
-            None => format!("{}.{}", probe.policy, probe.name),
-            Some(target) => format!("{}.{}", target.key(), probe.name),
-        }),
+        escaped(&format!("{}.{}", probe.id, probe.name)),
         escaped(&case.name),
         escaped(&probe.file),
         case.line

@@ -7,10 +7,12 @@ use super::cluster::{FileCluster, Run};
 use super::coverage::{self, Coverage, CoverageHits};
 use super::mutants::{Changes, MutantCompiler, MutantOutcome, MutantReport, SurvivingMutant};
 use super::probes::Probe;
+use super::target::TargetId;
 use crate::cli::check::known::Known;
 use crate::cli::input::Input;
 use crate::cli::parallel;
 use crate::policy::admission::Admission;
+use crate::policy::subject::SubjectKind;
 use crate::probe::api::BindingSource;
 use crate::probe::run;
 
@@ -22,10 +24,12 @@ pub(super) struct ProbeRun<'a> {
 }
 
 /// Returns the probes by policy, without those of targets other than validating policies, which are not measured.
-fn by_policy<'a>(probe_runs: &[ProbeRun<'a>]) -> BTreeMap<&'a str, Vec<ProbeRun<'a>>> {
-    let mut groups: BTreeMap<&str, Vec<ProbeRun<'_>>> = BTreeMap::new();
-    for it in probe_runs.iter().filter(|it| it.probe.target.is_none()) {
-        let policy_runs = groups.entry(&it.probe.spec.policy_name).or_default();
+fn by_policy<'a>(probe_runs: &[ProbeRun<'a>]) -> BTreeMap<&'a TargetId, Vec<ProbeRun<'a>>> {
+    let mut groups: BTreeMap<&TargetId, Vec<ProbeRun<'_>>> = BTreeMap::new();
+    let is_measured =
+        |it: &&ProbeRun<'_>| it.probe.kind() == SubjectKind::ValidatingAdmissionPolicy;
+    for it in probe_runs.iter().filter(is_measured) {
+        let policy_runs = groups.entry(&it.probe.id).or_default();
         policy_runs.push(*it);
     }
     groups
@@ -39,10 +43,11 @@ pub(super) fn coverage(
     probe_runs: &[ProbeRun<'_>],
 ) -> Vec<Coverage> {
     let mut coverages = Vec::new();
-    for (name, probe_runs) in by_policy(probe_runs) {
-        let Some((policy, compiled)) = cluster.policy(name) else {
+    for (id, probe_runs) in by_policy(probe_runs) {
+        let Some((policy, compiled)) = cluster.policy(id) else {
             continue;
         };
+        let name = &*id.subject.name;
         let mut hits = CoverageHits::default();
         let mut actions = BTreeSet::new();
         for ProbeRun { probe, run } in probe_runs {
@@ -90,10 +95,11 @@ pub(super) fn coverage(
 /// that already fails cannot show that it detects a mutant.
 pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) -> MutantReport {
     let mut report = MutantReport::default();
-    for (name, probe_runs) in by_policy(probe_runs) {
-        let Some((policy, compiled)) = cluster.policy(name) else {
+    for (id, probe_runs) in by_policy(probe_runs) {
+        let Some((policy, compiled)) = cluster.policy(id) else {
             continue;
         };
+        let name = &*id.subject.name;
         if !probe_runs.iter().all(|it| it.run.passes()) {
             report.skipped.push(name.to_owned());
             continue;
@@ -149,7 +155,8 @@ fn evaluate_mutant(
 ) -> (bool, usize) {
     let mut n = 0;
     for ProbeRun { probe, run } in probe_runs {
-        let n_passed = cluster.n_passed_before_failure(&probe.spec, &run.requests, mutant);
+        let n_passed =
+            cluster.n_passed_before_failure(&probe.id, &probe.spec, &run.requests, mutant);
         n += n_passed;
         if n_passed < run.requests.len() {
             return (true, n + 1);

@@ -29,11 +29,13 @@ use super::check::known::Known;
 use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
-use super::input::{Input, KindFilter};
+use super::input::{Input, KindFilter, Object};
 use super::parallel;
 use super::time_limit::TimeLimit;
-use crate::policy;
-use cluster::{FileCluster, mutating_key};
+use crate::policy::subject::SubjectKind;
+use crate::policy::{self, RequestPolicy};
+use crate::probe::target::TargetId;
+use cluster::FileCluster;
 use measure::ProbeRun;
 use report::{ProbeSubject, TestReport};
 
@@ -73,39 +75,33 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         // Only `check` reports warnings.
         findings.extend(problems.filter(|problem| problem.severity == Severity::Error));
     }
-    let names = input.policies.iter();
-    let names = names.map(|policy| policy.name().unwrap_or_default().to_owned());
-    let policies: Vec<String> = names.collect();
     let probes = std::mem::take(&mut input.probes);
     let webhooks = target::webhooks(&input.webhooks);
     let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
-    let keys = mutating
+    const VALIDATING: SubjectKind = SubjectKind::ValidatingAdmissionPolicy;
+    const MUTATING: SubjectKind = SubjectKind::MutatingAdmissionPolicy;
+    let id = |kind, policy: &Object<RequestPolicy>| {
+        TargetId::new(kind, policy.name().unwrap_or_default())
+    };
+    let validating = input.policies.iter();
+    let targets: Vec<TargetId> = validating
         .clone()
-        .map(|policy| mutating_key(policy.name().unwrap_or_default()));
-    let definitions = crds_of_probes.keys;
-    let targets: Vec<String> = webhooks
-        .keys()
-        .cloned()
-        .chain(keys)
-        .chain(definitions)
+        .map(|policy| id(VALIDATING, policy))
+        .chain(mutating.clone().map(|policy| id(MUTATING, policy)))
+        .chain(webhooks.keys().cloned())
+        .chain(crds_of_probes.ids)
         .collect();
-    let probes = probes::read(probes, &policies, Some(&targets), &mut findings).map_err(Broken)?;
-    probes::duplicate_policies(&probes, input.policies.iter(), str::to_owned, &mut findings);
-    probes::duplicate_policies(&probes, mutating, mutating_key, &mut findings);
+    let probes = probes::read(probes, &targets, &mut findings).map_err(Broken)?;
+    probes::duplicate_policies(&probes, VALIDATING, validating.clone(), &mut findings);
+    probes::duplicate_policies(&probes, MUTATING, mutating.clone(), &mut findings);
 
-    let probed: BTreeSet<&str> = probes
-        .iter()
-        .map(|probe| probe.spec.policy_name.as_str())
-        .collect();
+    let probed: BTreeSet<TargetId> = probes.iter().map(|probe| probe.id.clone()).collect();
     let mut rejections = rejection::check_policies(&input, &apis, &probed, &mut findings);
     rejection::check_mutating_policies(&input, &apis, &probed, &mut findings, &mut rejections);
     rejection::check_webhooks(&webhooks, &apis, &probed, &mut findings, &mut rejections);
     let definitions = rejection::check_definitions(crds_of_probes.named, &probed, &mut findings);
-    let validating = input.policies.iter();
-    let validating = validating.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
-    let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
-    let mutating = mutating
-        .filter(|policy| probed.contains(mutating_key(policy.name().unwrap_or_default()).as_str()));
+    let validating = validating.filter(|policy| probed.contains(&id(VALIDATING, policy)));
+    let mutating = mutating.filter(|policy| probed.contains(&id(MUTATING, policy)));
     let all_policies = validating.chain(mutating);
     let param_kinds = all_policies.filter_map(|policy| policy::param_kind(&policy.value));
     rejection::check_objects(&input, &apis, &param_kinds.collect(), &mut findings);
@@ -114,18 +110,18 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &apis, &rejections);
     cluster.limit = options.limit;
     let cluster = cluster;
-    let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
+    let runs = parallel::map(&probes, |probe| cluster.run(&probe.id, &probe.spec));
     let probe_runs = probes.iter().zip(&runs);
     let probe_runs: Vec<ProbeRun<'_>> = probe_runs
         .map(|(probe, run)| ProbeRun { probe, run })
         .collect();
     for ProbeRun { probe, run } in &probe_runs {
-        let name = &probe.spec.policy_name;
+        let id = &probe.id;
         let subject = ProbeSubject {
-            policy: cluster.policy(name),
-            webhook: webhooks.get(name).map(|webhook| webhook.n),
-            definition: cluster.definition(name),
-            rejection: cluster.rejection(name),
+            policy: cluster.policy(id),
+            webhook: webhooks.get(id).map(|webhook| webhook.n),
+            definition: cluster.definition(id),
+            rejection: cluster.rejection(id),
         };
         report.add(probe, &run.results, subject);
     }
@@ -136,7 +132,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         report.mutants = Some(measure::mutants(&cluster, &probe_runs));
     }
     if options.coverage || options.mutants {
-        let targets = probes.iter().filter_map(|probe| probe.target.as_ref());
+        let targets = probes.iter().filter_map(|probe| probe.spec.target.as_ref());
         let named: BTreeSet<String> = targets.map(ToString::to_string).collect();
         report.not_measured = named.into_iter().collect();
     }

@@ -16,7 +16,7 @@ use crate::probe::api::{PolicyProbeSpec, Target};
 use crate::probe::validation::{Validator, Violation};
 
 use super::expand::{self, ExpandedProbe, Origin};
-use super::target;
+use super::target::{self, TargetId};
 
 /// A valid probe.
 #[derive(Debug)]
@@ -25,10 +25,9 @@ pub(in crate::cli) struct Probe {
     pub(in crate::cli) object: Arc<Object<Value>>,
     /// The origin of each case.
     pub(in crate::cli) origins: Vec<Origin>,
-    /// The spec. If the probe has a target, `policy_name` is the key of the target.
     pub(in crate::cli) spec: PolicyProbeSpec,
-    /// The target, if the probe tests something other than a validating policy.
-    pub(in crate::cli) target: Option<Target>,
+    /// The identity of the object that the probe tests.
+    pub(in crate::cli) id: TargetId,
 }
 
 impl Probe {
@@ -38,9 +37,8 @@ impl Probe {
     }
 
     /// Returns the kind of the subject.
-    pub(in crate::cli) fn kind(&self) -> SubjectKind {
-        let target_kind = self.target.as_ref().and_then(target::kind_of);
-        target_kind.unwrap_or_default()
+    pub(in crate::cli) const fn kind(&self) -> SubjectKind {
+        self.id.kind()
     }
 
     /// Returns the location of the name of a case, or of the name of the table row of the case.
@@ -97,15 +95,14 @@ fn has_field(value: &Value, field: &str) -> bool {
     finding.is_some()
 }
 
-/// Returns the valid probes. Errors in the others are added to `findings`. Probes with targets are skipped if
-/// `targets`, the keys of the targets in the input, is `None`.
+/// Returns the valid probes of `targets`, the identities of the objects in the input. Errors in the other probes are added
+/// to `findings`.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
 pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
-    policies: &[String],
-    targets: Option<&[String]>,
+    targets: &[TargetId],
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Probe>, String> {
     if objects.is_empty() {
@@ -115,12 +112,8 @@ pub(in crate::cli) fn read(
     let mut names = HashSet::new();
     let mut probes = Vec::new();
     for object in objects {
-        let taken = target::parse(&object.value);
-        if matches!(taken, Ok(Some(_))) && targets.is_none() {
-            continue;
-        }
-        let expanded = taken.and_then(|taken| {
-            let (value, target) = taken.unzip();
+        let expanded = target::parse(&object.value).and_then(|parsed| {
+            let (value, target) = parsed.unzip();
             let value = value.as_ref().unwrap_or(&object.value);
             Ok((expand::expand(value, &object.source.name)?, target))
         });
@@ -137,13 +130,12 @@ pub(in crate::cli) fn read(
         };
         let mut read = Vec::new();
         for ExpandedProbe { probe, origins } in expanded {
-            let checked = validator.read(&probe).and_then(|mut spec| {
+            let checked = validator.read(&probe).and_then(|spec| {
                 if let Some(target) = &target {
                     let unfit = target::disallowed_expectations(&spec, target);
                     if !unfit.is_empty() {
                         return Err(unfit);
                     }
-                    spec.policy_name = target.key();
                 }
                 Ok(spec)
             });
@@ -173,21 +165,20 @@ pub(in crate::cli) fn read(
             continue;
         }
         for (spec, origins) in read {
-            let unknown = match &target {
-                None => unknown_policy(&object, &spec, (policies, targets.unwrap_or_default())),
-                Some(target) => unknown_target(&object, target, targets.unwrap_or_default()),
-            };
-            if let Some(finding) = unknown {
-                findings.push(finding);
+            let id = TargetId::from_spec(&spec);
+            if !targets.contains(&id) {
+                findings.push(match &target {
+                    None => unknown_policy(&object, &spec.policy_name, targets),
+                    Some(target) => unknown_target(&object, target, &id, targets),
+                });
                 continue;
             }
             let object = Arc::clone(&object);
-            let target = target.clone();
             probes.push(Probe {
                 object,
                 origins,
                 spec,
-                target,
+                id,
             });
         }
     }
@@ -217,65 +208,63 @@ fn violation_finding(object: &Object<Value>, origins: &[Origin], violation: Viol
     finding
 }
 
-/// Returns a finding if the policy of a probe is not in the input.
-fn unknown_policy(
-    object: &Object<Value>,
-    spec: &PolicyProbeSpec,
-    (policies, targets): (&[String], &[String]),
-) -> Option<Finding> {
-    if !policies.contains(&spec.policy_name) {
-        let message = format!("the policy `{}` is not in the input", spec.policy_name);
-        let place = object.place_of_field("spec.policyName");
-        let mut finding = error(object, Rule::UnknownPolicy, &message, place);
-        let suggestion = nearest(&spec.policy_name, policies.iter().map(String::as_str));
-        let mut keys = targets.iter().filter_map(|key| key.split_once('/'));
-        let target = keys.find(|(_, name)| *name == spec.policy_name);
-        finding.help = Some(match (target, suggestion) {
-            (Some((kind, name)), _) => format!(
+/// Returns the finding for a probe of the policy `name`, which is not one of the `targets` in the input.
+fn unknown_policy(object: &Object<Value>, name: &str, targets: &[TargetId]) -> Finding {
+    let message = format!("the policy `{name}` is not in the input");
+    let place = object.place_of_field("spec.policyName");
+    let mut finding = error(object, Rule::UnknownPolicy, &message, place);
+    let (policies, others): (Vec<&TargetId>, Vec<&TargetId>) = targets
+        .iter()
+        .filter(|id| id.webhook.is_none())
+        .partition(|id| id.kind() == SubjectKind::ValidatingAdmissionPolicy);
+    let namesake = others.iter().find(|id| &*id.subject.name == name);
+    let suggestion = nearest(name, policies.iter().map(|id| &*id.subject.name));
+    finding.help = Some(match (namesake, suggestion) {
+        (Some(id), _) => {
+            let kind = id.kind();
+            format!(
                 "it is a {kind}: replace policyName with `target: {{kind: {kind}, name: {name}}}`"
-            ),
-            (None, Some(suggestion)) => format!("did you mean `{suggestion}`?"),
-            (None, None) => "add the file that contains it".to_owned(),
-        });
-        finding.field_ref = Some("spec.policyName".to_owned());
-        return Some(finding);
-    }
-    None
+            )
+        }
+        (None, Some(suggestion)) => format!("did you mean `{suggestion}`?"),
+        (None, None) => "add the file that contains it".to_owned(),
+    });
+    finding.field_ref = Some("spec.policyName".to_owned());
+    finding
 }
 
-/// Returns a finding if the target of a probe is not in the input.
-fn unknown_target(object: &Object<Value>, target: &Target, targets: &[String]) -> Option<Finding> {
-    let key = target.key();
-    if targets.contains(&key) {
-        return None;
-    }
+/// Returns the finding for a probe of `target`, which is not one of the `targets` in the input.
+fn unknown_target(
+    object: &Object<Value>,
+    target: &Target,
+    id: &TargetId,
+    targets: &[TargetId],
+) -> Finding {
     let place = object.place_of_field("spec.target");
     let message = format!("the {target} is not in the input");
     let mut finding = error(object, Rule::UnknownPolicy, &message, place);
-    let suggestion = nearest(&key, targets.iter().map(String::as_str));
+    let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+    let suggestion = nearest(&id.to_string(), names.iter().map(String::as_str));
     finding.help = Some(match suggestion {
         Some(suggestion) => format!("did you mean `{suggestion}`?"),
         None => "add the file that contains it".to_owned(),
     });
     finding.field_ref = Some("spec.target".to_owned());
-    Some(finding)
+    finding
 }
 
-/// Adds findings for probed policies with duplicate names. `key` converts the name of a policy to its key in probes.
+/// Adds findings for probed policies of a kind with duplicate names.
 pub(in crate::cli) fn duplicate_policies<'a>(
     probes: &[Probe],
+    kind: SubjectKind,
     policies: impl Iterator<Item = &'a Object<RequestPolicy>>,
-    key: fn(&str) -> String,
     findings: &mut Vec<Finding>,
 ) {
-    let probed: HashSet<&str> = probes
-        .iter()
-        .map(|probe| probe.spec.policy_name.as_str())
-        .collect();
+    let probed: HashSet<&TargetId> = probes.iter().map(|probe| &probe.id).collect();
     let mut names = HashSet::new();
     for policy in policies {
         let name = policy.name().unwrap_or_default();
-        if !names.insert(name) && probed.contains(key(name).as_str()) {
+        if !names.insert(name) && probed.contains(&TargetId::new(kind, name)) {
             let message = format!("the policy `{name}`, which has a probe, is defined twice");
             let mut finding = error(policy, Rule::DuplicateName, &message, policy.place());
             finding.help = Some("remove one of the definitions from the input".to_owned());

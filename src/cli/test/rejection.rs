@@ -11,29 +11,29 @@ use crate::cli::input::{Input, Object};
 use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
+use crate::policy::subject::SubjectKind;
 use crate::probe::api::Samples;
 use crate::probe::custom_resource::Definition;
 use crate::probe::sample;
 use crate::schema::{Crd, Gvk};
 
-use super::cluster::mutating_key;
-use super::target::Webhook;
+use super::target::{TargetId, Webhook};
 
-/// The reasons why the API server rejects policies, by name.
-pub(in crate::cli) type Rejections = BTreeMap<String, String>;
+/// The reasons why the API server rejects policies and webhook configurations.
+pub(in crate::cli) type Rejections = BTreeMap<TargetId, String>;
 
 /// Returns the probed policies that the API server rejects, or whose bindings it rejects, with the reason. The errors
 /// are added to `findings`.
 pub(in crate::cli) fn check_policies(
     input: &Input,
     known: &Known,
-    probed: &BTreeSet<&str>,
+    probed: &BTreeSet<TargetId>,
     findings: &mut Vec<Finding>,
 ) -> Rejections {
     let mut rejections = Rejections::new();
     for policy in &input.policies {
-        let name = policy.name().unwrap_or_default();
-        if !probed.contains(name) {
+        let id = TargetId::policy(policy.name().unwrap_or_default());
+        if !probed.contains(&id) {
             continue;
         }
         // Only rejections matter here, not expressions that may fail.
@@ -43,13 +43,13 @@ pub(in crate::cli) fn check_policies(
         retain_rejections(&mut errors);
         if let Some(first) = errors.first() {
             let why = with_place(first);
-            rejections.entry(name.to_owned()).or_insert(why);
+            rejections.entry(id).or_insert(why);
         }
         findings.extend(errors);
     }
     for binding in &input.bindings {
-        let policy_name = binding.value.spec.policy_name.as_str();
-        if !probed.contains(policy_name) {
+        let id = TargetId::policy(&binding.value.spec.policy_name);
+        if !probed.contains(&id) {
             continue;
         }
         let mut errors = shape::check(binding);
@@ -58,7 +58,7 @@ pub(in crate::cli) fn check_policies(
         if let Some(first) = errors.first() {
             let name = binding.name().unwrap_or_default();
             let why = format!("its binding {name} is invalid: {}", first.message);
-            rejections.entry(policy_name.to_owned()).or_insert(why);
+            rejections.entry(id).or_insert(why);
         }
         findings.extend(errors);
     }
@@ -66,18 +66,19 @@ pub(in crate::cli) fn check_policies(
 }
 
 /// Checks probed mutating policies and their bindings like [`check_policies`], and adds the rejected ones to
-/// `rejections`, by the keys by which probes refer to them.
+/// `rejections`.
 pub(in crate::cli) fn check_mutating_policies(
     input: &Input,
     known: &Known,
-    probed: &BTreeSet<&str>,
+    probed: &BTreeSet<TargetId>,
     findings: &mut Vec<Finding>,
     rejections: &mut Rejections,
 ) {
     for policy in &input.mutating_policies {
         let shared = &policy.shared;
-        let key = mutating_key(shared.name().unwrap_or_default());
-        if !probed.contains(key.as_str()) {
+        let name = shared.name().unwrap_or_default();
+        let id = TargetId::new(SubjectKind::MutatingAdmissionPolicy, name);
+        if !probed.contains(&id) {
             continue;
         }
         let mut errors = policy::check_mutating(policy, &[], known, Profile::Upstream).findings;
@@ -86,13 +87,14 @@ pub(in crate::cli) fn check_mutating_policies(
         retain_rejections(&mut errors);
         if let Some(first) = errors.first() {
             let why = with_place(first);
-            rejections.entry(key).or_insert(why);
+            rejections.entry(id).or_insert(why);
         }
         findings.extend(errors);
     }
     for binding in &input.mutating_bindings {
-        let key = mutating_key(&binding.value.spec.policy_name);
-        if !probed.contains(key.as_str()) {
+        let policy_name = &binding.value.spec.policy_name;
+        let id = TargetId::new(SubjectKind::MutatingAdmissionPolicy, policy_name);
+        if !probed.contains(&id) {
             continue;
         }
         let mut errors = shape::check(binding);
@@ -101,7 +103,7 @@ pub(in crate::cli) fn check_mutating_policies(
         if let Some(first) = errors.first() {
             let name = binding.name().unwrap_or_default();
             let why = format!("its binding {name} is invalid: {}", first.message);
-            rejections.entry(key).or_insert(why);
+            rejections.entry(id).or_insert(why);
         }
         findings.extend(errors);
     }
@@ -110,20 +112,20 @@ pub(in crate::cli) fn check_mutating_policies(
 /// Checks the webhook configurations that probes target. Errors are added to `findings`, and the reasons of rejections
 /// to `rejections`.
 pub(super) fn check_webhooks(
-    webhooks: &HashMap<String, Webhook<'_>>,
+    webhooks: &HashMap<TargetId, Webhook<'_>>,
     known: &Known,
-    probed: &BTreeSet<&str>,
+    probed: &BTreeSet<TargetId>,
     findings: &mut Vec<Finding>,
     rejections: &mut Rejections,
 ) {
     let mut webhooks: Vec<_> = webhooks
         .iter()
-        .filter(|(name, _)| probed.contains(name.as_str()))
+        .filter(|(id, _)| probed.contains(*id))
         .collect();
-    webhooks.sort_by_key(|(name, _)| *name);
+    webhooks.sort_by_key(|(id, _)| *id);
     // An error in one webhook affects its whole configuration.
     let mut by_configuration: HashMap<_, Option<String>> = HashMap::new();
-    for (name, webhook) in webhooks {
+    for (id, webhook) in webhooks {
         let configuration = webhook.configuration;
         let why = by_configuration
             .entry(std::ptr::from_ref(configuration))
@@ -137,7 +139,7 @@ pub(super) fn check_webhooks(
                 why
             });
         if let Some(why) = why {
-            rejections.insert(name.clone(), why.clone());
+            rejections.insert(id.clone(), why.clone());
         }
     }
 }
@@ -153,17 +155,17 @@ pub(super) struct ProbedDefinition {
 /// Returns the CustomResourceDefinitions that probes target, with the reason if the API server rejects them. Errors in
 /// their rules are added to `findings`.
 pub(super) fn check_definitions(
-    crds: HashMap<String, Object<Crd>>,
-    probed: &BTreeSet<&str>,
+    crds: HashMap<TargetId, Object<Crd>>,
+    probed: &BTreeSet<TargetId>,
     findings: &mut Vec<Finding>,
-) -> HashMap<String, ProbedDefinition> {
+) -> HashMap<TargetId, ProbedDefinition> {
     let mut probed: Vec<_> = crds
         .into_iter()
-        .filter(|(key, _)| probed.contains(key.as_str()))
+        .filter(|(id, _)| probed.contains(id))
         .collect();
     probed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut definitions = HashMap::new();
-    for (key, crd) in probed {
+    for (id, crd) in probed {
         let mut errors = check::crd::check(std::slice::from_ref(&crd));
         retain_rejections(&mut errors);
         let definition = Definition {
@@ -172,7 +174,7 @@ pub(super) fn check_definitions(
         };
         findings.extend(errors);
         definitions.insert(
-            key,
+            id,
             ProbedDefinition {
                 object: crd,
                 definition,

@@ -22,6 +22,7 @@ use crate::probe::crd::outcome_schema;
 use crate::probe::failing_annotations;
 use crate::probe::mutation::patch;
 use crate::probe::run::{self, CaseResult};
+use crate::probe::target::TargetId;
 use crate::schema::Crd;
 
 /// Output of `kubectl vap test -o json`.
@@ -80,6 +81,9 @@ pub struct Summary {
 pub struct ProbeReport {
     /// `metadata.name`.
     pub name: String,
+    /// The identity of the object that the probe tests.
+    #[serde(skip)]
+    pub id: TargetId,
     /// The name of the policy; absent if the probe has a target.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
@@ -297,12 +301,9 @@ impl TestReport {
         });
         self.probes.push(ProbeReport {
             name: probe.name().to_owned(),
-            policy: if probe.target.is_some() {
-                String::new()
-            } else {
-                probe.spec.policy_name.clone()
-            },
-            target: probe.target.clone(),
+            id: probe.id.clone(),
+            policy: probe.spec.policy_name.clone(),
+            target: probe.spec.target.clone(),
             file: probe.object.source.name.clone(),
             line: probe.object.place().line,
             rejection: subject.rejection.map(str::to_owned),

@@ -16,7 +16,7 @@ use crate::probe::target;
 use crate::probe::validation::Violation;
 use crate::schema::Crd;
 
-pub(super) use crate::probe::target::{disallowed_expectations, kind_of};
+pub(super) use crate::probe::target::{TargetId, disallowed_expectations};
 
 /// Returns the target of a probe, and the probe with the implied bindings; `None` for a probe of a validating policy.
 ///
@@ -40,7 +40,7 @@ pub(super) fn parse(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violatio
         return Err(violations);
     }
     let mut probe = probe.clone();
-    if let Some(bindings) = kind_of(&target).and_then(target::implied_bindings)
+    if let Some(bindings) = target::kind_of(&target).and_then(target::implied_bindings)
         && let Some(spec) = probe.get_mut("spec").and_then(Json::as_object_mut)
     {
         spec.insert("bindings".to_owned(), json!(bindings));
@@ -56,37 +56,31 @@ pub(super) struct Webhook<'a> {
     pub(super) n: usize,
     /// The policy that represents the webhook.
     pub(super) policy: Object<RequestPolicy>,
-    /// The kind of the configuration.
-    pub(super) kind: SubjectKind,
 }
 
-/// Returns the webhooks of the input, by the names of the policies that represent them.
-pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webhook<'_>> {
-    let mut by_reference = HashMap::new();
+/// Returns the webhooks of the input.
+pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<TargetId, Webhook<'_>> {
+    let mut by_id = HashMap::new();
     for configuration in configurations {
         let kind = configuration.value.get("kind").and_then(Json::as_str);
         let Some(kind) = kind.and_then(SubjectKind::from_kind) else {
             continue;
         };
         for webhook in webhook::as_policies(configuration) {
-            let target = Target {
-                kind: kind.as_str().to_owned(),
-                name: configuration.name().unwrap_or_default().to_owned(),
-                webhook: Some((webhook.policy.value.name.clone()).unwrap_or_default()),
-            };
             let (n, policy) = (webhook.n, webhook.policy);
-            by_reference.insert(
-                target.key(),
+            let name = configuration.name().unwrap_or_default();
+            let webhook = policy.value.name.as_deref().unwrap_or_default();
+            by_id.insert(
+                TargetId::webhook(kind, name, webhook),
                 Webhook {
                     configuration,
                     n,
                     policy,
-                    kind,
                 },
             );
         }
     }
-    by_reference
+    by_id
 }
 
 const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
@@ -94,10 +88,10 @@ const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 /// The CustomResourceDefinitions of the input.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// The keys by which probes refer to the definitions.
-    pub(super) keys: Vec<String>,
+    /// The identities of all definitions.
+    pub(super) ids: Vec<TargetId>,
     /// The definitions that a probe targets. If several have the same name, the last one wins, as with `kubectl apply`.
-    pub(super) named: HashMap<String, Object<Crd>>,
+    pub(super) named: HashMap<TargetId, Object<Crd>>,
     /// All definitions, including those that no probe targets.
     pub(super) crds: Vec<Crd>,
 }
@@ -117,11 +111,11 @@ pub(super) fn definitions(
     let mut definitions = Definitions::default();
     for crd in crds {
         let name = crd.name().unwrap_or_default();
-        let key = format!("{DEFINITIONS}/{name}");
-        definitions.keys.push(key.clone());
+        let id = TargetId::new(DEFINITIONS, name);
+        definitions.ids.push(id.clone());
         if is_named(name) {
             definitions.crds.push(crd.value.clone());
-            definitions.named.insert(key, crd);
+            definitions.named.insert(id, crd);
         } else {
             definitions.crds.push(crd.value);
         }
