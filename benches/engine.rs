@@ -1,5 +1,5 @@
 //! Benchmarks of the engine: parsing, type-checking, planning, evaluation, admission and custom resources. Steps that
-//! the crates `cel` and `cel-core` also have are compared with these crates.
+//! also exist in the crates `cel` and `cel-core` are compared with these crates.
 //!
 //! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of their name. `./dev bench`
 //! compares the engine with cel-go.
@@ -72,7 +72,7 @@ fn deployment() -> Json {
     })
 }
 
-/// Returns a policy with three validations, two variables and a message expression. The oracle has the same policy as
+/// Returns a policy with three validations, two variables and a message expression. The oracle uses the same policy as
 /// its sample.
 fn policy() -> ValidatingAdmissionPolicy {
     let [_, (_, presence), (_, images), (_, pattern)] = EXPRESSIONS;
@@ -344,8 +344,8 @@ fn definition() -> Json {
     }})
 }
 
-/// Measures the validation of a custom resource, on creation and on update: by its rules only, and by its whole
-/// definition.
+/// Measures the validation of a custom resource on creation and on update, both with only the validation rules and with
+/// the whole definition.
 fn custom_resource(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("custom resource");
     let definition = definition();

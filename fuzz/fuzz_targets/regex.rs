@@ -1,13 +1,14 @@
-//! The first line of the input is a pattern, the rest is a text to search. Asserts that both of our regex engines find
-//! the same matches, and that the `regex` crate finds them too if its syntax gives the pattern the same meaning.
+//! The first line of the input is a pattern, and the rest is the string to search. Asserts that both of our regex
+//! engines find the same matches. If the pattern has the same meaning in the `regex` crate, also asserts that the first
+//! match of the crate is equal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use regexp::{MemoryLimit, Program};
 
-/// Substrings of patterns that the `regex` crate may interpret differently: escapes, flags and groups, and its
-/// operators and nested brackets in character classes.
-const READ_OTHERWISE: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
+/// Substrings of patterns that the `regex` crate may interpret differently: escapes, flags, special groups, and
+/// operators in character classes.
+const AMBIGUOUS_SYNTAX: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
 
 /// Returns true if the pattern contains a number with a leading zero, as in `a{09}`. We treat the braces as literal
 /// text, like Go's `regexp/syntax` (`parser.parseInt`), but the `regex` crate parses the number nine.
@@ -27,14 +28,14 @@ fn has_spaced_count(pattern: &str) -> bool {
 }
 
 /// The maximum number of matches that are compared.
-const MOST: Option<usize> = Some(100);
+const MAX_MATCHES: Option<usize> = Some(100);
 
 fuzz_target!(|input: &str| {
     let (pattern, text) = input.split_once('\n').unwrap_or((input, "abc"));
     let Ok(program) = Program::new(pattern) else {
         return;
     };
-    let Ok(found) = program.find_all(text, MOST, &MemoryLimit) else {
+    let Ok(found) = program.find_all(text, MAX_MATCHES, &MemoryLimit) else {
         return;
     };
     let is_match = program.is_match(text, &MemoryLimit);
@@ -42,14 +43,14 @@ fuzz_target!(|input: &str| {
     let first = program.find(text, &MemoryLimit);
     assert_eq!(first, Ok(found.first().copied()), "{input:?}");
     let on_machine = Program::on_machine(pattern).expect("the syntax was accepted before");
-    if let Ok(all) = on_machine.find_all(text, MOST, &MemoryLimit) {
+    if let Ok(all) = on_machine.find_all(text, MAX_MATCHES, &MemoryLimit) {
         assert_eq!(all, found, "{input:?}");
     }
     let n_classes = pattern.matches('[').count();
     if n_classes > 1
         || has_leading_zero(pattern)
         || has_spaced_count(pattern)
-        || READ_OTHERWISE.iter().any(|part| pattern.contains(part))
+        || AMBIGUOUS_SYNTAX.iter().any(|part| pattern.contains(part))
     {
         return;
     }

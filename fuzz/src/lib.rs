@@ -17,7 +17,7 @@ use properties::World;
 use properties::choices::Choices;
 use properties::generator::Generator;
 
-/// The maximum cost of an evaluation: a tenth of the API server's limit, because instrumented code is slow.
+/// The maximum cost of an evaluation. It is a tenth of the API server's limit, because instrumented code is slow.
 const COST_LIMIT: u64 = 100_000;
 
 /// The maximum nesting of calls in generated expressions.
@@ -39,7 +39,7 @@ pub fn evaluate(text: &str) {
     }
 }
 
-/// Generates an expression from the choices in `bytes`, and asserts its properties like [`evaluate`].
+/// Generates an expression whose form depends on `bytes`, and passes it to [`evaluate`].
 ///
 /// # Panics
 /// Panics if a property is violated.

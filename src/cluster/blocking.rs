@@ -1,8 +1,8 @@
 //! Runs work that keeps a thread busy: checks, parsing of schemas, and probes. Each kind of work has its own threads,
-//! so that no kind can take the threads of another.
+//! so that one kind cannot use up the threads of another kind.
 //!
-//! `run_within` limits the duration of work. Work that does not stop in time is abandoned: its thread counts as stuck,
-//! and another thread may run instead, up to `MAX_STUCK` times.
+//! `run_within` limits the duration of work. Work that does not stop in time is abandoned, and its thread counts as
+//! stuck. At most `MAX_STUCK` stuck threads are replaced by additional threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,16 +34,16 @@ const SLOW_CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const SCHEMA_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const PROBE_THREADS: usize = 2;
 
-/// In tests with paused time, work must never wait for threads that other tests use, because time would advance during
-/// the wait.
+/// The number of threads for each kind of work in tests. It is so large that work never waits for the threads of other
+/// tests: in tests with paused time, time would advance during the wait.
 const SHARED_BY_TESTS: usize = 256;
 
-/// The maximum number of stuck threads that are replaced by additional threads. If more threads are stuck, they reduce
-/// the number of threads for their kind of work, until no check can start and the workers make no progress.
+/// The maximum number of stuck threads that are replaced by additional threads. Each further stuck thread occupies a
+/// thread for its kind of work. Eventually, no check can start, and the workers make no progress.
 const MAX_STUCK: usize = 4;
 
-/// The maximum number of blocking threads: those for each kind of work, replacements of stuck threads, and a reserve
-/// for the async runtime, which resolves host names on blocking threads.
+/// The maximum number of blocking threads: the threads for each kind of work, the replacements of stuck threads, and a
+/// reserve for the async runtime, which resolves host names on blocking threads.
 pub const THREADS: usize = CHECK_THREADS
     + DEFERRED_CHECK_THREADS
     + SLOW_CHECK_THREADS
@@ -75,7 +75,7 @@ fn semaphore(kind: Kind) -> &'static Semaphore {
     }
 }
 
-/// Returns the number of stuck threads: those whose work was abandoned and has not ended.
+/// Returns the number of stuck threads. The work of a stuck thread was abandoned and has not ended.
 #[must_use]
 pub fn n_stuck() -> usize {
     STUCK.load(Ordering::Relaxed)
@@ -86,9 +86,9 @@ pub(crate) fn has_waiting_check() -> bool {
     WAITING_CHECKS.load(Ordering::Relaxed) > 0
 }
 
-/// Runs `work` on a thread for its kind of work, as soon as one is free.
+/// Runs `work` on a thread for its kind of work, as soon as such a thread is free.
 ///
-/// The thread is not free for other work until `work` has ended, even if the caller is dropped earlier.
+/// The thread is not free for other work until `work` has ended, even if the returned future is dropped earlier.
 ///
 /// # Errors
 /// Returns an error if `work` panics, or if the runtime shuts down before `work` began.
@@ -105,21 +105,22 @@ pub(crate) async fn run<T: Send + 'static>(
     .await
 }
 
-/// The time limits of one call of [`run_within`], measured from the start of the work on its thread.
+/// The time limits of one call of [`run_within`]. `turn` and `deadline` are measured from the start of the work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeLimit {
     /// The time after which the work is stopped if other work waits for the thread.
     pub(crate) turn: Duration,
     /// The time after which the work is stopped in any case.
     pub(crate) deadline: Duration,
-    /// The time that the work may take to stop. If it takes longer, it is abandoned.
+    /// The time within which the work must end after it is stopped. Work that takes longer is abandoned.
     pub(crate) grace: Duration,
 }
 
-/// The interval at which the work's thread is checked for waiting work.
+/// The interval at which [`run_within`] checks whether other work waits for the thread.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Sets the stop flag of the work when it is dropped, because the caller no longer waits for the result.
+/// A guard that sets the stop flag of the work when the guard is dropped. If the caller drops its future, the work is
+/// stopped, because its result is not needed.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -130,13 +131,13 @@ impl Drop for StopOnDrop {
 
 /// The threads for one kind of work, with the counters of waiting callers and of stuck threads.
 #[derive(Clone, Copy)]
-struct Places {
+struct ThreadPool {
     semaphore: &'static Semaphore,
     n_waiting: &'static AtomicUsize,
     n_stuck: &'static AtomicUsize,
 }
 
-/// Counts a caller that waits for a thread. The caller is no longer counted after this is dropped.
+/// A guard that counts a caller as waiting for a thread until the guard is dropped.
 struct Waiting(&'static AtomicUsize);
 
 impl Waiting {
@@ -153,18 +154,18 @@ impl Drop for Waiting {
 }
 
 /// The thread that a piece of work occupies.
-struct Place {
+struct ThreadSlot {
     n_stuck: &'static AtomicUsize,
     permit: Mutex<Option<SemaphorePermit<'static>>>,
     /// True if the work was abandoned.
     is_stuck: AtomicBool,
 }
 
-impl Place {
+impl ThreadSlot {
     /// Makes the thread's permit available to other work, unless too many threads are stuck.
     fn abandon(&self) {
         let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
-        // If the permit is gone, the work has just ended.
+        // A missing permit means that the work has just ended.
         if permit.is_none() {
             return;
         }
@@ -175,8 +176,8 @@ impl Place {
     }
 }
 
-/// Returns the permit of the thread when it is dropped, also if the work panics.
-struct Occupied(Arc<Place>);
+/// A guard that releases the permit of the thread when the work ends or panics.
+struct Occupied(Arc<ThreadSlot>);
 
 impl Drop for Occupied {
     fn drop(&mut self) {
@@ -188,11 +189,11 @@ impl Drop for Occupied {
     }
 }
 
-/// Runs `work` for a limited time on a thread for its kind of work, as soon as one is free.
+/// Runs `work` for a limited time on a thread for its kind of work, as soon as such a thread is free.
 ///
-/// `stop` is set to true at the deadline, or after `limit.turn` if `is_contended` returns true, or when the caller is
-/// dropped. `work` must then end soon. If it does not, it is abandoned, its thread counts as stuck, and the result is
-/// `None`.
+/// `stop` is set to true at the deadline, or after `limit.turn` if `is_contended` returns true, or when the returned
+/// future is dropped. `work` must then end. If it does not end within `limit.grace`, it is abandoned, its thread
+/// counts as stuck, and the result is `None`.
 ///
 /// # Errors
 /// Returns an error if `work` panics, or if the runtime shuts down before `work` began.
@@ -203,7 +204,7 @@ pub(crate) async fn run_within<T: Send + 'static>(
     is_contended: impl Fn() -> bool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, JoinError> {
-    let places = Places {
+    let pool = ThreadPool {
         semaphore: semaphore(kind),
         n_waiting: match kind {
             Kind::Check => &WAITING_CHECKS,
@@ -211,34 +212,34 @@ pub(crate) async fn run_within<T: Send + 'static>(
         },
         n_stuck: &STUCK,
     };
-    run_in(places, limit, stop, is_contended, work).await
+    run_in(pool, limit, stop, is_contended, work).await
 }
 
 async fn run_in<T: Send + 'static>(
-    places: Places,
+    pool: ThreadPool,
     limit: TimeLimit,
     stop: Arc<AtomicBool>,
     is_contended: impl Fn() -> bool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, JoinError> {
-    let waiting = Waiting::new(places.n_waiting);
+    let waiting = Waiting::new(pool.n_waiting);
     // The semaphores are never closed. If one were closed, the work would still run.
-    let permit = places.semaphore.acquire().await.ok();
+    let permit = pool.semaphore.acquire().await.ok();
     drop(waiting);
-    let place = Arc::new(Place {
-        n_stuck: places.n_stuck,
+    let slot = Arc::new(ThreadSlot {
+        n_stuck: pool.n_stuck,
         permit: Mutex::new(permit),
         is_stuck: AtomicBool::new(false),
     });
     let stopping = StopOnDrop(stop);
     let (started, begun) = oneshot::channel();
-    let occupied = Occupied(Arc::clone(&place));
+    let occupied = Occupied(Arc::clone(&slot));
     let mut work = tokio::task::spawn_blocking(move || {
         let _occupied = occupied;
         started.send(()).ok();
         work()
     });
-    // Waits for the start of the work: the runtime may not have a free thread immediately.
+    // Waits until the work starts, because the runtime may not have a free thread immediately.
     drop(begun.await);
     let start = Instant::now();
     let deadline = start + limit.deadline;
@@ -256,7 +257,7 @@ async fn run_in<T: Send + 'static>(
     match tokio::time::timeout(limit.grace, &mut work).await {
         Ok(outcome) => outcome.map(Some),
         Err(_) => {
-            place.abandon();
+            slot.abandon();
             Ok(None)
         }
     }
@@ -288,7 +289,7 @@ mod tests {
         for task in hung {
             task.await.unwrap().unwrap();
         }
-        // All threads become free again, also those that other tests use.
+        // Waits until all threads are free, including the threads that other tests use.
         let all = u32::try_from(PROBE_THREADS).unwrap();
         assert!(PROBES.acquire_many(all).await.is_ok());
     }
@@ -368,7 +369,7 @@ mod tests {
     async fn run_within_replaces_stuck_threads_up_to_limit() {
         static SEMAPHORE: Semaphore = Semaphore::const_new(1);
         static N_STUCK: AtomicUsize = AtomicUsize::new(0);
-        const PLACES: Places = Places {
+        const POOL: ThreadPool = ThreadPool {
             semaphore: &SEMAPHORE,
             n_waiting: &WAITING_OTHERS,
             n_stuck: &N_STUCK,
@@ -378,9 +379,9 @@ mod tests {
         let hang = || {
             let blocked = Arc::clone(&blocked);
             let work = move || blocked.lock().unwrap().recv().is_ok();
-            run_in(PLACES, LIMIT, Arc::default(), || false, work)
+            run_in(POOL, LIMIT, Arc::default(), || false, work)
         };
-        let work = || run_in(PLACES, LIMIT, Arc::default(), || false, || 1);
+        let work = || run_in(POOL, LIMIT, Arc::default(), || false, || 1);
         for n in 1..=MAX_STUCK {
             assert_eq!(hang().await.unwrap(), None);
             assert_eq!(N_STUCK.load(Ordering::Relaxed), n);

@@ -1,8 +1,8 @@
 //! Reads the configuration of the connection to an API server, from a kubeconfig or from the pod's service account.
 //!
-//! Files are read up to a size limit. Three differences from kube: `NO_PROXY` is compared with the address of the API
-//! server instead of the address of the proxy, a kubeconfig's `proxy-url` is used even if `NO_PROXY` matches, and the
-//! environment variables `KUBE_RS_DEBUG_*` have no effect.
+//! Files are read up to a size limit. This module differs from kube in three ways: `NO_PROXY` is compared with the
+//! address of the API server instead of the address of the proxy, a kubeconfig's `proxy-url` is used even if
+//! `NO_PROXY` matches, and the environment variables `KUBE_RS_DEBUG_*` have no effect.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -113,7 +113,7 @@ pub(crate) async fn infer() -> Result<Config, String> {
     })
 }
 
-/// Formats an error about a kubeconfig without lines of the file, because these may contain credentials.
+/// Formats an error about a kubeconfig without quoting lines of the file, which may contain credentials.
 pub(crate) fn describe(error: &KubeconfigError) -> String {
     let text = match error {
         KubeconfigError::Parse(error) => {
@@ -214,7 +214,9 @@ fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>)
         .split(',')
         .filter_map(|entry| match entry.trim().split_once(':') {
             // An entry with one colon is `host:port`. IPv6 addresses have more colons.
-            Some((host, of)) if !of.contains(':') => (of == port).then_some(host),
+            Some((host, entry_port)) if !entry_port.contains(':') => {
+                (entry_port == port).then_some(host)
+            }
             _ => Some(entry.trim()),
         });
     let exceptions: Vec<&str> = exceptions.collect();

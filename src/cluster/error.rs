@@ -28,7 +28,7 @@ pub enum Error {
     /// The response cannot be parsed.
     #[error("cannot read the response: {0}")]
     Decode(String),
-    /// The response ended before it was complete. The string is the complete error message.
+    /// The response ended before it was complete. The field contains the complete error message.
     #[error("{0}")]
     Broken(String),
     /// The response is empty, for example for a group version without an OpenAPI document.

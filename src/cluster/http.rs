@@ -14,7 +14,7 @@ use super::error::{Error, empty_body, within};
 /// The timeout for reading one document.
 pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size of a document, in bytes. The largest document of Kubernetes itself has 2 MiB.
+/// The maximum size of a document, in bytes. The largest document of Kubernetes itself has a size of 2 MiB.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The maximum length of an error message, in bytes.
@@ -38,11 +38,11 @@ pub(crate) struct Budget {
     max_bytes: usize,
 }
 
-/// The divisor of the budget for the share of a document whose length is unknown.
+/// The budget divided by this number is the share of a document whose length is unknown.
 const UNKNOWN_SHARE: usize = 4;
 
 impl Budget {
-    /// Creates a budget of `max_bytes`. A single document cannot be larger either.
+    /// Creates a budget of `max_bytes`. A single document must also fit into `max_bytes`.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             kib: Arc::new(Semaphore::new(max_bytes / 1024)),
@@ -69,7 +69,7 @@ impl Budget {
     }
 }
 
-/// Requests the document at `path`. Returns `None` if it still has the entity tag `known`.
+/// Requests the document at `path`. Returns `None` if the document still has the entity tag `known`.
 ///
 /// # Errors
 /// Returns an error if the API server cannot be reached, does not respond in time, or does not return the document.
@@ -82,7 +82,7 @@ pub(crate) async fn get(
     read(client, path, accept, known, None).await
 }
 
-/// Requests a document like [`get`], but waits until `budget` has room for it.
+/// Requests a document like [`get`], but waits until `budget` has room for the document.
 ///
 /// # Errors
 /// Returns an error in the same cases as [`get`], and if the document is larger than the budget.

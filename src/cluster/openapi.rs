@@ -20,7 +20,7 @@ const PATH: &str = "/openapi/v3";
 /// The URL path of the schema document of each group version.
 pub(crate) type Index = BTreeMap<GroupVersion, String>;
 
-/// The state of polling the index.
+/// Polls the index, and stores the hash of its last response.
 ///
 /// The aggregator sends no entity tag for the index, so hashes of the response bodies are compared.
 ///
@@ -41,7 +41,7 @@ struct Document {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Path {
-    // The JSON field has upstream's name.
+    // kube-openapi defines the name of the JSON field.
     #[serde(rename = "serverRelativeURL")]
     address: String,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) etag: Option<&'static str>,
     pub(crate) body: String,
-    /// True if the response does not end after the body. No more data follows.
+    /// True if the connection stays open after the body, without further data.
     pub(crate) is_open: bool,
     /// The time after which the server responds.
     pub(crate) delay: Duration,
@@ -89,8 +89,8 @@ impl Reply {
 /// The requests that a client has sent.
 pub(crate) type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// Creates a client whose requests are passed to `answer`, and the log of the requests. If `answer` returns `None`, the
-/// request never gets a response.
+/// Creates a client that passes each request to `answer`, and the log of the requests. A request for which `answer`
+/// returns `None` never gets a response.
 pub(crate) fn client(
     answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Client, Log) {

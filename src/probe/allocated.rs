@@ -1,7 +1,7 @@
 //! Fields that an API server sets from cluster state: the addresses and ports of a Service, and the status of a Scale.
 //!
-//! The paths of these fields in a sample object are unknown values: a case whose policy reads such a field is not
-//! decided ([`super::unknown_defaults`]).
+//! The paths of these fields in a sample object are unknown values: a case whose policy reads such a field has no
+//! decision ([`super::unknown_defaults`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
 //! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which run before policies are
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// Returns the reason why fields of the kind `gvk` are unknown.
+/// Returns the reason why the API server's values of some fields of the kind `gvk` are unknown.
 pub(super) fn why(gvk: &Gvk) -> &'static str {
     match &*gvk.kind {
         "Scale" => {

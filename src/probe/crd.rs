@@ -125,7 +125,8 @@ pub(super) fn error_rules() -> Value {
     )])
 }
 
-/// Returns the schema of a string that must be one of `values`. The doc comment of the field becomes its description.
+/// Returns the schema of a string that must be one of `values`. The generator adds the field's doc comment as the
+/// description.
 fn enumeration(values: &[&str]) -> Schema {
     json_schema!({"type": "string", "enum": values})
 }
@@ -191,7 +192,7 @@ pub(crate) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Passed", "Failed", "Pending"])
 }
 
-/// Returns the schema of an object of any kind. The API server prunes no fields of it.
+/// Returns the schema of an object of any kind. The API server prunes no fields of such an object.
 pub(super) fn any_object_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

@@ -73,7 +73,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Returns the fields of the objects of `request` that the definition does not have. The API server would silently
+/// Returns the fields in the objects of `request` that the definition does not declare. The API server would silently
 /// prune them, so an unknown field in a sample is probably a mistake.
 fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
     let unknown = objects(request)
@@ -81,8 +81,8 @@ fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
     unknown.flatten().collect()
 }
 
-/// The name of a version of the definition, and its validator. The validator is created for the first case that uses
-/// it.
+/// The name of a version of the definition, and the validator of this version. The validator is created for the first
+/// case that uses the version.
 type Version = (String, Result<Validator, Error>);
 
 fn run_case(
@@ -192,8 +192,8 @@ struct Rules {
 }
 
 impl RuleRecorder {
-    /// Returns the failing rules and the number of failing rules that were not recorded. For a valid object, returns
-    /// the first rules that were true.
+    /// Returns the recorded failing rules, or the recorded rules that were true if the object is valid. Also returns
+    /// the number of failing rules that were not recorded.
     fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
         let rules = self.rules.into_inner();
         let mut shown = if rules.deciding.is_empty() && verdict.errors.is_empty() {
@@ -244,7 +244,8 @@ struct ObjectError {
     detail: String,
     body: String,
     text: String,
-    /// False for the entry that the API server adds if it did not check the rules. It is not an error in the object.
+    /// True if this is an error in the object. False for the entry by which the API server reports that it did not
+    /// check the rules.
     counts: bool,
 }
 
@@ -260,7 +261,7 @@ impl ObjectError {
         }
     }
 
-    /// Creates the error about an object that cannot be decoded.
+    /// Creates the error for an object that cannot be decoded.
     fn unreadable(why: String) -> Self {
         Self {
             field: String::new(),
@@ -362,7 +363,7 @@ fn reasons(errors: &[ObjectError]) -> String {
     reasons.join(", ")
 }
 
-/// Returns a description of how the errors differ from the expectation. Returns `None` if they do not.
+/// Returns a description of how the errors differ from the expectation. Returns `None` if the errors are as expected.
 fn difference(expect: &Expect, errors: &[ObjectError]) -> Option<String> {
     let all = || list(errors);
     match (expect.decision, errors.is_empty()) {

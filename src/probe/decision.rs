@@ -21,8 +21,8 @@ pub(super) struct CaseDecision {
 }
 
 impl CaseDecision {
-    /// Records in the outcome which of the match constraints of `policy` does not match the request. If no binding
-    /// matches, also records this for each of `bindings`.
+    /// Records in the outcome the match constraint of `policy` that does not match the request. If no binding
+    /// matches, also records the constraint that does not match for each of `bindings`.
     pub(super) fn note_unmatched(
         &mut self,
         (policy, bindings): (&Admission, &[Binding]),

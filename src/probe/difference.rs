@@ -10,8 +10,8 @@ use crate::policy::admission::{
     Action, Binding, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome,
 };
 
-/// Returns a description of how `outcome` differs from `expect`. `bindings` are those of the evaluations in `outcome`.
-/// Returns `None` if it does not differ.
+/// Returns a description of how `outcome` differs from `expect`. `bindings` are the bindings to which the evaluations
+/// in `outcome` refer. Returns `None` if the outcome is as expected.
 #[must_use]
 pub(super) fn difference(
     expect: &Expect,
@@ -35,7 +35,8 @@ pub(super) fn difference(
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// Returns the difference in the decision or in its cause. If there is one, no other differences are reported.
+/// Returns the difference in the decision or in the cause of the decision. The caller reports no other differences if
+/// this one exists.
 fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let actual = if outcome.is_allowed() {
         Decision::Allow
@@ -140,8 +141,8 @@ fn quoted(texts: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Returns a description of how the errors of `outcome` differ from the expected error. `explain` describes an outcome
-/// without errors.
+/// Returns a description of how the errors of `outcome` differ from the expected error. `explain` describes the
+/// outcome if it has no errors.
 pub(super) fn error(
     expect: &Expect,
     outcome: &ReviewOutcome,
@@ -277,8 +278,8 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns `sentence`, which states that match constraints do not match, followed by the constraint that does not
-/// match.
+/// Appends the match constraint that does not match to `sentence`, which states that the match constraints do not
+/// match the request.
 pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
         Some(unmatched) => format!("{sentence}: {}", unmatched.words()),
@@ -423,7 +424,8 @@ fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (actual != expected).then(|| format!("expected the reason {expected:?}, got {actual:?}"))
 }
 
-/// Returns the difference in warnings. An expected warning equals a complete warning or the message at its end.
+/// Returns the difference in warnings. An expected warning matches an actual warning that is equal to it, or that ends
+/// with `: ` and the expected warning.
 fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.warnings.as_ref()?;
     let is_match = |actual: &str, expected: &str| {
@@ -470,8 +472,8 @@ fn differing_annotations<'a>(
         })
 }
 
-/// Returns the keys of the audit annotations that differ from the expected ones. Returns none if the decision differs
-/// from the expected one.
+/// Returns the keys of the audit annotations that differ from the expected ones. Returns no keys if the decision
+/// differs from the expected one.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,

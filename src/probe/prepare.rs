@@ -25,7 +25,7 @@ pub(crate) struct PreparedRequest<'a> {
     /// The fields with unknown defaults. A policy that reads one of them is not evaluated. `None` if all defaults are
     /// known.
     pub(crate) unknown_defaults: Option<UnknownDefaults>,
-    /// The name that the API server generates for the object. `None` if policies do not see a generated name.
+    /// The name that the API server generates for the object. `None` if the policies do not receive a generated name.
     generated: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> PreparedRequest<'a> {
 /// Source: `k8s.io/apimachinery` `pkg/util/rand/rand.go` (`alphanums`).
 const OTHER_SUFFIXES: [&str; 2] = ["bcdfg", "24569"];
 
-/// Replaces the generated name everywhere in the value.
+/// Replaces the generated name `from` by `to` in all strings of the value that are equal to `from`.
 fn rename(value: &mut Value, (from, to): (&str, &str)) {
     match value {
         Value::String(text) if text == from => to.clone_into(text),
@@ -94,7 +94,7 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
 }
 
 /// Prepares the objects of a request. A generated name is set only for policies that are evaluated after all mutations.
-/// For a Namespace, the generated name is not also the name in the request.
+/// The generated name of a Namespace is not also the namespace of its request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
 /// name is populated"), `pkg/endpoints/handlers/create.go`.
@@ -138,7 +138,7 @@ pub(crate) fn objects<'a>(
         schema: version.schema.as_deref(),
         has_status: version.has_status,
     });
-    // The API server sets metadata also in objects of kinds that are unknown here.
+    // The API server also sets metadata in objects of kinds whose defaults are unknown here.
     let custom = custom.or(lacks_defaults.then_some(defaulting::Custom {
         schema: None,
         has_status: true,
@@ -213,7 +213,8 @@ fn prepare_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<
     Cow::Owned(result)
 }
 
-/// Adds the metadata of a stored object and removes empty metadata, because params are read from the cluster.
+/// Adds the metadata that the API server sets when it stores an object, and removes empty metadata. Used for params,
+/// which an API server reads from the cluster.
 pub(crate) fn store(object: &mut Value) {
     // Errors are ignored here: validation reports invalid metadata.
     let _ = coerce_metadata(object, None);
@@ -236,8 +237,8 @@ pub(crate) fn store(object: &mut Value) {
     }
 }
 
-/// Removes a field whose value is null. In the cluster, a field that a partial sample omits has a value other than
-/// null.
+/// Removes the field at the path `field` if its value is null. A required field that a partial sample omits has a value
+/// other than null in the cluster.
 fn remove_null(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
     let mut parent = object;

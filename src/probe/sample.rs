@@ -1,7 +1,7 @@
 //! Validates sample objects against their schemas, and reports the errors for which the API server rejects an object
 //! before it evaluates policies: unknown fields, missing fields and values of the wrong type.
 //!
-//! Validation rules about several fields are not checked.
+//! Validation rules that involve several fields are not checked.
 //!
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json` (strict decoding), `k8s.io/apiextensions-apiserver`
 //! `pkg/apiserver/validation`.
@@ -56,8 +56,8 @@ const OWN_GROUPS: [&str; 19] = [
     "imagepolicy",
 ];
 
-/// Fields that the schemas of built-in kinds require, although the API server accepts objects without them. It also
-/// accepts objects without required booleans, which are then false.
+/// Fields that the schemas of built-in kinds require, although the API server accepts objects without them. The API
+/// server also accepts objects without required booleans, and treats them as false.
 const NOT_REQUIRED: [&str; 10] = [
     "rules",
     "podSelector",
@@ -115,7 +115,7 @@ pub(super) fn unknown_fields(
     unknown
 }
 
-/// Returns the paths of the required fields that `object` lacks. Returns at most 1,000 paths.
+/// Returns the paths of the required fields that `object` lacks, at most 1,000.
 #[must_use]
 pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<String> {
     let (Resolution::Found(type_), Json::Object(fields)) = (schemas.resolve(gvk), object) else {

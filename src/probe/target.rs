@@ -103,7 +103,8 @@ pub fn kind_of(target: &Target) -> Option<SubjectKind> {
     SubjectKind::opt_in().find(|kind| kind.as_str() == target.kind)
 }
 
-/// Returns the violations of a probe with this target. `has` must return true for the fields that the probe's spec has.
+/// Returns the violations of a probe with this target. `has` must return true if the probe's spec contains the given
+/// field.
 #[must_use]
 pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
     let violation = |field: &str, message: String| Violation {
@@ -147,8 +148,8 @@ pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation>
         .collect()
 }
 
-/// Returns the source of bindings for kinds that have no bindings. Returns `None` for other kinds: the probe determines
-/// it.
+/// Returns the source of bindings for webhooks, which have no bindings of their own. Returns `None` for other kinds,
+/// for which the probe specifies the source.
 #[must_use]
 pub fn implied_bindings(kind: SubjectKind) -> Option<BindingSource> {
     kind.is_webhooks().then_some(BindingSource::Implied)

@@ -1,5 +1,5 @@
-//! Decides whether a policy can be evaluated for an object whose defaults are unknown. It can if the policy reads no
-//! field that the API server may set.
+//! Determines whether a policy can be evaluated for an object whose defaults are unknown. This is possible if the
+//! policy reads no field that the API server may set.
 //!
 //! `kubectl vap test`, `eval`, `audit`, `diff` and the controller use this rule. It assumes that the API server treats
 //! the kind like kinds with known defaults: it may set a field that is absent or has an empty value (`""`, `0`,
@@ -118,7 +118,7 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     });
     let fields: Vec<Option<&str>> = fields.collect();
     match fields.as_slice() {
-        // The operation alone determines whether the request has this object.
+        // The operation alone determines whether the object is present. Its content is unknown.
         [] | [Some("metadata")] => read.access == AccessKind::Presence,
         [Some("apiVersion" | "kind")] => true,
         [Some("metadata"), Some("generation"), ..] | [Some("status"), ..] => false,
@@ -130,7 +130,8 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     }
 }
 
-/// Returns true if all values at `path` are present, and the API server changes no part of them that `access` reads.
+/// Returns true if all values at `path` are present, and the API server does not change the parts of these values that
+/// `access` reads.
 fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     match path.split_first() {
         Some((Step::Field(name), rest)) => {

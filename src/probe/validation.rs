@@ -35,7 +35,8 @@ const MAX_VIOLATIONS: usize = 20;
 /// Top-level fields of a probe. `metadata` and `status` are set by the API server and the controller.
 const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Fields that are allowed only in files, because `kubectl vap test` replaces them.
+/// Fields that are allowed only in files. `kubectl vap test` replaces them before the validation. Here, they are only
+/// suggestions for misspelled fields.
 const FILE_FIELDS: [&str; 8] = [
     "policyNames",
     "objectFrom",
@@ -117,7 +118,7 @@ impl Validator {
         if !violations.0.is_empty() {
             return Err(violations.0);
         }
-        // Parsing detects errors that the schema does not, for example in the specs of inline bindings.
+        // Parsing detects errors that the schema does not detect, for example in the specs of inline bindings.
         serde_json::from_value(spec).map_err(|error| {
             vec![Violation {
                 field_ref: "spec".to_owned(),
@@ -193,7 +194,8 @@ impl Validator {
         }
     }
 
-    /// Evaluates the validation rules of a schema for a value that is otherwise valid.
+    /// Evaluates the validation rules of a schema. The value must be valid according to the other keywords of the
+    /// schema.
     fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let self_ = SelfVariable {
             json: value,
@@ -252,7 +254,7 @@ impl Activation for SelfVariable<'_> {
         }
         match json {
             _ if is_test => Some(Part::Value(keys.len(), Cow::Owned(Value::Bool(true)))),
-            // Lists and maps are resolved from `whole`, which is converted only once.
+            // Lists and maps are resolved from `whole`, which is converted to a CEL value only once.
             Json::Array(_) | Json::Object(_) => None,
             scalar => Some(Part::Value(keys.len(), Cow::Owned(Value::from(scalar)))),
         }
@@ -599,10 +601,11 @@ mod tests {
         );
     }
 
-    /// A keyword of the CRD that the validator ignored would not be checked in files.
+    /// If the validator ignored a keyword of the CRD, `kubectl vap test` would accept probes that violate the
+    /// keyword.
     #[test]
     fn validator_supports_every_keyword_of_crd() {
-        // The validator assumes the default values of absent keywords.
+        // The validator assumes that keywords outside of this list have their default values.
         const SUPPORTED: [&str; 19] = [
             "default",
             "additionalProperties",

@@ -159,8 +159,8 @@ struct Connections {
 
 struct Connection {
     task: AbortHandle,
-    /// A reference that the connection and each of its pending responses hold. The connection is idle if only one is
-    /// left.
+    /// A weak pointer to the value that the connection and each of its pending responses own. The connection is idle if
+    /// the value has only one owner.
     answering: Weak<()>,
 }
 
@@ -187,8 +187,8 @@ impl Connections {
     }
 }
 
-/// The body of a response, with the resources that it holds until it is sent. It is sent in chunks, because hyper
-/// reports a chunk as sent as soon as hyper has received it.
+/// The body of a response, and the resources that it holds until it is sent. The body is split into chunks, because
+/// hyper treats a chunk as sent as soon as hyper has accepted it.
 #[derive(Debug, Default)]
 struct Answer {
     text: Bytes,

@@ -1,7 +1,7 @@
 //! The grammar as a graph of states (ATN), built like ANTLR's own, with the lookahead tokens of each state.
 //!
-//! The exact states affect the messages: some states check the next token before anything else, and a message lists the
-//! tokens expected in the current state.
+//! The exact states affect the messages: some states check the next token first, and a message lists the tokens that
+//! are expected in the current state.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `atn_state.go`, `ll1_analyzer.go` (`Look`), `atn.go`
 //! (`NextTokens`); ANTLR 4 `tool` `ParserATNFactory`, `TailEpsilonRemover`.
@@ -59,8 +59,8 @@ pub(super) enum Edge {
 pub(super) enum Choice {
     /// The state has a single alternative.
     None,
-    /// Decided by the next token, which matches at most one of `alternatives`, in this order. If it matches none of
-    /// them and `or_last` is set, the last alternative is taken.
+    /// Decided by the next token. At most one of the token sets in `alternatives` contains it. If none contains it and
+    /// `or_last` is true, the last alternative is taken.
     NextToken {
         alternatives: Box<[TokenSet]>,
         or_last: bool,
@@ -92,7 +92,7 @@ pub(super) struct Graph {
     starts: [StateId; N_RULES],
     /// For each rule, the states after its calls.
     follows: [Vec<StateId>; N_RULES],
-    /// Placeholder that [`Graph::state`] returns for an unknown state, which does not occur.
+    /// Placeholder that [`Graph::state`] returns for an unknown state. Unknown states do not occur.
     nowhere: State,
 }
 
@@ -271,8 +271,8 @@ impl Graph {
         }
     }
 
-    /// Returns the tokens that may come next at `from`, and true if the rule may end before a token. With `beyond`, the
-    /// tokens after all calls of the rule are included.
+    /// Returns the tokens that may come next at `from`, and true if the rule may end without another token. If `beyond`
+    /// is true, also includes the tokens that may follow the calls of the rule.
     fn look(&self, from: StateId, beyond: bool) -> (TokenSet, bool) {
         let (mut next, mut may_end) = (TokenSet::NONE, false);
         let (mut open, mut seen) = (vec![from], Vec::new());
@@ -292,7 +292,7 @@ impl Graph {
                 match *edge {
                     Edge::Free(to) => open.push(to),
                     Edge::Token(tokens, _) => next = next.union(tokens),
-                    // Every rule consumes at least one token, so nothing after the call comes next.
+                    // Every rule consumes at least one token, so the next token belongs to the called rule.
                     Edge::Call { rule, .. } => open.push(self.start(rule)),
                 }
             }
@@ -300,7 +300,7 @@ impl Graph {
         (next, may_end)
     }
 
-    /// Determines how each state with alternatives decides: by the next token if that is sufficient, else by
+    /// Determines how each state selects one of its alternatives: by the next token if it is sufficient, otherwise by
     /// prediction.
     ///
     /// Source: ANTLR 4 `tool` `ParserFactory` (`LL1OptionalBlock` and others against `*Block`).

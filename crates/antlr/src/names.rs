@@ -49,7 +49,8 @@ const NAMES: [(Kind, &str); 36] = [
     (Kind::EscapedIdent, "ESC_IDENTIFIER"),
 ];
 
-/// Returns the name of the only token of `set`, or several names in braces.
+/// Returns the names of the tokens in `set`, separated by commas and enclosed in braces. A single name has no
+/// braces.
 pub(super) fn set_text(set: TokenSet) -> String {
     let names: Vec<_> = NAMES
         .iter()
@@ -62,7 +63,7 @@ pub(super) fn set_text(set: TokenSet) -> String {
     }
 }
 
-/// Returns the text of `token` for a message.
+/// Returns the source of `token` in quotes, for a message. For the end token, returns [`END`] in quotes.
 pub(super) fn token_text(token: Token, source: &str) -> String {
     match token.kind {
         Kind::End => quoted(END),
@@ -79,11 +80,11 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// The prefix of the message for input that matches no alternative.
+/// The prefix of the message about input that matches no alternative.
 pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
 
-/// Replaces each [`NO_VIABLE`] message in `message` whose input is one character and a reserved word with cel-go's
-/// message that an identifier was expected.
+/// Replaces each [`NO_VIABLE`] error in `message` whose quoted input is any character and a reserved word. The
+/// replacement is cel-go's error that an identifier was expected.
 ///
 /// Source: cel-go `parser/parser.go` (`reservedIdentifier`, `mismatchedReservedIdentifier`).
 pub(super) fn with_reserved_words(message: String) -> String {

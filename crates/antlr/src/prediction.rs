@@ -25,7 +25,7 @@ const BOTTOM: StackId = 0;
 
 /// A configuration: the state that an alternative has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Place {
+struct Config {
     alternative: Alternative,
     state: StateId,
     stack: StackId,
@@ -61,10 +61,10 @@ pub(super) struct SetId(usize);
 
 /// The configurations of all alternatives after the same tokens.
 #[derive(Clone, Debug)]
-struct PlaceSet {
-    places: Vec<Place>,
-    /// The first alternative, if all alternatives have the same configurations, so that further tokens cannot
-    /// distinguish them.
+struct ConfigSet {
+    configs: Vec<Config>,
+    /// The first alternative if all alternatives have the same configurations. Further tokens cannot distinguish such
+    /// alternatives. Otherwise `None`.
     tied: Option<Alternative>,
 }
 
@@ -83,8 +83,8 @@ pub(super) enum Step {
 #[derive(Default)]
 pub(super) struct Predictor {
     stacks: Stacks,
-    sets: Vec<PlaceSet>,
-    known: HashMap<Vec<Place>, SetId>,
+    sets: Vec<ConfigSet>,
+    known: HashMap<Vec<Config>, SetId>,
     starts: HashMap<StateId, SetId>,
     steps: HashMap<(SetId, Kind), Step>,
 }
@@ -97,7 +97,7 @@ impl Predictor {
         }
         let starts = GRAPH.state(state).edges.iter().enumerate();
         let starts = starts.filter_map(|(alternative, edge)| match *edge {
-            Edge::Free(state) => Some(Place {
+            Edge::Free(state) => Some(Config {
                 alternative,
                 state,
                 stack: BOTTOM,
@@ -123,22 +123,22 @@ impl Predictor {
 
     fn follow(&mut self, set: SetId, token: Kind) -> Step {
         let mut taken = Vec::new();
-        for place in self.places(set) {
-            for edge in &GRAPH.state(place.state).edges {
+        for config in self.configs(set) {
+            for edge in &GRAPH.state(config.state).edges {
                 if let Edge::Token(tokens, to) = *edge
                     && tokens.contains(token)
                 {
-                    taken.push(Place {
+                    taken.push(Config {
                         state: to,
-                        ..*place
+                        ..*config
                     });
                 }
             }
         }
-        let Some(first) = taken.first().map(|place| place.alternative) else {
+        let Some(first) = taken.first().map(|config| config.alternative) else {
             return Step::Stuck;
         };
-        if taken.iter().all(|place| place.alternative == first) {
+        if taken.iter().all(|config| config.alternative == first) {
             return Step::Decided(first);
         }
         let set = self.spread(taken);
@@ -146,95 +146,96 @@ impl Predictor {
         tied.map_or(Step::Open(set), Step::Decided)
     }
 
-    fn places(&self, set: SetId) -> &[Place] {
+    fn configs(&self, set: SetId) -> &[Config] {
         self.sets
             .get(set.0)
-            .map_or(&[], |set| set.places.as_slice())
+            .map_or(&[], |set| set.configs.as_slice())
     }
 
     /// Returns the first alternative of `set` that has left the rule that contains the decision. The alternative may be
-    /// valid; otherwise a calling rule reports the mismatch.
+    /// valid. If it is not, a calling rule reports the mismatch.
     pub(super) fn outside(&self, set: SetId) -> Option<Alternative> {
-        let outside = self.places(set).iter().filter(|place| place.outside);
-        outside.map(|place| place.alternative).min()
+        let outside = self.configs(set).iter().filter(|config| config.outside);
+        outside.map(|config| config.alternative).min()
     }
 
     /// Computes the epsilon closure of `open`.
-    fn spread(&mut self, mut open: Vec<Place>) -> SetId {
-        let (mut seen, mut places) = (HashSet::new(), Vec::new());
-        while let Some(place) = open.pop() {
+    fn spread(&mut self, mut open: Vec<Config>) -> SetId {
+        let (mut seen, mut configs) = (HashSet::new(), Vec::new());
+        while let Some(config) = open.pop() {
             checkpoint();
-            if !seen.insert(place) {
+            if !seen.insert(config) {
                 continue;
             }
-            let state = GRAPH.state(place.state);
+            let state = GRAPH.state(config.state);
             if state.kind == StateKind::RuleStop {
-                self.leave(place, &mut open, &mut places);
+                self.leave(config, &mut open, &mut configs);
                 continue;
             }
             for edge in &state.edges {
                 match *edge {
-                    Edge::Free(state) => open.push(Place { state, ..place }),
-                    Edge::Token(..) => places.push(place),
-                    Edge::Call { rule, follow, .. } => open.push(Place {
+                    Edge::Free(state) => open.push(Config { state, ..config }),
+                    Edge::Token(..) => configs.push(config),
+                    Edge::Call { rule, follow, .. } => open.push(Config {
                         state: GRAPH.start(rule),
-                        stack: self.stacks.push(follow, place.stack),
-                        ..place
+                        stack: self.stacks.push(follow, config.stack),
+                        ..config
                     }),
                 }
             }
         }
-        places.sort_unstable();
-        if let Some(set) = self.known.get(&places) {
+        configs.sort_unstable();
+        if let Some(set) = self.known.get(&configs) {
             return *set;
         }
         let set = SetId(self.sets.len());
-        self.known.insert(places.clone(), set);
-        let tied = tied(&places);
-        self.sets.push(PlaceSet { places, tied });
+        self.known.insert(configs.clone(), set);
+        let tied = tied(&configs);
+        self.sets.push(ConfigSet { configs, tied });
         set
     }
 
-    /// Leaves the rule that ends at `place`: continues after its call, or after all of its calls if the stack is empty.
-    fn leave(&self, place: Place, open: &mut Vec<Place>, places: &mut Vec<Place>) {
-        if let Some((state, stack)) = self.stacks.pop(place.stack) {
-            open.push(Place {
+    /// Leaves the rule that ends at `config`: continues after the rule's call, or after all calls of the rule if the
+    /// stack is empty.
+    fn leave(&self, config: Config, open: &mut Vec<Config>, configs: &mut Vec<Config>) {
+        if let Some((state, stack)) = self.stacks.pop(config.stack) {
+            open.push(Config {
                 state,
                 stack,
-                ..place
+                ..config
             });
             return;
         }
-        let follows = GRAPH.follows(place.state);
+        let follows = GRAPH.follows(config.state);
         if follows.is_empty() {
-            // The first rule has ended, after the end of the text.
-            places.push(place);
+            // The outermost rule has ended, after the end of the text.
+            configs.push(config);
         }
-        open.extend(follows.iter().map(|&state| Place {
+        open.extend(follows.iter().map(|&state| Config {
             state,
             outside: true,
-            ..place
+            ..config
         }));
     }
 }
 
-/// Returns the first alternative if there are several and all have the same configurations.
-fn tied(places: &[Place]) -> Option<Alternative> {
+/// Returns the first alternative if there are several alternatives and all of them have the same configurations.
+fn tied(configs: &[Config]) -> Option<Alternative> {
     let mut by_alternative: Vec<(Alternative, HashSet<(StateId, StackId)>)> = Vec::new();
-    for place in places {
-        let configuration = (place.state, place.stack);
+    for config in configs {
+        let configuration = (config.state, config.stack);
         match by_alternative
             .iter_mut()
-            .find(|(alternative, _)| *alternative == place.alternative)
+            .find(|(alternative, _)| *alternative == config.alternative)
         {
-            Some((_, places)) => {
-                places.insert(configuration);
+            Some((_, configs)) => {
+                configs.insert(configuration);
             }
-            None => by_alternative.push((place.alternative, HashSet::from([configuration]))),
+            None => by_alternative.push((config.alternative, HashSet::from([configuration]))),
         }
     }
     let ((first, configurations), rest) = by_alternative.split_first()?;
-    let is_tied = rest.iter().all(|(_, places)| places == configurations);
+    let is_tied = rest.iter().all(|(_, configs)| configs == configurations);
     (is_tied && !rest.is_empty()).then(|| {
         rest.iter()
             .map(|(alternative, _)| *alternative)

@@ -28,7 +28,7 @@ pub enum About {
 }
 
 /// Returns the comments that begin with `mark` in the first document of `text`, and true if there is a document.
-/// Invalid YAML has neither.
+/// For invalid YAML, returns no comments and false.
 #[must_use]
 pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
@@ -36,7 +36,7 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     } else {
         0
     };
-    // Ignores the input after a forbidden character.
+    // Ignores the input from the first forbidden character on.
     let end = cursor::forbidden(text).map_or(text.len(), |(offset, _)| offset);
     let mut text = text.get(..end).unwrap_or_default().to_owned();
     if !text.ends_with('\n') {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // Includes multi-line scalars that this line is part of.
+        // Includes the multi-line scalars to which this line belongs.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {

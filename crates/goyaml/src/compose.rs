@@ -29,7 +29,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // A value that a later entry with the same name replaces is not converted to JSON, so it is not reported.
+    // A value that cannot be represented is reported only if no later entry with the same name replaces it.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
     let first = if spans.is_empty() {
         None
@@ -62,8 +62,9 @@ struct Composer<'a> {
     open_aliases: HashSet<NodeId>,
     /// Start of the outermost alias being expanded.
     alias_at: usize,
-    /// Number of decoded nodes, including the document, and how many of them were decoded through an alias.
+    /// Number of decoded nodes, including the document.
     n_decoded: usize,
+    /// Number of nodes that were decoded through an alias.
     n_of_aliases: usize,
     copies: &'a mut Copies,
     /// Values and keys that JSON cannot represent, each with the reason. A key of this kind is replaced by a unique
@@ -310,7 +311,7 @@ impl Composer<'_> {
         depth: usize,
         into: &mut BTreeMap<String, Entry>,
     ) -> Result<(), ScanError> {
-        // An alias adds no depth of its own: its target is a map, whose depth is counted.
+        // An alias does not add to the depth: its target must be a map, and the depth of the map is counted.
         match self.open(id, depth)? {
             (_, Part::Map(entries)) => self.entries(&entries, depth + 1, true, into),
             (_, Part::Alias(target)) => {

@@ -148,8 +148,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most text consists of such characters, and
-    /// they are never line breaks.
+    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most text consists of such characters.
+    /// They are never line breaks, so the line number does not change.
     pub(super) fn advance_visible(&mut self, is_wanted: impl Fn(u8) -> bool) {
         let rest = self.rest().as_bytes();
         let is_other = |byte: &u8| !(matches!(byte, 0x20..=0x7e) && is_wanted(*byte));

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::compose::insert;
 use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 
-/// A value, or the reason why valid JSON cannot be represented, and the index after its last byte.
+/// The result of parsing valid JSON, and the index after the last byte of the JSON value. The result is an error if
+/// the value cannot be represented.
 pub type Read = (Result<Node, YamlError>, usize);
 
 /// Parses the value at the byte `start` of `text`, skipping whitespace. `None` if there is only whitespace.
@@ -44,8 +45,8 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     }
 }
 
-/// Returns the characters of a string, each with the index of its first byte in `raw`, which includes the quotation
-/// marks.
+/// Returns the characters of a JSON string, each with the index of its first byte in `raw`. `raw` is the source of
+/// the string with the quotation marks.
 pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
     let mut reader = Reader {
         text: raw,

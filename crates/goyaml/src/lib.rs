@@ -32,7 +32,7 @@ pub use text::after_mark;
 /// Maximum number of nodes of a document, after expanding aliases.
 const MAX_NODES: usize = 1_000_000;
 
-/// Maximum number of nodes copied by aliases. Without it, a short document could expand to billions of nodes.
+/// Maximum number of nodes copied by aliases. Without this limit, a short document could expand to billions of nodes.
 const MAX_COPIED_NODES: usize = 100_000;
 
 /// Maximum size of the text copied by aliases, in bytes.
@@ -105,8 +105,8 @@ pub enum Data {
     Map(Entries),
 }
 
-/// The entries of a map, sorted by name. A vector rather than a tree, which needs ten times the memory for small maps,
-/// and most documents have many of them.
+/// The entries of a map, sorted by name. They are stored in a vector, because a tree needs ten times the memory for a
+/// small map, and most documents contain many small maps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries(Vec<(String, Entry)>);
 
@@ -382,7 +382,7 @@ impl Copies {
 ///
 /// Returns an error if `text` is not valid YAML, or if JSON cannot represent it.
 pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> {
-    // Like kubectl, terminates the last line if necessary.
+    // Like kubectl, adds a line break to the last line if necessary.
     let ended = if text.ends_with('\n') {
         Cow::Borrowed(text)
     } else {
@@ -392,7 +392,7 @@ pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> 
     read.map_err(|error| YamlError::new(text, error.offset, error.message))
 }
 
-/// Parses the first document of a text whose last line is terminated.
+/// Parses the first document of a text whose last line ends with a line break.
 fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError> {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
         BYTE_ORDER_MARK.len_utf8()
@@ -411,7 +411,7 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
                     ),
                 )
             };
-            // The forbidden character is irrelevant if the parser does not reach it.
+            // The forbidden character is irrelevant if go-yaml's parser does not read the chunk that contains it.
             let before = text.get(..offset).unwrap_or_default();
             let (document, end) = parse::document(before, start).map_err(|_| error())?;
             if end + LOOKAHEAD >= chunk_start(text, start, offset) {
@@ -429,8 +429,8 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
 /// Number of characters that go-yaml reads ahead.
 const LOOKAHEAD: usize = 3;
 
-/// Returns the start of the chunk that contains the byte `offset`. go-yaml reads text in chunks, and validates
-/// the characters of a chunk when it reaches its start.
+/// Returns the start of the chunk that contains the byte `offset`. go-yaml reads text in chunks. When it reaches the
+/// start of a chunk, it validates all characters of the chunk.
 ///
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).
 fn chunk_start(text: &str, start: usize, offset: usize) -> usize {
@@ -511,7 +511,7 @@ mod tests {
         let text = lines.join("\n");
         assert!(to_json(&text).unwrap_err().to_string().contains("line"));
 
-        // An anchor does not count toward the limits, regardless of the size of its node.
+        // An anchored node that no alias refers to does not count toward the limits, regardless of its size.
         let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
         let nested = nested.concat();
         let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));

@@ -51,8 +51,8 @@ impl Content {
 /// The nodes of a document.
 pub(super) type Nodes = Vec<RawNode>;
 
-/// Parses the first document of `text` from the byte `start`. Returns the nodes and the root of the document, or `None`
-/// if there is no document, and the index up to which the text was read.
+/// Parses the first document of `text` from the byte `start`. Returns two values: the nodes and the root of the
+/// document (`None` if there is no document), and the index up to which the text was read.
 pub(super) fn document(
     text: &str,
     start: usize,
@@ -63,7 +63,8 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
-/// The nodes and root of a document, if there is one, and the spans of the comments with the mark.
+/// The nodes and the root of a document (`None` if there is no document), and the spans of the comments that
+/// begin with the mark.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
 /// Parses the first document of `text` from the byte `start`, and collects the comments before, in and after the
@@ -90,7 +91,7 @@ struct Parser<'a> {
     last_end: usize,
 }
 
-/// Position of a node, which determines what the node may be.
+/// Position of a node, which determines the allowed kinds of node.
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     /// In a flow collection.
@@ -161,7 +162,7 @@ impl<'a> Parser<'a> {
                 self.node(Position::Block, 0)?
             }
         };
-        // Reports the token after the document if it is invalid, as go-yaml does.
+        // As in go-yaml, an invalid token after the document is an error.
         self.next()?;
         Ok(Some(root))
     }
@@ -300,7 +301,8 @@ impl<'a> Parser<'a> {
                 return Err(ScanError::new(offset, message));
             }
         };
-        // Registers the anchor first, because an alias within the collection may refer to the collection.
+        // Registers the anchor before parsing the items, because an alias within the collection may refer to the
+        // collection.
         let id = self.add_collection(offset, content, depth)?;
         self.anchor(anchor, id);
         let content = self.collection(depth + 1)?;
@@ -507,7 +509,7 @@ impl<'a> Parser<'a> {
         let start = self.take()?.start;
         let id = self.add_collection(start, Content::Map(Vec::new()), depth)?;
         let key = match self.next()? {
-            // go-yaml skips this token, whatever it is.
+            // Like go-yaml, skips each of these tokens.
             Token::Value | Token::FlowEntry | Token::FlowListEnd => {
                 let end = self.take()?.end;
                 self.empty(end)?

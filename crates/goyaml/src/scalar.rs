@@ -192,7 +192,7 @@ pub(super) fn json_float(number: f64) -> Option<Value> {
     // Source: Go `encoding/json` (`floatEncoder`), which uses an exponent from this value on.
     const WITH_EXPONENT: f64 = 1e21;
     if number.fract() == 0.0 && number.abs() < WITH_EXPONENT {
-        // The shortest digits that round-trip, followed by zeros.
+        // Formatting yields the shortest digits that round-trip, followed by zeros.
         if let Ok(integer) = format!("{number}").parse::<i64>() {
             return Some(Value::from(integer));
         }
@@ -218,7 +218,7 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // Go writes an exponent if it is at least 21 in JSON, and if it is at least 6 here.
+        // Go writes an exponent of 6 or more in a key, but only an exponent of 21 or more in a JSON number.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }

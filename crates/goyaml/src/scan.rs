@@ -1,8 +1,8 @@
 //! The YAML scanner: splits a text into tokens, and converts indentation and `:` to start and end tokens of
 //! collections.
 //!
-//! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may turn out to
-//! be a key, which must end on the line where it starts and within 1,024 characters.
+//! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may start a key.
+//! A key must end on the line on which it starts, and within 1,024 characters.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in details; compared by `./dev
 //! parity-yaml`.
@@ -22,7 +22,7 @@ const MAX_KEY_LENGTH: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 struct PossibleKey {
     is_possible: bool,
-    /// True if it must be a key, because it is in the column of its map's keys.
+    /// True if a key must start here, because the position is in the column of the map's keys.
     is_required: bool,
     /// Number of the key's first token.
     token: usize,
@@ -37,7 +37,7 @@ struct Mark {
     index: usize,
 }
 
-/// Possible keys, each by the number of its first token, in ascending order.
+/// Pairs of the number of a key's first token and the index of the key, in ascending order.
 #[derive(Debug, Default)]
 struct KeysOfTokens(VecDeque<(usize, usize)>);
 
@@ -188,7 +188,8 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Spanned { token, start, end });
     }
 
-    /// Inserts a token before the token number `before`, or at the end if the latter has left the queue.
+    /// Inserts a token before the token with the number `before`, or at the end of the queue if that token has left the
+    /// queue.
     fn insert(&mut self, before: usize, token: Token<'a>, offset: usize) {
         let length = self.queue.len();
         let position = before.checked_sub(self.n_taken).unwrap_or(length);
@@ -302,7 +303,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns true if `keys[key]` may still be a key.
+    /// Returns true if `keys[key]` may still be a key: its line has not ended, and it is not too long.
     fn is_still_possible(&mut self, key: usize) -> Result<bool, ScanError> {
         let now = self.mark();
         let Some(key) = self.keys.get_mut(key) else {
@@ -354,7 +355,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Opens a block collection at `mark` if it is indented further than the enclosing one. Inserts the start token
-    /// before the token number `before`, or at the end if `before` is `None`.
+    /// before the token with the number `before`, or at the end of the queue if `before` is `None`.
     fn open_block(&mut self, mark: Mark, before: Option<usize>, token: Token<'a>) {
         if self.in_flow() || self.indent.is_some_and(|indent| indent >= mark.column) {
             return;

@@ -84,7 +84,8 @@ fn version_number(cursor: &mut Cursor<'_>) -> Result<u8, ScanError> {
     number.ok_or_else(|| ScanError::new(start, "expected a YAML version such as `1.1`"))
 }
 
-/// Scans the tag at `cursor`. Returns its handle, empty for a full URI, and its suffix.
+/// Scans the tag at `cursor`. Returns the handle of the tag, which is empty for a full URI, and the
+/// suffix.
 pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError> {
     let (handle, suffix) = if cursor.byte(1) == b'<' {
         cursor.advance_by(2);
@@ -142,7 +143,7 @@ fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     Ok(cursor.since(start).to_owned())
 }
 
-/// Scans a URI. `head` is the part of it that has already been consumed.
+/// Scans a URI. `head` is the part of the URI that has already been consumed.
 fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String, ScanError> {
     let start = cursor.offset;
     let mut bytes = head.as_bytes().to_vec();

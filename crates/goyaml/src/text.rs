@@ -80,7 +80,8 @@ impl Gap {
         }
     }
 
-    /// Appends the folded gap: a single line break becomes a space; of several line breaks, all but the first are kept.
+    /// Appends the folded gap: a single line break becomes a space; if there are several line breaks, all but the first
+    /// are kept.
     fn fold(&mut self, text: &str, into: &mut Written) {
         if self.has_breaks {
             match self.first.take() {
@@ -111,8 +112,8 @@ pub(super) struct PlainEnd {
     pub(super) is_before_break: bool,
 }
 
-/// Scans a plain scalar. `text` is the whole text of `cursor`. `is_flow` is true in a flow collection. On lines after
-/// the first, a tab must not precede the column `indent`.
+/// Scans a plain scalar. `text` is the whole text to which `cursor` belongs. `is_flow` is true in a flow collection. On
+/// lines after the first, a tab must not precede the column `indent`.
 pub(super) fn plain(
     text: &str,
     cursor: &mut Cursor<'_>,

@@ -69,7 +69,7 @@ impl Counter {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Adds `n_bytes`. Returns false, without adding, if that exceeds the bound.
+    /// Adds `n_bytes`. Returns false, without adding, if the sum would exceed the limit.
     fn add(&self, n_bytes: usize) -> bool {
         let added = |used: usize| {
             let sum = used.checked_add(n_bytes)?;
@@ -145,17 +145,20 @@ enum Account {
 }
 
 impl Reservation {
-    /// Reserves `n_bytes` for an engine that `owner` retains. `None` if that exceeds a bound.
+    /// Reserves `n_bytes` for an engine that `owner` retains. `None` if the reservation would exceed a
+    /// limit.
     pub(super) fn kept(owner: &Arc<EngineBudget>, n_bytes: usize) -> Option<Self> {
         Self::new(Account::Kept(Arc::clone(owner)), n_bytes)
     }
 
-    /// Reserves `n_bytes` for an engine in the shared cache. `None` if that exceeds the bound.
+    /// Reserves `n_bytes` for an engine in the shared cache. `None` if the reservation would exceed the
+    /// limit of the cache.
     pub(super) fn cached(n_bytes: usize) -> Option<Self> {
         Self::new(Account::Cached, n_bytes)
     }
 
-    /// Creates a reservation for an engine of one search, whose memory the caller accounts for.
+    /// Creates an empty reservation for an engine that exists for one search. The caller counts the memory
+    /// of the engine.
     pub(super) const fn transient() -> Self {
         Self {
             bytes: AtomicUsize::new(0),
@@ -171,7 +174,7 @@ impl Reservation {
         reservation.grow(n_bytes).then_some(reservation)
     }
 
-    /// Reserves `n_bytes` more. Returns false, without reserving, if that exceeds a bound.
+    /// Reserves `n_bytes` more. Returns false, without reserving, if the reservation would exceed a limit.
     pub(super) fn grow(&self, n_bytes: usize) -> bool {
         let is_reserved = match &self.account {
             Account::Kept(owner) => {

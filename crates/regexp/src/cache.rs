@@ -48,8 +48,8 @@ pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
     Some(Arc::clone(engine))
 }
 
-/// Reserves `n_bytes` for a new engine, evicting the least recently used engines if necessary. `None` if the
-/// engine is too large, or if evicted engines are still in use.
+/// Reserves `n_bytes` for a new engine, evicting the least recently used engines if necessary. `None` if the engine is
+/// too large, or if running searches still use the evicted engines.
 pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if n_bytes > MAX_CACHE_BYTES {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if let Some(reservation) = Reservation::cached(n_bytes) {
         return Some(reservation);
     }
-    // Evicts more than necessary, to leave room for the memory of searches.
+    // Evicts more engines than necessary, to leave room for the memory of searches.
     let n_wanted = n_bytes
         .saturating_add(MAX_CACHE_BYTES / 4)
         .min(MAX_CACHE_BYTES);

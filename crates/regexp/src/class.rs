@@ -45,7 +45,7 @@ pub(super) enum Item {
 }
 
 impl Item {
-    /// Adds the code points of the item. Ignores case if `fold`.
+    /// Adds the code points of the item. If `fold` is true, case is ignored.
     fn add_to(self, fold: bool, ranges: &mut Vec<(u32, u32)>) {
         let folded = |set: Ranges| if fold { set.folded() } else { set };
         match self {
@@ -74,11 +74,12 @@ struct Part {
     fold: bool,
 }
 
-/// Ranges being collected. They are merged periodically, to limit memory to the size of the union.
+/// Ranges of a union. They are merged periodically, so that the memory use is proportional to the size
+/// of the union.
 #[derive(Default)]
 struct Collected {
     ranges: Vec<(u32, u32)>,
-    /// Number of collected ranges that triggers the next merge, if larger than [`MAX_COLLECTED`].
+    /// Number of collected ranges that triggers the next merge. The minimum is [`MAX_COLLECTED`].
     limit: usize,
 }
 
@@ -95,7 +96,8 @@ impl Collected {
 }
 
 impl Part {
-    /// Adds the code points of the part. Skips the Unicode sets in `seen`, which have already been added.
+    /// Adds the code points of the part to `collected`. Skips the Unicode sets in `seen`, which have
+    /// already been added.
     fn add_to(&self, collected: &mut Collected, seen: &mut HashSet<(Item, bool)>) {
         if !self.negated {
             for item in &self.items {
@@ -179,7 +181,7 @@ impl Class {
         }
     }
 
-    /// Adds the characters of `other`. Returns false if the class already contains them.
+    /// Adds the items of `other`, except for duplicates. Returns true if the class changed.
     pub(super) fn merge(&mut self, other: Self) -> bool {
         let mut is_changed = false;
         for mut part in other.parts {
@@ -229,7 +231,7 @@ impl Class {
     }
 }
 
-/// Maximum number of existing items that a new item is compared with to find duplicates.
+/// Maximum number of existing items with which a new item is compared to find duplicates.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the set of `\d`, `\s` or `\w`, given its lower-case letter. `None` for other letters.

@@ -13,8 +13,8 @@ use super::machine::{Machine, Scratch};
 use super::size::{self, Size};
 use super::tree::Regex;
 
-/// Maximum bytes of an automaton of `regex-automata` in one direction. Building a larger one fails after
-/// allocating that much, in less than a millisecond.
+/// Maximum bytes of an automaton of `regex-automata` in one direction. Building a larger automaton fails in less
+/// than a millisecond, after allocating this number of bytes.
 const MAX_AUTOMATON_BYTES: usize = 320 << 10;
 
 /// Maximum bytes of the cached states of an automaton in one direction.
@@ -23,9 +23,9 @@ const MAX_STATES_BYTES: usize = 384 << 10;
 /// Maximum length of a pattern for the engines of `regex-automata`, in bytes.
 const MAX_AUTOMATON_PATTERN: usize = 10_000;
 
-/// Maximum product of the number of automaton states and the length of the text for searches by
-/// `regex-automata`, less than a second of work. Such a search cannot be interrupted, and in the worst case
-/// visits each state at each byte.
+/// Maximum product of the number of automaton states and the length of the text for searches by `regex-automata`.
+/// In the worst case, a search visits each state at each byte. It cannot be interrupted, so the limit keeps it
+/// below one second.
 const MAX_AUTOMATON_STEPS: usize = 100_000_000;
 
 /// Maximum number of instructions of an engine built for one search of an analysis.
@@ -75,14 +75,15 @@ impl Memory {
 
 /// A newly built engine.
 pub(super) enum Built {
-    /// An engine that may be retained, and its size in bytes.
+    /// An engine that may be retained, and the size of the engine in bytes.
     New(Engine, usize),
     /// An engine for one search, whose memory is already charged to the limits of the search.
     Transient(Engine),
 }
 
 impl Engine {
-    /// Builds an engine for `regex`. If it is too large to be retained, its memory is charged to `limits`.
+    /// Builds an engine for `regex`. The memory of an engine that is too large to be retained is charged to
+    /// `limits`.
     ///
     /// # Errors
     ///
@@ -189,7 +190,8 @@ impl Engine {
         }
     }
 
-    /// Calls `search` with memory for a search, which is retained for later searches if the bounds allow it.
+    /// Calls `search` with memory for one search. The memory is retained for later searches if the memory limits
+    /// allow it.
     pub(super) fn search<T>(&self, search: impl FnOnce(&mut Search<'_>) -> T) -> T {
         let call = |memory: &mut Memory| {
             search(&mut Search {
@@ -281,7 +283,7 @@ impl Search<'_> {
     ) -> Result<Option<Range<usize>>, L::Error> {
         match (&self.engine.kind, &mut *self.memory) {
             (Kind::Automata(regex), Memory::Automata(cache)) => {
-                // A search may read the whole text even if the preferred match is short.
+                // Counts the whole remaining text: a search may read it even if the preferred match is short.
                 limits.work(text.len().saturating_sub(start))?;
                 let input = Input::new(text).range(start..);
                 Ok(regex.search_with(cache, &input).map(|found| found.range()))

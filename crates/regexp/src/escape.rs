@@ -70,7 +70,8 @@ fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     }
 }
 
-/// Parses `\d`, `\s`, `\w` or a complement. `None` if the cursor is not at one of them.
+/// Parses `\d`, `\s`, `\w`, or one of their complements `\D`, `\S` and `\W`. `None` if the cursor is not at such an
+/// escape.
 pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     if cursor.byte(0)? != b'\\' {
         return None;
@@ -84,7 +85,8 @@ pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     })
 }
 
-/// Parses `\pN`, `\p{Name}` or a complement. `None` if the cursor is not at one of them.
+/// Parses `\pN`, `\p{Name}`, or one of their complements `\PN` and `\P{Name}`. `None` if the cursor is not at such an
+/// escape.
 pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxError> {
     let start = *cursor;
     let mut negated = match (cursor.byte(0), cursor.byte(1)) {
@@ -117,8 +119,8 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
     }
 }
 
-/// Parses `[:name:]` within a class. `None` if the cursor is not at one. Clears `is_possible` if the pattern contains
-/// no further `:]`, so that the search for it is not repeated.
+/// Parses `[:name:]` within a class. `None` if the cursor is not at such a name. Clears `is_possible` if the pattern
+/// contains no further `:]`, so that later calls do not search for `:]` again.
 fn parse_posix_class(
     cursor: &mut Cursor<'_>,
     is_possible: &mut bool,

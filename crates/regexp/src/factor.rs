@@ -152,8 +152,7 @@ impl Stack {
         }
     }
 
-    /// Removes the first part of the concatenation `id`. Returns the remaining part if it is the only one, otherwise
-    /// `id`.
+    /// Removes the first part of the concatenation `id`. If only one part remains, returns this part, otherwise `id`.
     fn without_first_part(&mut self, id: NodeId) -> NodeId {
         let node = self.node_mut(id);
         if !node.parts.is_empty() {
@@ -208,7 +207,7 @@ impl Stack {
             return Ok(());
         };
         for (n, part) in run.iter_mut().enumerate() {
-            // The prefix is taken from the first alternative and remains in use.
+            // The prefix node belongs to the first alternative. It remains in use, so it is not recycled.
             *part = self.remove_leading_part(*part, n > 0);
             self.check_limits(*part)?;
         }
@@ -264,7 +263,7 @@ impl Stack {
         }
     }
 
-    /// Removes the leading part of `id`.
+    /// Removes the leading part of `id`. If `recycle` is true, also recycles the removed node.
     fn remove_leading_part(&mut self, id: NodeId, recycle: bool) -> NodeId {
         let node = self.node(id);
         let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
@@ -297,7 +296,8 @@ impl Stack {
 
     fn end_of_characters(&mut self, run: &mut Vec<NodeId>, joined: &mut Vec<NodeId>) {
         if run.len() > 1 {
-            // Merges all parts of the run into the most general one, or the first of several.
+            // Merges all parts of the run into the most general part, or into the first of several equally general
+            // parts.
             let mut most = 0;
             let mut most_general = (None, 0);
             for (n, &part) in run.iter().enumerate() {

@@ -5,7 +5,8 @@ pub trait Limits {
     /// The reason why a search ends early.
     type Error;
 
-    /// Counts `n_steps` of work, each some nanoseconds, and periodically checks for an interruption.
+    /// Counts `n_steps` steps of work, each of which takes a few nanoseconds, and periodically
+    /// checks for an interruption.
     ///
     /// # Errors
     ///
@@ -16,7 +17,8 @@ pub trait Limits {
     ///
     /// # Errors
     ///
-    /// Returns an error if the memory limit is exceeded. The caller must then not allocate.
+    /// Returns an error if the memory limit is exceeded. In this case, the caller must not allocate
+    /// the memory.
     fn allocate(&self, n_bytes: usize) -> Result<(), Self::Error>;
 
     /// Returns the error of a search that exceeds its memory limit.

@@ -1,4 +1,5 @@
-//! A matching machine over code points, like Go's, for patterns that are too large for the other engines.
+//! A matching machine over code points, like Go's, for patterns that are too large for the engines of
+//! `regex-automata`.
 //!
 //! Its program has about one instruction for each part of the pattern. The time of a search is bounded by the product
 //! of the lengths of program and text, and its memory by the length of the program. A search can be interrupted.
@@ -72,21 +73,22 @@ enum Task {
     Open {
         greedy: bool,
     },
-    /// Ends the part of the last choice, and sets the target that skips the part.
+    /// Ends the part that belongs to the last choice. Sets the target of the choice that skips the part.
     Close,
-    /// Ends a part that may be repeated: either jumps back to the instruction `start` or continues.
+    /// Ends a part that may be repeated. Emits a choice between a jump back to the instruction `start` and the next
+    /// instruction.
     Loop {
         start: usize,
         greedy: bool,
     },
-    /// Compiles `part`, which [`Task::Loop`] may repeat.
+    /// Compiles `part`, followed by a [`Task::Loop`] that may repeat it.
     OpenLoop {
         part: NodeId,
         greedy: bool,
     },
-    /// Ends a star: jumps back to its choice, which repeats or skips the part.
+    /// Ends the part of a star: emits a jump back to the choice, which repeats or skips the part.
     CloseStar,
-    /// Ends an alternative that others follow.
+    /// Ends an alternative other than the last one: jumps to the end of the alternation.
     Or,
     OpenAlternatives,
     CloseAlternatives,
@@ -262,6 +264,8 @@ impl Compiler<'_> {
         self.push(tasks);
     }
 
+    /// Pushes the tasks that compile a repetition of `part`.
+    ///
     /// Source: Go `regexp/syntax/simplify.go`, `Regexp.Simplify`; `regexp/syntax/compile.go`, `compiler.star`.
     fn repeat(&mut self, part: Option<NodeId>, min: u32, max: Option<u32>, greedy: bool) {
         let Some(part) = part else { return };
@@ -372,9 +376,10 @@ pub(super) struct Scratch {
     now: States,
     then: States,
     stack: Vec<u32>,
-    known: Known,
-    /// Number of the last position. Numbers are not reused between searches, so `reached` needs no reset.
-    place: u32,
+    class_cache: ClassCache,
+    /// Number of the last position. The next search continues the numbering, so `reached` needs no reset between
+    /// searches.
+    position: u32,
 }
 
 impl Scratch {
@@ -387,28 +392,29 @@ impl Scratch {
         states(&self.now)
             + states(&self.then)
             + self.stack.capacity() * size_of::<u32>()
-            + self.known.answers.capacity() * size_of::<(u32, bool)>()
+            + self.class_cache.answers.capacity() * size_of::<(u32, bool)>()
     }
 }
 
-/// For each class, the last position for which it was tested, and true if it contains the code point there.
+/// Cached class tests: for each class, the last position at which the class was tested, and true if the class
+/// contains the code point at that position.
 #[derive(Debug, Default)]
-struct Known {
+struct ClassCache {
     answers: Vec<(u32, bool)>,
 }
 
-impl Known {
-    /// Returns true if `class` contains `c`, the code point at `place`. Computes the result once per position.
-    fn contains(&mut self, ranges: &[Ranges], class: u32, (place, c): (u32, char)) -> bool {
+impl ClassCache {
+    /// Returns true if `class` contains `c`, the code point at `position`. Computes the result once per position.
+    fn contains(&mut self, ranges: &[Ranges], class: u32, (position, c): (u32, char)) -> bool {
         let class = class as usize;
         let look_up = || {
             let ranges = ranges.get(class);
             ranges.is_some_and(|ranges| ranges.contains(u32::from(c)))
         };
         match self.answers.get_mut(class) {
-            Some((at, answer)) if *at == place => *answer,
+            Some((at, answer)) if *at == position => *answer,
             Some(slot) => {
-                *slot = (place, look_up());
+                *slot = (position, look_up());
                 slot.1
             }
             None => look_up(),
@@ -450,8 +456,8 @@ impl Machine {
         self.program.capacity() * INSTRUCTION_BYTES + ranges.sum::<usize>()
     }
 
-    /// Returns the first match at or after `start`. With `earliest`, returns the first match that is detected, which
-    /// only proves that a match exists.
+    /// Returns the first match at or after `start`. If `earliest` is true, returns the first match that is detected.
+    /// It proves that a match exists, but may not be the preferred match.
     ///
     /// # Errors
     ///
@@ -469,39 +475,39 @@ impl Machine {
             now,
             then,
             stack,
-            known,
-            place,
+            class_cache,
+            position,
         } = scratch;
         now.active.clear();
         then.active.clear();
         stack.clear();
         now.reached.resize(self.program.len(), 0);
         then.reached.resize(self.program.len(), 0);
-        known.answers.resize(self.ranges.len(), (0, false));
+        class_cache.answers.resize(self.ranges.len(), (0, false));
         let mut before = behind.chars().next_back();
         let mut rest = rest.chars();
         let mut best = None;
         let mut n_steps = 0_usize;
-        // Skips a position number, because an interrupted search may have left states at the next one.
-        *place += 1;
+        // Skips a position number. An interrupted search may already have marked states as reached at that position.
+        *position += 1;
         loop {
-            if *place >= u32::MAX - 2 {
+            if *position >= u32::MAX - 2 {
                 now.reached.fill(0);
                 then.reached.fill(0);
-                known.answers.fill((0, false));
+                class_cache.answers.fill((0, false));
                 for (instruction, _) in &now.active {
-                    // The active states become states of the position number one.
+                    // The active states belong to position number 1 from now on.
                     if let Some(reached) = now.reached.get_mut(*instruction as usize) {
                         *reached = 1;
                     }
                 }
-                *place = 0;
+                *position = 0;
             }
-            *place += 1;
+            *position += 1;
             let offset = text.len() - rest.as_str().len();
             let after = rest.next();
             if best.is_none() {
-                n_steps += self.follow(now, *place, (0, offset), (before, after), stack);
+                n_steps += self.follow(now, *position, (0, offset), (before, after), stack);
             }
             if now.active.is_empty() && best.is_some() {
                 break;
@@ -513,20 +519,20 @@ impl Machine {
                 let takes = match (self.program.get(instruction as usize), after) {
                     (Some(Instruction::Match), _) => {
                         best = Some(began..offset);
-                        // A state after a match has lower preference, so it is irrelevant.
+                        // The states after a match have lower preference than the match, so they are irrelevant.
                         break;
                     }
                     (Some(Instruction::Char(expected)), Some(c)) => *expected == c,
                     (Some(Instruction::AnyNotNewline), Some(c)) => c != '\n',
                     (Some(Instruction::Any), Some(_)) => true,
                     (Some(Instruction::Class(class)), Some(c)) => {
-                        known.contains(&self.ranges, *class, (*place, c))
+                        class_cache.contains(&self.ranges, *class, (*position, c))
                     }
                     _ => false,
                 };
                 if takes {
                     let state = (instruction + 1, began);
-                    n_steps += self.follow(then, *place + 1, state, (after, next), stack);
+                    n_steps += self.follow(then, *position + 1, state, (after, next), stack);
                 }
             }
             // Puts the vector back, to reuse its memory.
@@ -551,7 +557,7 @@ impl Machine {
     fn follow(
         &self,
         states: &mut States,
-        place: u32,
+        position: u32,
         (instruction, began): State,
         (before, after): (Option<char>, Option<char>),
         stack: &mut Vec<u32>,
@@ -561,7 +567,7 @@ impl Machine {
         while let Some(instruction) = stack.pop() {
             n_steps += 1;
             match states.reached.get_mut(instruction as usize) {
-                Some(reached) if *reached != place => *reached = place,
+                Some(reached) if *reached != position => *reached = position,
                 _ => continue,
             }
             match self.program.get(instruction as usize) {

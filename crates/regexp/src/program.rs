@@ -1,12 +1,12 @@
 //! Programs: patterns with the engines that search for them.
 //!
 //! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the text.
-//! Patterns that are too large or too deep for them run on the built-in machine ([`super::machine`]). Both kinds of
-//! engine find the same match as Go: the leftmost one, and among several there, the one that a backtracking search
-//! finds first.
+//! Patterns that are too large or too deep for these engines run on the built-in machine ([`super::machine`]). Both
+//! kinds of engine find the same match as Go: the leftmost match. If several matches start at the same position, they
+//! find the match that a backtracking search would find first.
 //!
 //! A pattern is parsed when its program is created. The first search builds its engine, within the bounds of
-//! [`EngineBudget`]. An engine that exceeds them is stored in a shared cache, or exists for one search only.
+//! [`EngineBudget`]. An engine that exceeds the budget is stored in a shared cache, or exists for one search only.
 //!
 //! Source: Go `regexp/regexp.go` (`MatchString`, `FindString`, `FindAllString`).
 
@@ -77,8 +77,8 @@ impl Program {
         })
     }
 
-    /// Parses `pattern` like [`Self::new`], unless the shared cache contains its engine. For patterns that are computed
-    /// during an evaluation.
+    /// Parses `pattern` like [`Self::new`], unless the shared cache contains its engine. Used for patterns that are
+    /// computed during an evaluation.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The parser's stack, which builds the tree and enforces Go's limits.
 //!
-//! The limits are identical to Go's. Go counts the maximum number of nodes in use at the same time and the code points
-//! of all pushed classes, and starts to measure sizes when the product of these numbers and the repetition counts
-//! exceeds a bound. Nodes are therefore recycled exactly where Go recycles them.
+//! The limits are identical to Go's. Go measures the sizes and heights of nodes only after the number of nodes (for
+//! sizes, multiplied by the repetition counts) exceeds a bound. This number depends on the reuse of freed nodes. Nodes
+//! are therefore recycled exactly where Go recycles them.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
 //! `alternate`, `collapse`, `swapVerticalBar`).
@@ -25,7 +25,7 @@ const MAX_HEIGHT: u64 = 1000;
 /// Source: Go `regexp/syntax/parse.go`, `maxSize`.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// Maximum number of code points in a tree. A class counts as the bounds of its ranges.
+/// Maximum number of code points in a tree. A class counts as two code points per range.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxRunes`.
 const MAX_RUNES: usize = (128 << 20) / 4;
@@ -60,7 +60,7 @@ pub(super) struct Stack {
     pub(super) factor_depth: u32,
 }
 
-/// Size and height of a concatenation that absorbed another one, derived from those of the absorbed one.
+/// Size and height of a concatenation that absorbed another concatenation, derived from the measures of its parts.
 #[derive(Debug)]
 struct Collapsed {
     id: NodeId,
@@ -347,9 +347,10 @@ impl Stack {
         self.check_limits(id)
     }
 
-    /// Joins the two literals at the top of the stack, which no later repetition can separate.
+    /// Joins the two literals at the top of the stack. The caller ensures that no repetition operator can still apply
+    /// to the upper literal alone.
     ///
-    /// Reuses the freed node for the literal `next`. Returns true if `next` was pushed in this way.
+    /// Reuses the freed node for the literal `next`. Returns true if `next` was pushed.
     fn join_literals(&mut self, next: Option<(u32, Flags)>) -> bool {
         let [.., below, top] = *self.open.as_slice() else {
             return false;
@@ -396,7 +397,7 @@ impl Stack {
         Ok(Some(id))
     }
 
-    /// Returns true if nested repetitions multiply to at most `n`.
+    /// Returns true if the product of nested repetition counts is at most `n`.
     pub(super) fn repeats_at_most(&self, id: NodeId, mut n: u32) -> bool {
         let node = self.node(id);
         if let NodeKind::Repeat { min, max } = node.kind {
@@ -472,7 +473,7 @@ impl Stack {
                 flat.push(part);
             }
         }
-        // The measures are no longer valid, because factoring changes nodes.
+        // The size and height are no longer valid, because factoring changes nodes.
         self.collapsed = None;
         if *kind == NodeKind::Alternate {
             flat = self.factor(flat)?;
@@ -486,8 +487,8 @@ impl Stack {
         Ok(id)
     }
 
-    /// Computes the measures of the concatenation of `parts`, if one of them is a measured concatenation.
-    /// Otherwise nested groups would take quadratic time.
+    /// Computes the size and height of the concatenation of `parts` if one of the parts is itself a concatenation.
+    /// Without this shortcut, measuring nested groups would take quadratic time.
     fn measures_of_concat(
         &self,
         parts: &[NodeId],
@@ -598,7 +599,8 @@ impl Stack {
 
 /// Classes as alternatives.
 impl Stack {
-    /// Returns the generality of a single character or class. `None` for other nodes.
+    /// Returns the generality of a single character or class, as a rank: a higher rank can match more characters.
+    /// `None` for other nodes.
     pub(super) fn class_rank(&self, id: NodeId) -> Option<u8> {
         match &self.node(id).kind {
             NodeKind::Literal(runes) if runes.len() == 1 => Some(0),
@@ -669,7 +671,7 @@ fn class_of(node: &Node) -> Option<Class> {
 fn matches_newline(node: &Node) -> bool {
     match &node.kind {
         NodeKind::AnyChar => true,
-        // As in Go, the case of a literal is ignored; a newline has no case.
+        // As in Go, the flag for case folding is ignored: a newline has no case variants.
         NodeKind::Literal(runes) => *runes == [NEWLINE],
         NodeKind::Class(class) => class.class.contains_caseless(NEWLINE),
         _ => false,

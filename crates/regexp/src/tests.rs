@@ -74,7 +74,7 @@ fn parse_classes_as_go() {
     );
     check_error(r"\p{L", r"invalid character class range: `\p{L`");
     check_error(r"\p", r"invalid character class range: `\p`");
-    // Go does not find scripts whose name has two words.
+    // Go's lookup does not support scripts whose name consists of two words.
     check_error(
         r"\p{Old_Italic}",
         r"invalid character class range: `\p{Old_Italic}`",
@@ -157,7 +157,8 @@ fn parse_enforces_limits_of_go() {
 
 #[test]
 fn parse_nested_concatenations_take_linear_time() {
-    // Measuring starts at more than a thousand nodes. The pattern ends with one nesting level too many.
+    // The pattern has more than a thousand nodes, so that the parser measures heights. `n` is the
+    // nesting depth of the groups at the end of the pattern.
     let long = "[ab].".repeat(600);
     let nested = |n: usize| {
         format!("{}{long}{}", "(?:".repeat(2_000), "[ab].)".repeat(2_000))

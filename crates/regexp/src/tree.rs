@@ -150,7 +150,7 @@ impl ClassNode {
 /// Properties of a class that the parser needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClassSummary {
-    /// Number of bounds of its ranges.
+    /// Number of bounds of the class's ranges: two per range.
     pub(super) n_ends: usize,
     pub(super) extent: Extent,
 }

@@ -35,8 +35,8 @@ static CACHE: LazyLock<RwLock<HashMap<CacheKey, Arc<Ranges>>>> = LazyLock::new(R
 impl UnicodeSet {
     /// Returns the set with the given name, and true if the name denotes its complement.
     ///
-    /// Case, spaces, hyphens and underscores are ignored. Scripts whose official name has an underscore
-    /// cannot be named.
+    /// Case, spaces, hyphens and underscores are ignored. As in Go, scripts whose official name contains
+    /// an underscore are not found.
     pub(super) fn by_name(name: &str) -> Option<(Self, bool)> {
         let name = canonical_name(name);
         let set = match name.as_str() {

@@ -184,7 +184,7 @@ async fn replaced_client_certificate_is_presented() {
 
     let (second, second_key) = authority.issue();
     replace(&certificate, &second);
-    // The new certificate is not used while the file of the key still contains the old key.
+    // The new certificate is not used while the key file still contains the old key.
     request(&client).await.unwrap();
     replace(&key, &second_key);
     request(&client).await.unwrap();
@@ -304,8 +304,8 @@ impl TestProxy {
     }
 }
 
-/// Starts a server with a certificate of a new authority. Returns it with a client configuration that trusts the
-/// authority.
+/// Starts a server with a certificate of a new authority. Returns the server, and a client configuration that
+/// trusts the authority.
 async fn tls_server(directory: &TempDir) -> (TlsServer, Config) {
     let authority = Authority::new();
     let ca = file(directory, "ca.crt", &authority.0.pem());

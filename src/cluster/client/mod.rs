@@ -1,9 +1,9 @@
 //! Builds the Kubernetes client for all requests to the API server.
 //!
-//! The HTTP stack is that of kube with these differences. It never retries, so the caller sees and measures every
-//! failure. It detects dead connections by TCP keep-alive and by a read timeout. It measures the time of each request
-//! until the response headers. For each new connection, it uses the current content of the certificate files in the
-//! configuration (module `reload`). To a proxy, it always sends the address of the API server with an explicit port
+//! The HTTP stack is that of kube with these differences. It never retries a request, so the caller sees and measures
+//! every failure. It detects dead connections by TCP keep-alive and by a read timeout. It measures the time of each
+//! request until the response headers. For each new connection, it uses the current content of the certificate files in
+//! the configuration (module `reload`). It always sends the address of the API server to a proxy with an explicit port
 //! (module `proxy`).
 //!
 //! Source: kube-client `src/client/builder.rs`, `make_generic_builder`.
@@ -113,7 +113,7 @@ fn build(
     }
 }
 
-/// Creates a client whose connections, to the API server or to a proxy, are opened by `connector`.
+/// Creates a client that uses `connector` to open connections to the API server or to a proxy.
 fn over<C>(
     config: &Config,
     connector: C,
@@ -139,8 +139,8 @@ where
     stack(config, http, measure)
 }
 
-/// Creates a client that sends requests by `http`, with the layers for measuring, addresses, authentication and
-/// headers. Tests pass a function as `http`.
+/// Creates a client that sends requests through `http`, with layers that measure requests and add the server's address,
+/// the credentials and the extra headers. Tests pass a function as `http`.
 pub(crate) fn stack<S, B>(config: &Config, http: S, measure: Measure) -> Result<Client, kube::Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -219,7 +219,7 @@ where
     }
 }
 
-/// A request that was sent. It is measured when this is dropped, so that canceled requests are also measured.
+/// A pending request. It is measured when this guard is dropped, so that canceled requests are also measured.
 struct Running {
     verb: Verb,
     start: Instant,
@@ -239,7 +239,7 @@ impl Drop for Running {
     }
 }
 
-/// Returns the verb of a request, as it is called in RBAC and audit logs.
+/// Returns the verb of a request, as used in RBAC rules and audit logs.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/request/requestinfo.go`, `RequestInfoFactory.NewRequestInfo`.
 fn verb(request: &Request<Body>) -> Verb {

@@ -13,8 +13,8 @@ use super::*;
 
 type Measures = Arc<Mutex<Vec<(Verb, Code)>>>;
 
-/// A server that responds to every request with one status, and records the requests. Includes a client and its
-/// measurements.
+/// A server that responds to every request with one status, and records the requests. Also contains a client of
+/// the server, and the measurements of the client's requests.
 struct Server {
     client: Client,
     n_requests: Arc<AtomicUsize>,
@@ -102,7 +102,7 @@ async fn request_without_response_is_measured() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    // The system establishes connections to this listener, but no task accepts them.
+    // The operating system establishes connections to this listener, but no task accepts them.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent_url = format!("http://{}", silent.local_addr().unwrap());
     for url in [refused, silent_url] {

@@ -2,8 +2,8 @@
 //! version.
 //!
 //! Aggregated discovery consists of two documents with entity tags, so that polling is cheap. An API server without
-//! aggregated discovery returns the list of groups instead. Then each group version is requested separately, and a
-//! failed request does not affect the other group versions.
+//! aggregated discovery returns the list of groups instead. In this case, the resources of each group version are
+//! requested separately, and a failed request does not affect the other group versions.
 //!
 //! Source: apiserver `pkg/endpoints/discovery/aggregated`; client-go `discovery/aggregated_discovery.go`.
 
@@ -26,26 +26,26 @@ use super::http;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
-/// The paths of the two discovery documents, the roots: one for the core group, one for all other groups.
+/// The paths of the two discovery documents (the roots): the first for the core group, the second for all other groups.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
 
-/// The time after which an unavailable group version counts as undiscovered. Until then, its API server may be
-/// restarting.
+/// The time for which a group version must be unavailable before it counts as undiscovered. A shorter outage may be a
+/// restart of its API server.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The number of concurrent requests if each group version is requested separately.
 const CONCURRENCY: usize = 4;
 
-/// The state of polling discovery.
+/// Polls the discovery documents, and stores their last responses.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     /// The last response of each root.
     roots: [Root; 2],
-    /// True if the stored responses of both roots were returned to the caller. False initially, and if one root changed
-    /// and the other could not be read.
+    /// True if the stored responses of both roots were returned to the caller. False before the first discovery, and
+    /// after a discovery that read one changed root but failed to read the other root.
     are_reported: bool,
-    /// The group versions whose resources cannot be listed, and the time since when. The time is `None` if listing has
-    /// failed since the first discovery.
+    /// The group versions whose resources cannot be listed, each with the time of the first failure. The time is `None`
+    /// if every listing since the first discovery has failed.
     stale_since: BTreeMap<String, Option<Instant>>,
     /// True once both roots have responded.
     has_answered: bool,
@@ -74,13 +74,13 @@ impl Discovery {
     /// Discovers the served resources. Returns `None` if nothing has changed since the last call.
     ///
     /// # Errors
-    /// Returns an error if a root cannot be read. The response of the other one is stored.
+    /// Returns an error if a root cannot be read. The response of the other root is stored.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<RestMapper>, Error> {
         for (path, root) in ROOTS.into_iter().zip(&mut self.roots) {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
             let document = http::get(client, path, accept, root.etag.as_deref()).await?;
             let Some(document) = document else { continue };
-            // With many CRDs, the response may have megabytes, so it is parsed on a blocking thread.
+            // With many CRDs, the response may be several megabytes large, so it is parsed on a blocking thread.
             let body = document.body;
             let answer = blocking::run(blocking::Kind::Schemas, move || parse(&body)).await;
             let broke_off = || {
@@ -112,8 +112,8 @@ impl Discovery {
         self.stale_since.len()
     }
 
-    /// Updates at `now` which group versions cannot be listed, and which of them have been unavailable for
-    /// [`MAX_PAUSE`].
+    /// Updates the group versions that cannot be listed, and those that have been unavailable for [`MAX_PAUSE`] at
+    /// `now`.
     fn note_stale(&mut self, now: Instant) {
         let stale = self.roots.iter().flat_map(|root| &root.stale);
         let since = self.has_answered.then_some(now);
@@ -163,8 +163,8 @@ fn lasts(since: Option<Instant>, now: Instant) -> bool {
 impl Served {
     /// Adds the resources in `before` of group versions that could be listed before but not now.
     ///
-    /// A group version with such resources is not incomplete, no matter how old they are: an outage of an aggregated
-    /// API server does not change the status of a policy.
+    /// A group version with such resources does not count as incomplete, regardless of the age of its resources. An
+    /// outage of an aggregated API server therefore does not change the status of a policy.
     fn carry_over(&mut self, before: &Self) {
         let of = |gv: &str| {
             let gv = GroupVersion::parse(gv);
@@ -187,7 +187,7 @@ impl Served {
 enum Answer {
     /// The resources of all its group versions.
     Aggregated(Served),
-    /// The group versions. Their resources must be requested separately.
+    /// The group versions without their resources, which must be requested separately.
     Groups(Vec<GroupVersion>),
 }
 
@@ -321,7 +321,7 @@ async fn each(client: &Client, group_versions: Vec<GroupVersion>) -> Served {
 /// Converts the resource list of one group version.
 fn legacy(gv: &GroupVersion, list: APIResourceList) -> impl Iterator<Item = ApiResource> {
     list.resources.into_iter().map(move |resource| {
-        // An empty version means the group and version of the list.
+        // A resource without a version has the group and version of the list.
         let gvk = match resource.version.filter(|version| !version.is_empty()) {
             Some(version) => Gvk::new(resource.group.unwrap_or_default(), version, resource.kind),
             None => Gvk::new(&*gv.group, &*gv.version, resource.kind),

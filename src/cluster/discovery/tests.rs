@@ -27,7 +27,7 @@ fn core() -> Value {
     ]})
 }
 
-/// Returns the discovery entry of an aggregated API: with resources, or stale without resources.
+/// Returns the discovery entry of an aggregated API. If `is_stale` is true, the entry has no resources.
 fn metrics(is_stale: bool) -> Value {
     let resources = if is_stale {
         json!([])

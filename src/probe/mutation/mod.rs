@@ -1,8 +1,8 @@
 //! Evaluates mutating policies in cases, and compares the object after the mutations with the expected object.
 //!
 //! All mutations of a policy are applied, for each of its bindings, to an object that is prepared as the API server
-//! prepares it before mutations. If the result cannot be determined, the reason is returned instead. Later steps of the
-//! request (other policies, webhooks, validation rules of a CustomResourceDefinition) are not run.
+//! prepares it before mutations. If the result cannot be determined, the reason is returned instead. The steps that
+//! follow in the API server (other policies, webhooks, validation rules of a CustomResourceDefinition) are not run.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating`.
 
@@ -252,7 +252,7 @@ fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     }
 }
 
-/// A wrapper of `Kinds` that records the requested kinds whose types are unknown.
+/// A wrapper of `Kinds` that records each requested kind whose types are unknown.
 struct RecordingKinds<'a> {
     kinds: &'a dyn Kinds,
     missing: Mutex<BTreeSet<Gvk>>,
@@ -288,8 +288,8 @@ impl Kinds for RecordingKinds<'_> {
     }
 }
 
-/// Returns the denial of a request whose object was moved to another namespace by mutations. Returns `None` if the
-/// object is in the namespace of the request.
+/// Returns the denial of a request if mutations moved its object to another namespace. Returns `None` if the object is
+/// in the namespace of the request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`, called by
 /// `BeforeCreate` and `BeforeUpdate` after all mutations).
@@ -316,7 +316,7 @@ fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
     })
 }
 
-/// Returns the denial of a request whose object became invalid by mutations, for example because a required field is
+/// Returns the denial of a request if mutations made its object invalid, for example because a required field is
 /// missing or a value has the wrong type. Returns `None` if the object is valid.
 fn invalid(
     (before, after): (&Value, &Value),
@@ -408,7 +408,7 @@ fn without_nulls(object: &Value) -> Value {
 }
 
 /// Returns a description of how the outcome of a mutating policy differs from `expect`, except for the object. Returns
-/// `None` if it does not differ.
+/// `None` if there is no such difference.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);

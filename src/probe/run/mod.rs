@@ -178,8 +178,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs one of the probe's cases with a prepared request. The request may be prepared by a runner for another
-    /// version of the policy.
+    /// Runs one of the probe's cases with a prepared request. A runner for another version of the policy may have
+    /// prepared the request.
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
         self.run_prepared(case, request, self.is_cancelled.as_ref())
@@ -263,8 +263,8 @@ pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     }
 }
 
-/// Returns the summary of a case that has violations in `fields`: its expectation cannot be met, or the API server
-/// rejects the object. The caller adds the violations.
+/// Returns the message for a case with violations in `fields`: either its expectation cannot be met, or the API server
+/// rejects its object. The caller appends the violations.
 #[must_use]
 pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
     if fields.all(|field| field.contains("expect.")) {
@@ -281,7 +281,7 @@ struct PreparedProbe<'a> {
     params: Params<'a>,
     asks_cluster: Option<Arc<dyn Authorizer>>,
     samples: Samples,
-    /// The violations of the probe's inline params.
+    /// The violations in the probe's inline params.
     invalid_params: Vec<Violation>,
 }
 
@@ -470,7 +470,7 @@ pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &
     })
 }
 
-/// Returns the violations of the object and old object of a request.
+/// Returns the violations in the object, the old object and the namespace object of a request.
 fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
     let object_violations = objects(request).map(|(object, gvk, path)| {
         sample::violations(object, &gvk, setting.schemas, samples, path)
@@ -483,7 +483,7 @@ fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -
     object_violations.chain(namespace).flatten().collect()
 }
 
-/// Returns the fields of the expected object that its kind does not have. The result of such an expectation does not
+/// Returns the fields of the expected object that its kind does not have. Whether such an expectation is met does not
 /// depend on the policy, so it is a mistake in the case.
 fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
     let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
@@ -493,7 +493,7 @@ fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
     sample::unknown_fields(expected, &gvk, setting.schemas, "expect.object")
 }
 
-/// Returns the violations of the inline params of a probe.
+/// Returns the violations in the inline params of a probe.
 fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violation> {
     let Some(kind) = setting
         .param_kind

@@ -90,7 +90,8 @@ pub fn admission_request(
     })
 }
 
-/// Returns the user info of the admission request. `None` means an unauthenticated user.
+/// Converts the user of a case to the user info of the admission request. If `given` is `None`, the user is
+/// unauthenticated.
 #[must_use]
 pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     let user = user(given.unwrap_or_default());
@@ -103,7 +104,8 @@ pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     }
 }
 
-/// Returns the options of a request with the fields that the API server sets: their kind, and `dryRun`.
+/// Returns the options of a request, with the fields that the API server sets in them: `apiVersion`, `kind` and
+/// `dryRun`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/{create,update,delete}.go`.
 fn options(request: &Request, operation: Operation) -> Option<Value> {

@@ -28,11 +28,11 @@ pub(super) struct ReviewRequest {
     pub(super) request: AdmissionRequest,
     /// The `namespaceObject` of the case.
     given: Option<Namespace>,
-    /// The namespace of the request with only its name and name label. Created when it is first used.
+    /// The namespace of the request with only its name and name label. It is created at the first use.
     bare: Arc<OnceLock<Namespace>>,
     /// The `authorizer` entries of the case.
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The request converted to another kind: the first kind as which a policy matched it.
+    /// The request converted to another kind, and this kind. Only the first conversion is cached.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
     /// Copies of the request with other names that the API server could generate.
     renamed: Vec<Self>,
@@ -69,7 +69,7 @@ impl ReviewRequest {
         })
     }
 
-    /// Checks that the outcome stays equivalent to `outcome` if the API server generates another name.
+    /// Checks that the outcome is equivalent to `outcome` if the API server generates another name.
     ///
     /// # Errors
     /// Returns an error if the outcome depends on the generated name.
@@ -146,13 +146,13 @@ impl ReviewRequest {
     }
 }
 
-/// The `namespaceObject` of a case and the existing namespaces. The namespace of the request is always found, because
-/// the API server rejects requests for a missing namespace before it evaluates policies.
+/// The `namespaceObject` of a case and the existing namespaces. A lookup of the request's namespace always succeeds,
+/// because the API server rejects requests for a missing namespace before it evaluates policies.
 pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     request_namespace: &'a str,
-    /// The namespace of the request with only its name and name label. Created when it is first used, which is the case
-    /// if neither `given` nor `others` has the namespace.
+    /// The namespace of the request with only its name and name label. It is used only if neither `given` nor `others`
+    /// has the namespace, and created at the first use.
     bare: Arc<OnceLock<Namespace>>,
     others: &'a dyn NamespaceSource,
 }

@@ -49,7 +49,7 @@ label_values! {
         Conflict = "conflict",
         /// The status was computed but not written, because another instance is the leader.
         Observed = "observed",
-        /// The status exceeded its limit of writes. The reconciliation is retried.
+        /// The rate limit for writes of this status was exceeded. The reconciliation is retried.
         RateLimited = "rate_limited",
     }
 }
@@ -77,7 +77,7 @@ label_values! {
         NoRules = "no_rules",
         /// Another instance is the leader.
         NotLeader = "not_leader",
-        /// The status exceeded its limit of writes. The reconciliation is retried.
+        /// The rate limit for writes of this status was exceeded. The reconciliation is retried.
         RateLimited = "rate_limited",
     }
 }

@@ -287,18 +287,19 @@ impl Metrics {
         self.scraped.policies.remove(policy, Vec::new());
     }
 
-    /// Removes the series of a policy that does not exist. `probes` are the probes that refer to it.
+    /// Removes the series of a missing policy. `probes` are the names of the probes that refer to the policy.
     pub fn set_missing_policy(&self, policy: &SubjectId, probes: Vec<String>) {
         self.scraped.policies.remove(policy, probes);
     }
 
-    /// Sets whether this instance is the leader. Initially it is. A standby exports no series with a policy or probe
-    /// label, but stores their values in case it becomes the leader.
+    /// Sets whether this instance is the leader. Before the first call, it counts as the leader. A standby exports no
+    /// series with a policy or probe label, but stores their values in case it becomes the leader.
     pub fn set_leading(&self, is_leading: bool) {
         self.scraped.set_leading(is_leading);
     }
 
-    /// Sets whether all required sources are in sync with the cluster. If they are, also records the current time.
+    /// Sets whether all required sources are in sync with the cluster. If `is_in_sync` is true, also records the
+    /// current time.
     pub fn set_in_sync(&self, is_in_sync: bool) {
         self.scraped.set_in_sync(is_in_sync);
     }
@@ -390,7 +391,7 @@ impl Metrics {
         self.stale_groups.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Records that `source` made progress now: it is in sync with the cluster.
+    /// Records that `source` is in sync with the cluster at the current time.
     pub fn synced(&self, source: Source) {
         self.last_sync
             .get_or_create(&SourceLabels { source })
@@ -425,7 +426,7 @@ impl Metrics {
             .set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Counts a request. `seconds` is the time until its response headers or its failure.
+    /// Counts a request. `seconds` is the time from the request to the response headers or the failure.
     pub fn requested(&self, verb: Verb, code: Code, seconds: f64) {
         self.requests
             .get_or_create(&RequestLabels { verb, code })

@@ -52,7 +52,7 @@ const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// The samples of all policies, and the probes whose policy does not exist.
 ///
 /// A scrape clones the [`Arc`] of the map and releases the lock before it encodes. If a sample changes during a scrape,
-/// the map (of pointers) is copied once.
+/// the map of pointers is copied once.
 #[derive(Debug, Default)]
 pub(super) struct PolicySamples(Mutex<State>);
 
@@ -66,14 +66,14 @@ struct State {
 }
 
 /// The minimum of [`State::clean_at`].
-const LEAST_DISTINCT: usize = 256;
+const MIN_CLEAN_AT: usize = 256;
 
 impl State {
     fn shared(&mut self, sample: PolicySample) -> Arc<PolicySample> {
         if let Some(known) = self.distinct.get(&sample) {
             return Arc::clone(known);
         }
-        if self.distinct.len() >= self.clean_at.max(LEAST_DISTINCT) {
+        if self.distinct.len() >= self.clean_at.max(MIN_CLEAN_AT) {
             self.distinct.retain(|sample| Arc::strong_count(sample) > 1);
             self.clean_at = 2 * self.distinct.len();
         }
@@ -86,7 +86,7 @@ impl State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     policies: BTreeMap<SubjectId, Arc<PolicySample>>,
-    /// The names of probes whose policy does not exist, by that policy.
+    /// For each missing policy, the names of the probes that refer to it.
     missing: BTreeMap<SubjectId, Arc<[String]>>,
 }
 
@@ -122,7 +122,7 @@ impl PolicySamples {
         }
     }
 
-    /// Removes the sample of a policy that does not exist. `probes` are the probes that refer to it.
+    /// Removes the sample of a missing policy. `probes` are the names of the probes that refer to the policy.
     pub(super) fn remove(&self, policy: &SubjectId, probes: Vec<String>) {
         let mut state = self.lock();
         let samples = Arc::make_mut(&mut state.samples);
@@ -135,7 +135,7 @@ impl PolicySamples {
     }
 }
 
-/// Returns the label `kind`. Returns no label for a `ValidatingAdmissionPolicy`.
+/// Returns the label `kind`, or no label for a `ValidatingAdmissionPolicy`.
 fn kind_label(policy: &SubjectId) -> Vec<(&'static str, &'static str)> {
     match policy.kind {
         SubjectKind::ValidatingAdmissionPolicy => Vec::new(),

@@ -258,8 +258,8 @@ fn requests_counted_with_duration() {
     }
 }
 
-/// A scrape encodes a snapshot and holds no lock, so that concurrent changes do not wait for it and are not exported by
-/// it.
+/// A scrape encodes a snapshot without holding a lock. Concurrent changes therefore do not wait for the scrape, and the
+/// scrape does not export them.
 #[test]
 fn snapshot_unaffected_by_later_changes() {
     let samples = policies::PolicySamples::default();

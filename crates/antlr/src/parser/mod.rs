@@ -89,7 +89,7 @@ impl<'t> Parser<'t> {
         // The first token is read before the first rule is entered.
         self.look(0)?;
         let mut id = self.call(Rule::Start, 0, None)?;
-        // True if a loop is reentered from its `LoopBack` state, which has already checked the next token.
+        // True if the last state was the `LoopBack` state of a loop, which has already checked the next token.
         let mut is_again = false;
         loop {
             let outcome = match GRAPH.state(id).kind {
@@ -283,7 +283,7 @@ impl<'t> Parser<'t> {
                             last: token,
                         }));
                 }
-                // The end of the text provides no further information.
+                // There are no further tokens after the end of the text.
                 Step::Open(_) if token.kind == Kind::End => {
                     return Ok(self.predictor.outside(set).unwrap_or(0));
                 }

@@ -93,7 +93,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Checks the current token. If it is not expected, drops it or ends the rule.
+    /// Checks the current token. If it is not expected, drops it, skips several tokens, or ends the rule.
     pub(crate) fn sync(&mut self) -> Result<(), Stop> {
         if self.recovery.is_active {
             return Ok(());
@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Recovers from a mismatched token by dropping it or inserting the missing one, or ends the rule.
+    /// Recovers from a mismatched token: drops it, or treats a missing token as present, or ends the rule.
     pub(crate) fn recover_inline(&mut self) -> Result<(), Stop> {
         self.count_attempt()?;
         if self.drop_token()? {
@@ -154,7 +154,7 @@ impl Parser<'_> {
         let mut n_skipped = 0;
         let index = Some(self.stream.at());
         if self.recovery.last_at == index && self.recovery.states.contains(&self.state) {
-            // The same error again: without progress, this would not terminate.
+            // The same error occurs again. Skipping a token ensures progress.
             self.skip(&mut n_skipped)?;
         }
         self.recovery.last_at = Some(self.stream.at());
