@@ -110,12 +110,12 @@ impl Stack {
         }
     }
 
-    #[expect(clippy::indexing_slicing, reason = "ids are only made by `alloc`")]
+    #[expect(clippy::indexing_slicing, reason = "only `alloc` creates ids")]
     pub(super) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    #[expect(clippy::indexing_slicing, reason = "ids are only made by `alloc`")]
+    #[expect(clippy::indexing_slicing, reason = "only `alloc` creates ids")]
     pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.index()]
     }
