@@ -278,8 +278,8 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Appends the match constraint that does not match to `sentence`, which states that the match constraints do not
-/// match the request.
+/// Returns `sentence`, followed by the match constraint that does not match. `sentence` states that the match
+/// constraints do not match the request.
 pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
         Some(unmatched) => format!("{sentence}: {}", unmatched.words()),

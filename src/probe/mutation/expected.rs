@@ -18,8 +18,8 @@ const MAX_DESCRIBED: usize = 3;
 /// The maximum length of a formatted value, in characters.
 const MAX_TEXT: usize = 120;
 
-/// Returns a description of how the object after the mutations differs from the expected object. In this case, also
-/// stores the expected object in `mutated`. Returns `None` if the object is as expected.
+/// Returns a description of how the object after the mutations differs from the expected object. If the objects
+/// differ, also stores the expected object in `mutated`. Returns `None` if the object is as expected.
 ///
 /// `completed` applies defaults to an object, as the API server does after each mutation.
 pub(super) fn difference(

@@ -32,7 +32,8 @@ pub(super) struct ReviewRequest {
     bare: Arc<OnceLock<Namespace>>,
     /// The `authorizer` entries of the case.
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The request converted to another kind, and this kind. Only the first conversion is cached.
+    /// The first conversion of the request to another kind: this kind, and the converted request. Later conversions to
+    /// other kinds are not cached.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
     /// Copies of the request with other names that the API server could generate.
     renamed: Vec<Self>,
