@@ -54,21 +54,21 @@ rules! {
             "object.spec.template.spec.containers[1].image != ''",
             "size(object.spec.template.spec.containers) < 2 || object.spec.template.spec.containers[1].image != ''",
         ),
-        "Check the length first, use `[?1]` with `orValue()`, or iterate with all() or exists(). If the expression is negated, put the guard inside the negation: `!(size(l) > 1 && ...)`. The finding includes a request for which the expression fails.";
+        "Check the length first, use `[?1]` with `orValue()`, or iterate with all() or exists(). If the expression is negated, put the guard inside the negation: `!(size(l) > 1 && ...)`. The output of `-o json` contains a request for which the expression fails.";
     AbsentField "absent-field":
         "an optional field is read without a guard",
         expression(
             "object.spec.template.spec.securityContext.runAsNonRoot == true",
             "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
-        "Test the field with has() before you read it, or use `.?` with `orValue()`. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. The finding includes a request for which the expression fails.";
+        "Test the field with has() before you read it, or use `.?` with `orValue()`. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. The output of `-o json` contains a request for which the expression fails.";
     AbsentKey "absent-key":
         "a map key is read without a guard",
         expression(
             "object.spec.template.metadata.labels['team'] != ''",
             "'team' in object.spec.template.metadata.labels && object.spec.template.metadata.labels['team'] != ''",
         ),
-        "Test the key with `in` before you read it, or use `[?'key']` with `orValue()`. The map itself may also be absent. If the expression is negated, put the guard inside the negation: `!('key' in m && ...)` is true for an object without the key, and `'key' in m && !(...)` is false. The finding includes a request for which the expression fails.";
+        "Test the key with `in` before you read it, or use `[?'key']` with `orValue()`. The map itself may also be absent. If the expression is negated, put the guard inside the negation: `!('key' in m && ...)` is true for an object without the key, and `'key' in m && !(...)` is false. The output of `-o json` contains a request for which the expression fails.";
     AbsentObject "absent-object":
         "`object`, `oldObject` or `namespaceObject` is read where it is null: on DELETE, on CREATE, or for cluster-scoped resources",
         spec(
@@ -78,7 +78,7 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
-        "Remove the operation from the rule, or test for null first: `object == null || ...`, and inside a negation `!(object != null && ...)`. The finding includes a request for which the expression fails.";
+        "Remove the operation from the rule, or test for null first: `object == null || ...`, and inside a negation `!(object != null && ...)`. The output of `-o json` contains a request for which the expression fails.";
     AbsentParams "absent-params":
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
@@ -145,7 +145,7 @@ rules! {
             "100 / object.spec.replicas > 10",
             "object.spec.replicas == 0 || 100 / object.spec.replicas > 10",
         ),
-        "Test for 0 first, or multiply instead: `100 > 10 * x`. The finding includes a request for which the expression fails.";
+        "Test for 0 first, or multiply instead: `100 > 10 * x`. The output of `-o json` contains a request for which the expression fails.";
     DuplicateKey "duplicate-key":
         "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
@@ -199,12 +199,12 @@ rules! {
             "!('n' in object.spec.selector.matchLabels) || object.spec.selector.matchLabels['n'].matches('^[0-9]{1,9}$') && \
              int(object.spec.selector.matchLabels['n']) > 0",
         ),
-        "Check first with isQuantity(), isIP(), isCIDR(), isURL(), isSemver(), or with matches() for numbers and times. Otherwise the user gets the conversion error instead of the validation's message, and with failurePolicy Ignore the request is allowed. The finding includes a request for which the expression fails.";
+        "Check first with isQuantity(), isIP(), isCIDR(), isURL(), isSemver(), or with matches() for numbers and times. Otherwise the user gets the conversion error instead of the validation's message, and with failurePolicy Ignore the request is allowed. The output of `-o json` contains a request for which the expression fails.";
     FailingMutation "failing-mutation":
         "a mutation cannot be applied to a valid object",
         words("An ApplyConfiguration `Object{spec: Object.spec{tolerations: [...]}}` under a rule for Pods, whose list of \
                tolerations is atomic; or a JSONPatch that adds `/metadata/labels/team` to an object without labels."),
-        "Use a JSONPatch for fields that an ApplyConfiguration cannot set. Give each field a value of its type. Check with has() that the paths of a JSONPatch exist, and add missing parents first. The finding includes a request for which the mutation fails.";
+        "Use a JSONPatch for fields that an ApplyConfiguration cannot set. Give each field a value of its type. Check with has() that the paths of a JSONPatch exist, and add missing parents first. The output of `-o json` contains a request for which the mutation fails.";
     IgnoredParams "ignored-params":
         "a binding has a paramRef, but its policy has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),
@@ -246,7 +246,7 @@ rules! {
             "!has(object.spec.strategy.rollingUpdate) || type(object.spec.strategy.rollingUpdate.maxUnavailable) == int && \
              object.spec.strategy.rollingUpdate.maxUnavailable <= 1",
         ),
-        "Test the type first: `type(x) == int && ...`. Deployments default to the string `25%`, and ports may be names. The finding includes a request for which the expression fails.";
+        "Test the type first: `type(x) == int && ...`. Deployments default to the string `25%`, and ports may be names. The output of `-o json` contains a request for which the expression fails.";
     InvalidLiteral "invalid-literal":
         "a function rejects its literal argument",
         expression("object.metadata.name.matches('[')", r"object.metadata.name.matches('\\[')"),
@@ -299,7 +299,7 @@ rules! {
     Lockout "lockout":
         "the policy denies requests that the cluster itself needs, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
-        "Name the intended resources instead of `*`, or exclude the components of the cluster: with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`, or with a namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease, which does not exclude cluster-scoped objects such as nodes. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
+        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
     NewerFunction "newer-function":
         "a function or macro is not available in the API server of --kubernetes-version",
         words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
@@ -525,7 +525,7 @@ rules! {
              expression: object.kind in ['Deployment', 'ReplicaSet', 'StatefulSet']\nvalidations:\n\
              - expression: object.spec.replicas < 5",
         ),
-        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The finding includes a request for which the expression fails. It is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
+        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The output of `-o json` contains a request for which the expression fails. It is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
     WrongApiVersion "wrong-api-version":
         "no API has the kind in this apiVersion",
         file(
