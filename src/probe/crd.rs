@@ -246,8 +246,8 @@ pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
                     "description": "True, False or Unknown.",
                     "enum": ["True", "False", "Unknown"],
                 },
-                "reason": {"type": "string", "description": "The reason of the status, in one word."},
-                "message": {"type": "string", "description": "The reason of the status, as a sentence."},
+                "reason": {"type": "string", "description": "The reason for the status, in one word."},
+                "message": {"type": "string", "description": "The reason for the status, as a sentence."},
                 "lastTransitionTime": {
                     "type": "string",
                     "format": "date-time",

@@ -261,7 +261,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
             .find_map(|conditions| conditions.failed_condition.as_ref());
         return match failed {
             Some(name) => format!("the match condition {name:?} is false"),
-            None => "the match conditions do not hold".to_owned(),
+            None => "a match condition is false".to_owned(),
         };
     }
     let denying = outcome
@@ -446,11 +446,11 @@ fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
     let mut parts = Vec::new();
     if !missing.is_empty() {
-        parts.push(format!("expected the warning {}", missing.join(", ")));
+        parts.push(format!("expected warnings: {}", missing.join(", ")));
     }
     if !unexpected.is_empty() {
         let unexpected: Vec<String> = unexpected.iter().map(|text| format!("{text:?}")).collect();
-        parts.push(format!("unexpected warning {}", unexpected.join(", ")));
+        parts.push(format!("unexpected warnings: {}", unexpected.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -164,7 +164,7 @@ pub fn disallowed_expectations(spec: &PolicyProbeSpec, target: &Target) -> Vec<V
             SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration,
         ) => (
             &["applies", "error"],
-            "the response of a webhook is unknown: expect `applies` (true if the webhook is called) or `error`",
+            "the response of a webhook is unknown; expect `applies` (true if the webhook is called) or `error`",
         ),
         Some(SubjectKind::CustomResourceDefinition) => (
             &[
@@ -177,11 +177,11 @@ pub fn disallowed_expectations(spec: &PolicyProbeSpec, target: &Target) -> Vec<V
                 "field",
                 "errors",
             ],
-            "is for policies: for a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
+            "is for policies; for a custom resource, expect `decision`, and with `Deny` also `field`, `message`, `reason` or `errors`",
         ),
         Some(SubjectKind::MutatingAdmissionPolicy) => (
             &["applies", "error", "object", "patch", "unchanged"],
-            "a mutating policy has no validations: expect `object`, `patch`, `unchanged`, `applies` or `error`",
+            "a mutating policy has no validations; expect `object`, `patch`, `unchanged`, `applies` or `error`",
         ),
     };
     let mut disallowed = Vec::new();

@@ -81,7 +81,7 @@ impl Validator {
         let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
         let schema = serde_json::to_value(schema).map_err(|error| error.to_string())?;
         let schema = schema.pointer("/properties/spec").cloned();
-        let schema = schema.ok_or("the CRD has no schema of a spec")?;
+        let schema = schema.ok_or("the CRD has no schema for `spec`")?;
         let mut rules = BTreeMap::new();
         plan_rules(&schema, &mut rules)?;
         Ok(Self { schema, rules })

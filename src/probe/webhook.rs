@@ -61,7 +61,7 @@ pub(super) fn explain(outcome: &ReviewOutcome) -> String {
         .find_map(|conditions| conditions.failed_condition.as_ref());
     match failed {
         Some(name) => format!("the match condition {name:?} is false"),
-        None => "the match conditions do not hold".to_owned(),
+        None => "a match condition is false".to_owned(),
     }
 }
 

@@ -255,7 +255,7 @@ fn respond(
         return answer(request.method(), path, is_verbose, health, endpoints).map(Answer::from);
     }
     let Ok(scrape) = Arc::clone(scrapes).try_acquire_owned() else {
-        let busy = "too many concurrent requests of /metrics\n".to_owned();
+        let busy = "too many concurrent requests for /metrics\n".to_owned();
         return text(StatusCode::SERVICE_UNAVAILABLE, busy).map(Answer::from);
     };
     answer(request.method(), path, is_verbose, health, endpoints).map(|text| Answer {

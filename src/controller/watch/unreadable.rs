@@ -52,8 +52,8 @@ impl UnreadableObjects {
                 resource,
                 name,
                 problem,
-                "an object cannot be read, so the statuses that depend on it are out of date; further \
-                 unreadable objects are only counted, in vap_unreadable_objects"
+                "an object cannot be read, so the statuses that depend on it are out of date; at most one such object \
+                 of a kind is logged per minute, and vap_unreadable_objects counts all of them"
             );
         }
         if name.is_empty() {

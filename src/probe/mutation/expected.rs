@@ -88,7 +88,7 @@ pub(in crate::probe) fn operations(patch: &[Value]) -> Result<Vec<Operation>, St
     let operation = |(n, step): (usize, &Value)| {
         let text = |field: &str| step.get(field).and_then(Value::as_str);
         let (Some(op), Some(path)) = (text("op"), text("path")) else {
-            return Err(format!("operation {n} has no `op` and `path`"));
+            return Err(format!("operation {n} requires both `op` and `path`"));
         };
         let mut operation = Operation::new(op, path);
         if let Some(from) = text("from") {
