@@ -72,10 +72,11 @@ pub enum Words {
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// A limit several times as large as the maximum size of an object in a cluster.
+/// Maximum size of the findings for a policy, in bytes. It is several times the maximum size of an object in a cluster.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The maximum size of upstream's findings for a single-line expression: a hundred findings for each of ten kinds, each
+/// Maximum size of the findings for a policy in the upstream profile, in bytes. It is the maximum size
+/// of upstream's findings for a single-line expression: a hundred findings for each of ten kinds, each
 /// with the source line of 16,000 characters and a line with a caret, plus the same size as a reserve.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 

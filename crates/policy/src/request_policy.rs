@@ -144,7 +144,7 @@ fn expand_operations(rule: &mut NamedRuleWithOperations) {
     }
 }
 
-/// The fields of a webhook that [`RequestPolicy`] also has. A field that is `null` counts as missing.
+/// The fields of a webhook that [`RequestPolicy`] also has. A field that is `null` is treated as absent.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Webhook {

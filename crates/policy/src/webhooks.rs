@@ -6,7 +6,7 @@
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
 
-/// The fields of `matchConstraints` that webhooks also have: name in a policy, name in a webhook.
+/// The fields of `matchConstraints` that webhooks also have, each with its name in a policy and its name in a webhook.
 pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("resourceRules", "rules"),
     ("matchPolicy", "matchPolicy"),

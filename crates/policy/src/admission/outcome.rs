@@ -94,7 +94,7 @@ pub struct DefinitionMatch {
     pub matched: Option<(Gvr, Gvk)>,
     /// The error because of which the constraints could not be matched.
     pub error: Option<String>,
-    /// The reason why the constraints do not match. Set only if the caller determines it.
+    /// The reason why the constraints do not match. `None` unless the caller determines and sets the reason.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -107,7 +107,7 @@ pub struct BindingMatch {
     pub matches: bool,
     /// The error because of which the binding could not be matched.
     pub error: Option<String>,
-    /// The reason why the binding does not match. Set only if the caller determines it.
+    /// The reason why the binding does not match. `None` unless the caller determines and sets the reason.
     pub unmatched: Option<Unmatched>,
 }
 

@@ -22,8 +22,8 @@ use kubernetes::schema::escape::unescape;
 
 /// Maximum total nesting of an expression and the variables that it reads, directly or indirectly.
 ///
-/// Upstream has no such limit, but a stack of a gigabyte. Exceeding the limit is therefore an error of this crate. A
-/// thread with a large stack can evaluate this nesting.
+/// Upstream has no such limit, because its stack can grow to one gigabyte. Exceeding the limit is therefore an error of
+/// this crate. A thread with a large stack can evaluate expressions up to this nesting.
 const MAX_DEPTH: u32 = 5_000;
 
 /// The inputs of a stage.

@@ -28,21 +28,21 @@ struct Rule {
     applies: fn(&Diagnostic, &CheckedAst) -> bool,
 }
 
-/// Subexpressions that are never evaluated.
+/// The name and reason of the rule for subexpressions that are never evaluated.
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
     "for a given kind and operation, `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
      the kind lacks and similar conditions are constant; branches that they exclude are never evaluated",
 );
 
-/// Subexpressions whose error is absorbed.
+/// The name and reason of the rule for subexpressions whose error is absorbed.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
     "the other operand of `&&` or `||` determines the result and absorbs the error; or the value is only the \
      default of an optional, or is itself absent",
 );
 
-/// Subexpressions that are not reached because an operand fails before.
+/// The name and reason of the rule for subexpressions that are not reached because an operand fails earlier.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
     "the expression has a warning for an operand that fails earlier",

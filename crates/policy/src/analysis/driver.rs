@@ -28,9 +28,11 @@ use kubernetes::schema::Gvk;
 /// Maximum number of interpreter steps for one policy, over all its expressions and kinds.
 const STEPS: u32 = 3_000_000;
 
-/// The steps that are charged for each issue, and the bytes of text per charged step. They account for the work to
-/// store, format and split findings.
+/// The number of steps that are charged for each issue, to account for the work to store, format and split findings.
 const STEPS_OF_ISSUE: usize = 20;
+
+/// The number of bytes of rendered findings for which one step is charged, for an expression that the API server
+/// rejects.
 const BYTES_OF_STEP: usize = 8;
 
 /// Maximum number of issues reported for one expression and kind.

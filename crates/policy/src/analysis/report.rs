@@ -1,12 +1,12 @@
 //! Merges the findings for all kinds into the warnings of a policy.
 //!
 //! - If a rule names a kind, that kind is intended. An expression that fails for it causes a warning.
-//! - A wildcard may be intended for any of its kinds. An expression may read fields that some kinds lack if its failing
-//!   subexpression evaluates without an error for another kind, or may do so for a kind without a schema. A
-//!   subexpression that fails for all kinds that reach it causes a warning, such as `object.kind == 'Pod' ?
-//!   object.spec.contianers.size() > 0 : true`.
-//! - A presence test of a field never fails. If no kind has the field, it is always false, which is probably a mistake,
-//!   so it causes a warning instead of an error.
+//! - A wildcard may be intended for only some of its kinds, so an expression may read fields that other kinds lack. A
+//!   failing subexpression causes no warning if it evaluates without an error for another kind, or may do so for a kind
+//!   without a schema. A subexpression that fails for all kinds that reach it causes a warning, such as
+//!   `object.spec.contianers` in `object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`.
+//! - A presence test of a field never fails. If no kind has the field, the test is always false, which is probably a
+//!   mistake, so the test causes a warning instead of an error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

@@ -263,8 +263,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the expressions because of which the API server rejects the creation of the policy, in the order in
-    /// which it compiles them.
+    /// Returns the expressions that do not compile in a new policy, in the order in which the API server compiles them.
+    /// The API server rejects the creation of the policy if there is at least one.
     #[must_use]
     pub fn refused(&self) -> Vec<CompiledExpression> {
         if self.compiles_when_new() {
@@ -275,9 +275,9 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns true if all expressions, which compile in a stored policy, certainly also compile in a new one. In a new
-    /// policy, expressions are trimmed, match conditions cannot read `variables`, and no expression can if the policy
-    /// has no variables.
+    /// Returns true if all expressions compile in a stored policy and certainly also compile in a new one. In a new
+    /// policy, some expressions are trimmed, match conditions cannot read `variables`, and if the policy declares no
+    /// variables, no expression can read `variables`.
     fn compiles_when_new(&self) -> bool {
         let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
         let is_sound = |(n, expression): (usize, &PolicyExpression)| {
@@ -671,10 +671,14 @@ fn object_below(type_: &Type) -> Option<String> {
     }
 }
 
-/// Returns a finding for each variable whose evaluation reads itself without end and crashes the API server. Such a
-/// variable either has the same name as an earlier one and reads it, or reads a later variable through
-/// `dyn(variables)`. In the second case there is no finding if a variable of the cycle is in `failed`, the expressions
-/// that do not compile, because the API server then rejects the policy.
+/// Returns a finding for each variable whose evaluation reads the variable itself without end and crashes the API
+/// server. There are two cases:
+///
+/// - The variable has the same name as an earlier variable and reads this name.
+/// - The variable reads itself by way of a later variable, with `dyn(variables)`. There is no finding if a variable in
+///   a cycle does not compile, because the API server then rejects the policy.
+///
+/// `failed` contains the field paths of the expressions that do not compile.
 fn self_reading_variables(
     expressions: &[PolicyExpression],
     failed: &HashSet<&str>,

@@ -89,7 +89,8 @@ pub struct StageCost {
     pub worst: Option<WorstCase>,
 }
 
-/// The expressions that share a cost budget, for each request, binding and object of the params.
+/// A group of expressions that share a cost budget. The budget applies to one evaluation of the policy, with one
+/// request, binding and params object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The match conditions.

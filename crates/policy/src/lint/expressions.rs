@@ -98,7 +98,8 @@ impl Names {
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// Returns `Some` if no request that the rules match has the group or version `text` in the field `field`.
+    /// Returns the finding for a comparison of `field` with the group or version `text`. `None` if a request that the
+    /// rules match may have this group or version.
     fn group_or_version(&self, field: &str, text: &str) -> Option<UnmatchedName> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let intended = match field {

@@ -98,7 +98,7 @@ pub(super) fn ineffective(
     if !named.all(is_target) {
         return None;
     }
-    // Unlike for other cluster-scoped resources, the selector is compared with the labels of the Namespace itself.
+    // A request for a Namespace is an exception: the selector is compared with the labels of the Namespace itself.
     let has_none = |target: &matching::Target<'_>| {
         !target.resource.namespaced
             && !target.by_wildcard

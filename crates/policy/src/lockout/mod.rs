@@ -74,7 +74,8 @@ pub fn find(
     // The API server rejects a policy without rules.
     let constraints = policy.policy().match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?;
-    // Bindings are skipped if the decision depends on params or on the authorizer, since their content is unknown.
+    // A binding is skipped if the decision depends on the content of params, which is unknown here. A policy that reads
+    // the authorizer is skipped as a whole.
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {
         let mut actions = binding.spec.validation_actions.iter();
         let reference = binding.spec.param_ref.as_ref();
@@ -104,9 +105,12 @@ pub fn find(
     })
 }
 
-/// Returns true if the system namespaces have no params that match `reference`. With `reference`, each namespace needs
-/// params of its own, and the system namespaces only contain the objects that the controller manager creates in every
-/// namespace.
+/// Returns true if the system namespaces certainly lack the params that `reference` selects.
+///
+/// A `reference` without a namespace selects params in the namespace of each request. The system namespaces are assumed
+/// to contain only the objects that the controller manager creates in every namespace: the ConfigMap `kube-root-ca.crt`
+/// and the service account `default`. The result is false if `reference` has a namespace, names one of these objects,
+/// or has a selector that may select them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher` (`RootCACertConfigMapName`),
 /// `pkg/controller/serviceaccount/serviceaccounts_controller.go` (the `default` service account).
@@ -121,7 +125,7 @@ fn are_missing(reference: &ParamRef) -> bool {
             .match_labels
             .iter()
             .any(|labels| !labels.is_empty());
-        // A selector that requires no label also matches these objects.
+        // These objects have no labels, so only a selector that requires no label selects them.
         let mut asks = selector.match_expressions.iter().flatten();
         !has_labels && !asks.any(|it| matches!(&*it.operator, "In" | "Exists"))
     });

@@ -367,7 +367,7 @@ fn slice() -> Json {
     )
 }
 
-/// Returns the replica set of a deployment that was deleted.
+/// Returns a replica set whose owner, a deployment, was deleted.
 fn replica_set() -> Json {
     object(
         REPLICA_SET,

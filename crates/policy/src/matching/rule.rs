@@ -73,7 +73,7 @@ impl<'a> Rule<'a> {
         let resources = &mapper.resources;
         let of_group = match &self.groups {
             Values::Few(groups) if !groups.iter().any(|group| group == "*") => groups,
-            // For rules with many groups, matching all resources is as fast.
+            // For a rule with many groups or a wildcard, comparing all resources is as fast as searching each group.
             Values::Few(_) | Values::Many(_) => return resources.iter().enumerate().collect(),
         };
         let of_group: BTreeSet<&str> = of_group.iter().map(String::as_str).collect();
@@ -116,7 +116,7 @@ impl<'a> Rule<'a> {
                 matching.for_each(|name| each(name));
             }
             Values::Many(names) => {
-                // All names that match the resource.
+                // All names with which a rule can match the resource.
                 let mut could = vec![format!("{main}/*"), "*/*".to_owned()];
                 could.extend([format!("{main}/{sub}"), format!("*/{sub}")]);
                 if sub.is_empty() {

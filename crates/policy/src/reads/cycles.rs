@@ -69,7 +69,7 @@ impl<'a> Search<'a, '_> {
         if self.orders.contains_key(from) {
             return;
         }
-        // The path to the current name. Each name has the number of its reads that were already followed.
+        // The path to the current name. Each name is paired with the number of its reads that were already followed.
         let mut path = vec![(from, 0)];
         self.enter(from);
         while let Some((name, followed)) = path.last_mut() {

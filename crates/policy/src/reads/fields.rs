@@ -12,10 +12,10 @@ use kubernetes::schema::escape::unescape;
 
 use super::{Attribute, Input, Key, is_input};
 
-/// Maximum nesting of expressions. A deeper expression counts as a read of both objects.
+/// Maximum nesting of expressions. A deeper expression is treated as a read of both whole objects.
 const MAX_DEPTH: usize = 200;
 
-/// Maximum number of collected reads. If there are more, both objects count as read.
+/// Maximum number of collected reads. If there are more, both whole objects are treated as read.
 const MAX_READS: usize = 2_000;
 
 /// Maximum number of visited nodes. The expression of a variable is visited once for each read of the variable.
@@ -85,8 +85,8 @@ impl Sources {
         }
     }
 
-    /// Returns the fields that the expressions read, in sorted order. Variables count only if another expression reads
-    /// them.
+    /// Returns the fields that the expressions read, in sorted order. The reads of a variable's expression are included
+    /// only if another expression reads the variable.
     pub(crate) fn reads(&self) -> Vec<FieldRead> {
         let variables = self.variables.iter();
         let mut walk = Walk {

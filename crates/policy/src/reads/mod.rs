@@ -182,7 +182,7 @@ pub fn variable(ast: &Ast, id: ExprId) -> Option<&str> {
     is_input(ast, operand, Input::Variables).then_some(qualifier.key.name()?)
 }
 
-/// Removes nested `dyn()` conversions: returns the argument of the innermost, or `id` itself if there is none.
+/// Removes the outer `dyn()` calls of `dyn(dyn(x))`: returns `x`, or `id` itself if `id` is not a call of `dyn()`.
 #[must_use]
 pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
     while let Some(("dyn", [inner])) = ast.global_call(id) {
@@ -211,7 +211,7 @@ impl<'a> Reads<'a> {
         checkpoint_of(ast.len() / 16);
         let mut reads = Vec::new();
         let mut is_seen = vec![false; ast.len()];
-        // Each pending expression with the set of inputs whose names are hidden by macro variables there.
+        // The expressions to visit, each with the set of inputs whose names are shadowed there by macro variables.
         let mut pending = vec![(ast.root(), 0_u8)];
         while let Some((id, hidden)) = pending.pop() {
             let is_known = is_seen.get_mut(id.index());

@@ -59,7 +59,7 @@ fn reads_lists_attributes_in_source_order() {
         ("dyn(object).spec", &["~object.spec"]),
         ("dyn(dyn(.variables).a)['b']", &["~.variables.a[b]"]),
         ("dyn(request)", &["~request"]),
-        // Names of inputs in other places.
+        // Names of inputs that are used as strings or fields do not denote inputs.
         (
             "'object' == params.object.request",
             &["params.object.request"],

@@ -14,7 +14,7 @@ pub use table::Rule;
 pub struct Entry {
     /// The stable id, such as `undefined-field`. It never changes after a release.
     pub id: &'static str,
-    /// A summary of the rule's findings: one sentence without a capital at the start and a full stop at the end.
+    /// A summary of the rule's findings: one sentence, without an initial capital letter and without a final period.
     pub summary: &'static str,
     /// An example of a finding.
     pub example: Example,

@@ -9,7 +9,7 @@ use super::Context;
 use super::input_types::roots::{request_input_type, roots};
 use super::requests::builders::{object_type, params_type};
 use super::requests::kinds::{one_per_kind, operations};
-use super::search::MAX_STEPS;
+use super::search::MAX_SYMBOLIC_STEPS;
 use super::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
@@ -67,7 +67,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
             return Vec::new();
         };
         let roots = roots(&object, &request_input_type(resource), params.as_ref());
-        let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_STEPS);
+        let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_SYMBOLIC_STEPS);
         let mut checker = ComparisonChecker {
             evaluator: &evaluator,
             outcomes: BTreeMap::new(),

@@ -9,23 +9,23 @@ use crate::expressions::Role;
 /// A failed expression that affects the request.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The index in the policy of the expression whose failure affects the request.
+    /// The index in the policy of the failed expression. It is never a variable.
     pub(super) index: usize,
     /// The index of the expression where the error originates: `index`, or a variable that this expression reads.
     pub(super) origin_index: usize,
     /// The index of the node in the expression `origin_index`.
     pub(super) origin_id: usize,
-    /// The error text of the evaluator.
+    /// The evaluator's error message.
     pub(super) message: String,
 }
 
-/// Returns the failures among `steps` that affect the request. Empty if a match condition is false, since the request
-/// is then not evaluated.
-pub(super) fn effective_failures(
-    evaluator: &SymbolicEvaluator<'_>,
-    steps: &[Step],
-) -> Vec<Failure> {
-    let expressions = evaluator.policy.expressions();
+/// Returns the failed expressions among `steps` that affect the request, each with the node where its error originates.
+///
+/// Empty if a match condition is false, because the policy then does not apply to the request. A message expression is
+/// included only if its validation is false. A variable is not included: its error is attributed to the expressions
+/// that read the variable. An error whose node is unknown is omitted.
+pub(super) fn effective_failures(symbolic: &SymbolicEvaluator<'_>, steps: &[Step]) -> Vec<Failure> {
+    let expressions = symbolic.policy.expressions();
     let role = |n: usize| expressions.get(n).map(|expression| expression.role);
     let has_false_condition = steps.iter().any(|step| {
         role(step.index) == Some(Role::MatchCondition) && matches!(step.result, Ok(Some(false)))
@@ -65,8 +65,8 @@ pub(super) fn effective_failures(
         let (mut n, mut error) = (step.index, error);
         for _ in 0..expressions.len().saturating_add(1) {
             let Some(id) = error.origin() else { break };
-            let node = evaluator.node(n, id);
-            let variable = node.and_then(|node| evaluator.read_variable(node));
+            let node = symbolic.node(n, id);
+            let variable = node.and_then(|node| symbolic.read_variable(node));
             match variable.and_then(|n| Some((n, *errors.get(&n)?))) {
                 Some((variable, inner)) => (n, error) = (variable, inner),
                 None => {

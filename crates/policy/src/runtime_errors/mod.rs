@@ -12,9 +12,10 @@
 //!    determine which values may be absent, null or of another type.
 //! 2. Failure sites (`failure_sites`): selections, indices, conversions and divisions that fail for some value of an
 //!    input, each with its path condition, the conjunction of the branch conditions on the way to the site.
-//! 3. Constraints (`path_conditions::solver`): the solver turns the path condition into alternative sets of
-//!    `InputConstraints`. If the path condition is unsatisfiable, the site is dropped without an evaluation. Most
-//!    guards are recognized this way.
+//! 3. Solving (`path_conditions::solver`): the solver searches for sets of constraints on the request
+//!    (`InputConstraints`). A request that satisfies one of these sets should reach the site and fail there. If the
+//!    solver proves that no such set exists, the site is dropped without an evaluation. Most guards are recognized this
+//!    way.
 //! 4. Requests (`requests::build`): minimal valid objects (`input_types::minimal`), changed to satisfy the constraints
 //!    (`input_types::satisfy`), completed and validated by `kubernetes::validity`, with defaults as the API server sets
 //!    them (`requests::prepare`).
@@ -23,13 +24,37 @@
 //!    again.
 //! 6. Reports (`reports`): the rule, the message, and a guard that fixes the expression.
 //!
-//! The same submodules also find
+//! Other submodules reuse these steps. They find
 //!
 //! - witnesses of type errors (`type_error_witnesses`),
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
 //! - allowed and denied requests for each validation (`examples`),
 //! - bindings with a paramRef of the wrong scope (`param_scope`),
 //! - comparisons whose result is constant according to the schemas (`constant_comparisons`).
+//!
+//! # How to change the search
+//!
+//! To add a failure cause:
+//!
+//! 1. Add a variant to `failure_sites::FailureCause`, and the constraints that trigger it to
+//!    `FailureSite::failing_constraints`. The compiler then reports the other functions that match on the cause.
+//! 2. Create sites with the cause in `FailureSiteFinder` (`failure_sites::finder` and `failure_sites::causes`), if
+//!    `symbolic::free_values` allows a value that triggers it.
+//! 3. Recognize the evaluator's error in `Search::matches_site` (`search`).
+//! 4. Add the rule, the message and the fix to `MessageWriter` (`reports::messages`). A new rule also needs an entry in
+//!    `crate::rule`.
+//!
+//! To add a constraint:
+//!
+//! 1. Add a variant to `kubernetes::validity::Constraint` and a field to `ValueConstraints`. Combine and compare
+//!    constraints in `InputConstraints::add` and `is_consistent`.
+//! 2. Change values so that they satisfy the constraint in `InputType::satisfy_here` (`input_types::satisfy`).
+//! 3. Return the constraint from `call_disjuncts` (`path_conditions::calls`) for the functions that require it.
+//!
+//! To change a limit, change the constant in the module that enforces it. `search` limits the evaluations, their cost,
+//! the symbolic steps and the findings. `failure_sites::finder` limits the sites, `path_conditions::solver` the
+//! solutions, and `requests::kinds` the kinds. The searches listed above have limits of their own. ADR 18 lists the
+//! limits of the main search.
 
 mod constant_comparisons;
 mod context;

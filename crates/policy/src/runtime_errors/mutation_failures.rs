@@ -17,7 +17,7 @@ use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds_up_to;
 use super::requests::minimal_constraints;
 use super::requests::{RequestBuilder, SyntheticRequest, Witness};
-use super::search::{MAX_REPAIRS, MAX_STEPS};
+use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS};
 use super::symbolic::ExprRef;
 use super::{Context, mutation_locations};
 use crate::admission::mutation::{
@@ -163,7 +163,7 @@ impl MutationSearch<'_> {
     }
 
     fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
-        let evaluator = builder.evaluator(MAX_STEPS);
+        let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
         let target_nodes = self.target_nodes();
         let (sites, reached) = failure_sites::find_in_mutations(&evaluator, &target_nodes);
         for constraints in minimal_constraints(&builder.operations) {

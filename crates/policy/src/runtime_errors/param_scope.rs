@@ -18,8 +18,8 @@ use kubernetes::validity::InputConstraints;
 /// Maximum number of matched kinds for which a witness is tried.
 const MAX_SCOPE_KINDS: usize = 20;
 
-/// A binding for which the lookup of params always fails for some requests. They fail before match conditions are
-/// evaluated.
+/// A binding for which the lookup of params always fails for some requests. Match conditions cannot exclude these
+/// requests, because the lookup precedes the match conditions.
 #[derive(Clone, Debug)]
 pub struct ScopeMismatch {
     /// The problem, its consequence and the error.

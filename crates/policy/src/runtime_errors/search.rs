@@ -35,13 +35,16 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 /// Maximum number of requests that are evaluated for one policy.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// Maximum total CEL cost of all evaluations for one policy.
+/// Maximum total CEL cost of all evaluations for one policy, in cost units. Each evaluation is charged at least 100.
 const MAX_COST: u64 = 300_000;
 
-/// Maximum number of symbolic evaluation steps for one policy and one kind.
-pub(super) const MAX_STEPS: u32 = 20_000;
+/// Maximum number of steps of one [`SymbolicEvaluator`], which is created for one policy and one kind. A step is a node
+/// that the failure site finder visits, a node that is evaluated symbolically, or a step of the solver. When no steps
+/// are left, the search misses findings.
+pub(super) const MAX_SYMBOLIC_STEPS: u32 = 20_000;
 
-/// Maximum number of times that a request is built again after it failed before the site.
+/// Maximum number of requests that are built for one solution of the solver. Each request after the first contains one
+/// more value, because the evaluation of the previous request failed before the site.
 pub(super) const MAX_REPAIRS: usize = 6;
 
 /// Maximum number of findings for one policy.
@@ -142,20 +145,20 @@ impl<'a> Search<'a> {
     }
 
     fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
-        let evaluator = builder.evaluator(MAX_STEPS);
-        let sites = failure_sites::find(&evaluator);
+        let symbolic = builder.evaluator(MAX_SYMBOLIC_STEPS);
+        let sites = failure_sites::find(&symbolic);
         if sites.is_empty() {
             return;
         }
         let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
-            self.try_constraints(&mut builder, &evaluator, &sites_by_node, &constraints);
+            self.try_constraints(&mut builder, &symbolic, &sites_by_node, &constraints);
         }
         for site in &sites {
             if self.budget.is_used_up() || self.findings.len() >= MAX_FOUND {
                 break;
             }
-            self.try_site(&mut builder, &evaluator, &sites_by_node, site);
+            self.try_site(&mut builder, &symbolic, &sites_by_node, site);
         }
     }
 
@@ -163,7 +166,7 @@ impl<'a> Search<'a> {
         let (n, path) = (site.node.index, &site.path);
         let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
-            // A path that may be absent or null gets one finding.
+            // A path that may be both absent and null gets only one finding.
             let is_null_reported = site.cause == FailureCause::Null
                 && self.reported_paths.contains(&(n, path.clone()));
             return is_chain_reported || is_null_reported;
@@ -179,17 +182,17 @@ impl<'a> Search<'a> {
     fn try_site(
         &mut self,
         builder: &mut RequestBuilder<'_>,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         sites_by_node: &SitesByNode<'_>,
         site: &FailureSite,
     ) {
         if self.is_reported(site) {
             return;
         }
-        for constraint in site.failing_constraints(evaluator) {
+        for constraint in site.failing_constraints(symbolic) {
             let mut constraints = InputConstraints::default();
             if constraints.add(&site.path, constraint).is_some() {
-                self.try_site_with(builder, evaluator, sites_by_node, site, &constraints);
+                self.try_site_with(builder, symbolic, sites_by_node, site, &constraints);
             }
         }
     }
@@ -198,7 +201,7 @@ impl<'a> Search<'a> {
     fn try_site_with(
         &mut self,
         builder: &mut RequestBuilder<'_>,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         sites_by_node: &SitesByNode<'_>,
         site: &FailureSite,
         constraints: &InputConstraints,
@@ -208,14 +211,14 @@ impl<'a> Search<'a> {
                 return;
             }
             let conditions = site.path_condition.conditions(*with_soft);
-            let solution = solver::solve(evaluator, conditions, constraints.clone());
+            let solution = solver::solve(symbolic, conditions, constraints.clone());
             if solution.is_unsat {
                 return;
             }
             for mut constraints in solution.solutions {
                 for _ in 0..MAX_REPAIRS {
                     let failures =
-                        self.try_constraints(builder, evaluator, sites_by_node, &constraints);
+                        self.try_constraints(builder, symbolic, sites_by_node, &constraints);
                     if self.is_reported(site) {
                         return;
                     }
@@ -235,12 +238,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`, and reports its failures. `None` if no request was evaluated:
-    /// the constraints or the request were already tried, or no request could be built.
+    /// Evaluates a request that satisfies `constraints`, reports its failures, and returns both. The failures are empty
+    /// if no expression failed.
+    ///
+    /// `None` if there is no result: these constraints were already tried, no valid request satisfies them, or
+    /// [`RequestBuilder::evaluate_once`] returned `None`.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         sites_by_node: &SitesByNode<'_>,
         constraints: &InputConstraints,
     ) -> Option<(Rc<SyntheticRequest>, Vec<Failure>)> {
@@ -248,22 +254,23 @@ impl<'a> Search<'a> {
             return None;
         }
         let synthetic = builder.build(constraints)?;
-        let failures = builder.evaluate_once(evaluator, &synthetic, &mut self.budget)?;
+        let failures = builder.evaluate_once(symbolic, &synthetic, &mut self.budget)?;
         for failure in &failures {
             let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id));
             let mut at_node = at_node.into_iter().flatten();
-            let site = at_node.find(|it| self.matches_site(evaluator, &synthetic, failure, it));
+            let site = at_node.find(|it| self.matches_site(symbolic, &synthetic, failure, it));
             if let Some(site) = site {
-                self.report(builder, evaluator, sites_by_node, &synthetic, failure, site);
+                self.report(builder, symbolic, sites_by_node, &synthetic, failure, site);
             }
         }
         Some((synthetic, failures))
     }
 
-    /// Returns true if `failure` is due to the cause of `site`, and a valid request may have the value that causes it.
+    /// Returns true if `failure`, which occurred at the node of `site`, has the cause of `site`, and a valid request
+    /// may have the value that causes the failure.
     fn matches_site(
         &self,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         synthetic: &SyntheticRequest,
         failure: &Failure,
         site: &FailureSite,
@@ -273,16 +280,16 @@ impl<'a> Search<'a> {
         let is_out_of_bounds = failure.message.starts_with("index out of bounds");
         match site.cause {
             FailureCause::Absent => {
-                is_missing_value_error(&failure.message) && self.lacks(evaluator, synthetic, site)
+                is_missing_value_error(&failure.message) && self.lacks(symbolic, synthetic, site)
             }
             FailureCause::Null => synthetic.value_at(path).is_some_and(Json::is_null),
             FailureCause::NumberType => {
                 let is_overload_error = failure.message.starts_with("no such overload");
                 is_overload_error && synthetic.value_at(path).is_some_and(Json::is_number)
             }
-            FailureCause::InvalidString => text().is_some_and(|text| evaluator.accepts(path, text)),
+            FailureCause::InvalidString => text().is_some_and(|text| symbolic.accepts(path, text)),
             FailureCause::ShortSplit(_) => {
-                is_out_of_bounds && text().is_some_and(|text| evaluator.accepts(path, text))
+                is_out_of_bounds && text().is_some_and(|text| symbolic.accepts(path, text))
             }
             FailureCause::ShortList(_) => is_out_of_bounds,
             FailureCause::ZeroDivisor => {
@@ -299,7 +306,7 @@ impl<'a> Search<'a> {
     /// Returns true if the request lacks the path of `site`, and a valid request may lack it.
     fn lacks(
         &self,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         synthetic: &SyntheticRequest,
         site: &FailureSite,
     ) -> bool {
@@ -314,13 +321,13 @@ impl<'a> Search<'a> {
             }
         }
         synthetic.lacks(&site.path)
-            && (site.path.segments.is_empty() || evaluator.may_be_absent(&site.path))
+            && (site.path.segments.is_empty() || symbolic.may_be_absent(&site.path))
     }
 
     fn report(
         &mut self,
         builder: &RequestBuilder<'_>,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         sites_by_node: &SitesByNode<'_>,
         synthetic: &SyntheticRequest,
         failure: &Failure,
@@ -342,7 +349,7 @@ impl<'a> Search<'a> {
         let offset = ast.offset(site.node.id);
         let source = SourceMap::new(&expression.text);
         let writer = MessageWriter {
-            evaluator,
+            evaluator: symbolic,
             resource: builder.resource,
             without_params: self.without_params,
         };
@@ -433,7 +440,8 @@ fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// Returns the absent path that made the evaluation fail before the site, preferably one read in the expression `n`.
+/// Returns the path of an absent value that made the evaluation fail before the site. Failures in the expression with
+/// the index `n` are searched first. `None` if no failure is due to an absent value.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],

@@ -11,7 +11,7 @@ use super::requests::builders::RequestBuilders;
 use super::requests::kinds::{one_per_kind, operations};
 use super::requests::minimal_constraints;
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
-use super::search::{MAX_REPAIRS, MAX_STEPS, missing_path};
+use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use super::symbolic::{ExprRef, SymbolicEvaluator};
 use crate::analysis::PartialFailure;
 use crate::compile::CompiledPolicy;
@@ -190,11 +190,11 @@ impl WitnessSearch<'_> {
         if target_nodes.is_empty() {
             return;
         }
-        let evaluator = builder.evaluator(MAX_STEPS);
-        let (sites, reached) = failure_sites::find_with_targets(&evaluator, &target_nodes);
+        let symbolic = builder.evaluator(MAX_SYMBOLIC_STEPS);
+        let (sites, reached) = failure_sites::find_with_targets(&symbolic, &target_nodes);
         let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
-            self.try_constraints(&mut builder, &evaluator, &target_nodes, &constraints);
+            self.try_constraints(&mut builder, &symbolic, &target_nodes, &constraints);
         }
         for (node, path_condition) in reached {
             let location = target_nodes.get(&node);
@@ -204,7 +204,7 @@ impl WitnessSearch<'_> {
             if self.unproven.iter().any(is_unproven) {
                 self.try_target(
                     &mut builder,
-                    &evaluator,
+                    &symbolic,
                     &target_nodes,
                     &sites_by_node,
                     (node, &path_condition),
@@ -217,7 +217,7 @@ impl WitnessSearch<'_> {
     fn try_target(
         &mut self,
         builder: &mut RequestBuilder<'_>,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         target_nodes: &TargetNodes,
         sites_by_node: &SitesByNode<'_>,
         (node, path_condition): (ExprRef, &PathCondition),
@@ -225,7 +225,7 @@ impl WitnessSearch<'_> {
         let n_before = self.witnesses.len();
         for with_soft in path_condition.attempts() {
             let solution = solver::solve(
-                evaluator,
+                symbolic,
                 path_condition.conditions(*with_soft),
                 InputConstraints::default(),
             );
@@ -234,8 +234,7 @@ impl WitnessSearch<'_> {
             }
             for mut constraints in solution.solutions {
                 for _ in 0..MAX_REPAIRS {
-                    let tried =
-                        self.try_constraints(builder, evaluator, target_nodes, &constraints);
+                    let tried = self.try_constraints(builder, symbolic, target_nodes, &constraints);
                     if self.witnesses.len() > n_before {
                         return;
                     }
@@ -257,14 +256,14 @@ impl WitnessSearch<'_> {
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         target_nodes: &TargetNodes,
         constraints: &InputConstraints,
     ) -> Option<(Rc<SyntheticRequest>, Rc<Vec<Failure>>)> {
         let synthetic = builder.build(constraints)?;
-        let failures = builder.evaluate(evaluator, &synthetic, &mut self.budget)?;
+        let failures = builder.evaluate(symbolic, &synthetic, &mut self.budget)?;
         for failure in &*failures {
-            let node = evaluator.node(failure.origin_index, failure.origin_id);
+            let node = symbolic.node(failure.origin_index, failure.origin_id);
             let Some(location) = node.and_then(|node| target_nodes.get(&node)) else {
                 continue;
             };

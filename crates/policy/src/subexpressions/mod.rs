@@ -94,7 +94,7 @@ fn walk(
                 _ => all.map(|id| below(id, SubexpressionRole::Other)).collect(),
             }
         }
-        // The value of a path such as `object.spec` shows enough, so its operands are not listed.
+        // The value of a path such as `object.spec` is shown as a whole, so the operands of the path are not listed.
         Expr::Select { operand, .. } if ast.qualified_name(*operand).is_none() => {
             vec![below(*operand, SubexpressionRole::Other)]
         }

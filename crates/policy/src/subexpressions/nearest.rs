@@ -70,8 +70,8 @@ impl Evaluation<'_> {
             return true;
         };
         let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
-            // A subexpression that was not evaluated did not determine the result. Calls that a macro adds are never
-            // recorded, so they do not count.
+            // A subexpression that was not evaluated did not determine the result. A call without a recorded value was
+            // added by a macro. Such a call is assumed to depend on all of its operands.
             return self.seen(id).is_none();
         };
         match function {

@@ -135,8 +135,8 @@ pub struct MutationContext<'a> {
     pub namespaces: &'a dyn NamespaceSource,
     /// The authorizer to which expressions send checks.
     pub authorizer: Arc<dyn Authorizer>,
-    /// If true, the policies are invoked in reverse order. This shows results that depend on the order, which an API
-    /// server does not define.
+    /// If true, the policies are invoked in reverse order. An API server has no defined order, so a different result in
+    /// reverse order shows that the result is not reliable.
     pub is_reversed: bool,
     /// If set to true, the evaluation stops soon. Its outcome must then be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
@@ -288,9 +288,9 @@ struct Run<'a> {
     policies: &'a [BoundPolicy<'a>],
     request: AdmissionRequest,
     object: Option<Json>,
-    /// The earlier invocations that are repeated if a later mutation changes the object.
+    /// The invocations so far that must be repeated if a later mutation changes the object.
     previously: BTreeSet<Key>,
-    /// The invocations that are repeated.
+    /// The invocations to repeat in the second pass.
     again: BTreeSet<Key>,
     unknown: BTreeSet<String>,
     errors: Vec<String>,

@@ -27,7 +27,8 @@ const MAX_SAFE: u64 = (1 << 53) - 1;
 /// JSON.
 const NODE: usize = 160;
 
-/// Charges the memory that the Go value of `value` needs. Values that are shared here are copied there.
+/// Charges the memory that the Go value of `value` needs. A value that occurs several times is charged each time,
+/// because the conversion copies the value.
 ///
 /// # Errors
 ///

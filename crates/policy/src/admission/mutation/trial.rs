@@ -16,7 +16,7 @@ pub(crate) fn step_errors(
     let policies = std::slice::from_ref(policy);
     let mut run = Run::new(request, Some(object), policies, context);
     run.is_trial = true;
-    // If the request is rejected, the cause is either the error of a step or no mutation at all.
+    // The status of a rejected request is not needed: if a mutation caused the rejection, its step contains the error.
     let _ = run.all();
     if run.budget.exceeded().is_some() {
         return Vec::new();
@@ -44,7 +44,8 @@ mod tests {
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
     const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
-    /// This mutation does nothing if defaults are set, even after [`UNSET`]. Otherwise it fails.
+    /// A mutation that succeeds only if defaults are set after each mutation, including [`UNSET`]. Without the default,
+    /// it fails.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 

@@ -14,7 +14,8 @@ use super::value::{AbstractType, AbstractValue, Alternative, Const};
 /// Maximum length of the result if constant strings or lists are concatenated.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Returns true if an error of this alternative is not reported: it is a default, or it is null and there are others.
+/// Returns true if an operation that fails only for `alternative` is not reported: the alternative is a default, or is
+/// null and the value has other alternatives.
 fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
     alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
 }
@@ -145,8 +146,8 @@ impl Interpreter<'_> {
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
-        // An operand only matters if the other one does not determine the result. This assumption refines the values in
-        // it.
+        // If the left operand determines the result, the right operand has no effect. The right operand is therefore
+        // interpreted under the assumption that the left operand is not absorbing, which refines values.
         let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
         self.forget(outer);
@@ -421,8 +422,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Interprets `receiver.orValue(default)` or `receiver.or(default)`. If the receiver is not an optional, it is the
-    /// result.
+    /// Interprets `receiver.orValue(default)` or `receiver.or(default)`. A receiver that is not an optional is returned
+    /// unchanged.
     fn eval_default(
         &mut self,
         receiver: ExprId,
@@ -574,8 +575,8 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
     }
 }
 
-/// Returns true if values of these types are never equal. A value with a declared type may also be null, but then it is
-/// unequal as well.
+/// Returns true if values of these types are never equal. A value with a declared type may also be null, but null does
+/// not equal the other value either.
 fn are_incomparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }

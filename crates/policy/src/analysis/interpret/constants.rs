@@ -37,8 +37,8 @@ const OPERATORS: [&str; 9] = [
     "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_",
 ];
 
-/// Calls `function` with constant arguments, of which the first is the receiver if `is_member`. `None` if the result is
-/// unknown.
+/// Calls `function` with the constants `args` and returns the result. `None` if the result is unknown. If `is_member`,
+/// the first argument is the receiver.
 pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) -> Option<Const> {
     let is_operator = OPERATORS.contains(&function) && args.len() == 2;
     if !is_operator && !is_name(function) {

@@ -257,7 +257,8 @@ impl<'a> Interpreter<'a> {
         if !self.is_variables(operand) {
             return None;
         }
-        // The list may contain duplicates, because a rollback truncates it.
+        // Reads are stored in a list, because a rollback truncates it. Only the latest reads are searched for
+        // duplicates, so the list may contain some.
         let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());

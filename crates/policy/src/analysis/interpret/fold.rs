@@ -15,7 +15,7 @@ const MAX_ITERATIONS: u32 = 4;
 /// Maximum length of a list whose elements are interpreted one by one.
 const MAX_UNROLLED: usize = 40;
 
-/// The values of the two iteration variables. The second is unused if the comprehension has only one.
+/// The values of the two iteration variables. The second value is unused if the comprehension has only one variable.
 type Iteration = (AbstractValue, AbstractValue);
 
 impl Interpreter<'_> {
@@ -187,7 +187,8 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Returns the joined values of the iteration variables. The first is bottom if there are no iterations.
+    /// Returns the join of each iteration variable over all iterations. The first value is bottom if there are no
+    /// iterations.
     fn elements(
         &mut self,
         fold: &Comprehension,

@@ -21,7 +21,8 @@ type Combination<'a> = Vec<Option<&'a AbstractType>>;
 type Bindings = Vec<(&'static str, AbstractValue)>;
 
 impl Interpreter<'_> {
-    /// Returns the result of calling `function` with `values`, of which the first is the receiver if `is_member`.
+    /// Returns the result of calling `function` with the arguments `values`. If `is_member`, the first argument is the
+    /// receiver.
     pub(super) fn apply(
         &mut self,
         id: ExprId,
@@ -88,8 +89,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns all combinations of the arguments' alternatives. The boolean is true if an alternative only occurs in place
-/// of an absent value. `None` if there are too many combinations.
+/// Returns all combinations of the arguments' alternatives, each with a boolean. The boolean is true if one of the
+/// alternatives in the combination only occurs in place of an absent value. `None` if there are too many combinations.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {

@@ -100,7 +100,8 @@ impl<'a> Memo<'a> {
         }
     }
 
-    /// Clears the cache, so that the findings of the next kinds are not omitted as repetitions.
+    /// Clears the cache between kinds matched by name and kinds matched by wildcards. Their findings are reported
+    /// differently, so an analysis of one group must not replace an analysis of the other.
     pub(super) fn forget(&mut self) {
         self.steps.clear();
     }

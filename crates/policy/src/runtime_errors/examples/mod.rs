@@ -30,10 +30,11 @@ const MAX_EVALUATIONS: u32 = 400;
 /// Maximum total CEL cost of the evaluations for one validation and kind.
 const MAX_COST: u64 = 2_000_000;
 
-/// Maximum number of symbolic evaluation steps for one validation and kind.
-const MAX_STEPS: u32 = 60_000;
+/// Maximum number of steps of the [`SymbolicEvaluator`] that is created for one validation and kind.
+const MAX_EXAMPLE_STEPS: u32 = 60_000;
 
-/// Maximum number of times that a request is built again because a value is absent.
+/// Maximum number of requests that are built for one set of constraints. Each request after the first contains one more
+/// value, because the evaluation of the previous request failed on an absent value.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.
@@ -129,7 +130,7 @@ impl<'a> ExampleSearch<'a> {
         let Some(index) = self.validations.get(n).copied() else {
             return;
         };
-        let evaluator = builder.evaluator(MAX_STEPS);
+        let evaluator = builder.evaluator(MAX_EXAMPLE_STEPS);
         let mut value_search = ValueSearch {
             evaluator: &evaluator,
             sites: failure_sites::find(&evaluator),
@@ -186,7 +187,7 @@ impl<'a> ExampleSearch<'a> {
     /// `expected`. If `with_others`, the other validations must also be true.
     fn branch_conditions(
         &self,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         index: usize,
         expected: bool,
         with_others: bool,
@@ -199,7 +200,7 @@ impl<'a> ExampleSearch<'a> {
                 Role::Validation => n != index && with_others,
                 _ => false,
             };
-            if let Some(ast) = evaluator.ast(n).filter(|_| is_constrained) {
+            if let Some(ast) = symbolic.ast(n).filter(|_| is_constrained) {
                 let node = ExprRef {
                     index: n,
                     id: ast.root(),
@@ -208,7 +209,7 @@ impl<'a> ExampleSearch<'a> {
             }
         }
         // The solver takes the last condition first, so the condition of the validation itself is last.
-        if let Some(ast) = evaluator.ast(index) {
+        if let Some(ast) = symbolic.ast(index) {
             let node = ExprRef {
                 index,
                 id: ast.root(),

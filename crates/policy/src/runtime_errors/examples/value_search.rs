@@ -111,7 +111,7 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// Returns the constraints to try for the value at `path`, each alone.
+/// Returns constraints on the value at `path`. Each constraint is meant to be tried separately.
 pub(crate) fn trial_constraints(
     path: &FieldPath,
     literals: &[Json],
@@ -134,7 +134,8 @@ pub(crate) fn trial_constraints(
                     constraints.push((inner.clone(), Constraint::Present));
                     constraints.push((inner, Constraint::Absent));
                 }
-                // Valid label keys neither start nor end with punctuation, so the literal is extended to a key.
+                // The literal may be the prefix or suffix of a label key, such as `example.com/`. A valid label key
+                // neither starts nor ends with punctuation, so the literal is extended with letters.
                 let is_mark = |letter: char| letter.is_ascii_punctuation();
                 if text.starts_with(is_mark) || text.ends_with(is_mark) {
                     let prefix = if text.starts_with(is_mark) {

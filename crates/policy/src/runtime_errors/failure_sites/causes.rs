@@ -30,7 +30,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds a site for an index into the result of `split` or of a macro, which may be too short.
+    /// Adds a site for an index into the list that `split` or a macro returns, since the list may be too short.
     pub(super) fn add_short_lists(
         &mut self,
         node: ExprRef,
@@ -94,7 +94,9 @@ impl FailureSiteFinder<'_, '_> {
         );
     }
 
-    /// Adds `node` as a site with `cause` for each input that `operand` denotes and that may have such a value.
+    /// Adds `node` as a site with `cause` for each input that `operand` denotes and that may have a value with this
+    /// effect. Supports only the causes `Null`, `NumberType` and `IntOrString`. Adds no sites for other causes, which
+    /// callers add with [`Self::add_cause`] or [`Self::add_absent`].
     fn add_operand(
         &mut self,
         node: ExprRef,
@@ -110,7 +112,12 @@ impl FailureSiteFinder<'_, '_> {
                 FailureCause::Null => self.evaluator.may_be_null(&path),
                 FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
                 FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
-                _ => false,
+                // Sites with these causes are not created from a single operand.
+                FailureCause::Absent
+                | FailureCause::InvalidString
+                | FailureCause::ShortSplit(_)
+                | FailureCause::ShortList(_)
+                | FailureCause::ZeroDivisor => false,
             };
             if may_be {
                 self.add_cause(node, path, cause, path_condition);
@@ -125,7 +132,7 @@ impl FailureSiteFinder<'_, '_> {
         cause: FailureCause,
         path_condition: &PathCondition,
     ) {
-        // The author of a policy knows the values of its params, so only absent params are reported.
+        // The author of a policy knows the values of its params, so only their absence is reported (`add_absent`).
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
@@ -200,7 +207,8 @@ fn accepts_any_type(function: &str) -> bool {
     )
 }
 
-/// Returns the string argument of a call that fails if this string is invalid.
+/// Returns the receiver or argument that a call parses as a string. The call fails if the string is invalid. `None` if
+/// `function` parses no string.
 pub(super) fn parsed_string(
     function: &str,
     target: Option<ExprId>,

@@ -16,7 +16,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Comprehension, Expr, ExprId};
 use cel::source::Location;
 
-/// Maximum number of failure sites of one policy for one kind.
+/// Maximum number of failure sites, and of recorded target nodes, of one policy for one kind.
 const MAX_SITES: usize = 600;
 
 /// Maximum nesting of expressions that are visited.
@@ -82,7 +82,8 @@ impl FailureSiteFinder<'_, '_> {
             }
             let Some(node) = root(n) else { continue };
             let path_condition = match expression.role {
-                // Witnesses are confirmed by a review, which does not evaluate mutations.
+                // A review does not evaluate mutations, so it cannot confirm their failures. Only callers that apply
+                // the mutations themselves set `with_mutations`.
                 Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
                     after_conditions.clone()
                 }
@@ -111,7 +112,7 @@ impl FailureSiteFinder<'_, '_> {
             };
             self.visit(node, None, &Scope::default(), &path_condition, 0);
         }
-        // A variable can only read earlier variables, so the last is visited first.
+        // A variable can only read earlier variables, so the variables are visited from last to first.
         for (n, expression) in expressions.iter().enumerate().rev() {
             if expression.role != Role::Variable || !self.evaluator.policy.compiles(n) {
                 continue;

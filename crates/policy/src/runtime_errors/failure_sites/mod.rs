@@ -23,7 +23,7 @@ pub(crate) type SitesByNode<'s> = HashMap<(usize, usize), Vec<&'s FailureSite>>;
 pub(crate) struct FailureSite {
     /// The failing node.
     pub(crate) node: ExprRef,
-    /// The input that causes the failure.
+    /// The input whose value causes the failure.
     pub(crate) path: FieldPath,
     /// The cause of the failure.
     pub(crate) cause: FailureCause,
@@ -40,7 +40,8 @@ pub(crate) enum FailureCause {
     Absent,
     /// The value is null.
     Null,
-    /// A number is an `int` instead of a `double` or the reverse, and the call has no such overload.
+    /// A number has the wrong CEL type for the call. CEL reads a whole number as `int` and a fraction as `double`, and
+    /// the call has an overload for only one of the two.
     NumberType,
     /// A call cannot parse a string, such as `int('a')`.
     InvalidString,
@@ -48,9 +49,9 @@ pub(crate) enum FailureCause {
     ShortSplit(usize),
     /// The list that a macro returns has no element at this index.
     ShortList(usize),
-    /// The divisor is 0, or the size of an empty value.
+    /// The divisor is 0, either as a number or as the size of an empty value.
     ZeroDivisor,
-    /// A value is an integer where the call accepts only a string, or the reverse.
+    /// An int-or-string field contains an integer but the call accepts only a string, or the reverse.
     IntOrString,
 }
 

@@ -88,7 +88,8 @@ pub(crate) fn call_disjuncts(
                 Some(Disjunct::from_constraint(path, constraint))
             });
             if expected && function == "matches" {
-                // The path condition may have another constraint on the string, which requires a different match.
+                // Another constraint may exclude the generated string, although other strings match the pattern. A
+                // second disjunct therefore only requires the presence of the string.
                 disjuncts.extend(for_each_path(&targets, |path| {
                     Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));

@@ -19,8 +19,9 @@ pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 #[derive(Debug)]
 struct Conjunct {
     condition: BranchCondition,
-    /// True if the evaluation reaches the node even if this condition is false, but an error of the node then does not
-    /// affect the request. The first attempt ignores soft conditions ([`PathCondition::attempts`]).
+    /// True if the condition does not determine whether the evaluation reaches the node, but whether an error of the
+    /// node affects the request. For example, `a` in `a && b` is always reached, but if `b` is false, it absorbs the
+    /// error of `a`. Therefore `b` is a soft condition of `a`.
     is_soft: bool,
     outer: PathCondition,
 }
@@ -53,7 +54,8 @@ impl PathCondition {
         conditions
     }
 
-    /// Returns the arguments for [`Self::conditions`] to try, in this order.
+    /// Returns the values of `with_soft` for which to solve [`Self::conditions`], in this order: first without soft
+    /// conditions, and then with them if there are any.
     pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]

@@ -8,7 +8,7 @@ const MAX_TEXT: usize = 200;
 /// Maximum nesting of a pattern.
 const MAX_DEPTH: usize = 60;
 
-/// Maximum number of strings that are generated for one pattern. Each takes other alternatives of `|`.
+/// Maximum number of strings that are generated for one pattern. Each string uses different alternatives of `|`.
 const MAX_TEXTS: usize = 4;
 
 /// Returns a string that `pattern` matches. `None` if no generated string matches.

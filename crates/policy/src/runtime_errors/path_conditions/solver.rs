@@ -15,10 +15,10 @@ use kubernetes::validity::InputConstraints;
 /// Maximum number of solutions of one path condition.
 const MAX_SOLUTIONS: usize = 5;
 
-/// Maximum number of search steps for one path condition.
-const MAX_STEPS: u32 = 120;
+/// Maximum number of search steps of one call of [`solve`]. Each step takes one entry from the worklist.
+const MAX_SOLVER_STEPS: u32 = 120;
 
-/// The number of innermost conditions that are checked for a contradiction before the search starts.
+/// Maximum number of conditions, innermost first, that are checked for a contradiction before the search starts.
 const MAX_PRECHECKED: usize = 12;
 
 /// The result of [`solve`].
@@ -31,22 +31,22 @@ pub(crate) struct Solution {
 
 /// Finds constraints that extend `constraints` and satisfy all `conditions`.
 pub(crate) fn solve(
-    evaluator: &SymbolicEvaluator<'_>,
+    symbolic: &SymbolicEvaluator<'_>,
     conditions: Vec<BranchCondition>,
     constraints: InputConstraints,
 ) -> Solution {
-    if is_contradictory(evaluator, &conditions, &constraints) {
+    if is_contradictory(symbolic, &conditions, &constraints) {
         return Solution {
             solutions: Vec::new(),
             is_unsat: true,
         };
     }
     let mut solutions = Vec::new();
-    let mut steps_left = MAX_STEPS;
+    let mut steps_left = MAX_SOLVER_STEPS;
     let mut is_incomplete = false;
     let mut worklist = vec![(conditions, constraints)];
     while let Some((mut conditions, mut constraints)) = worklist.pop() {
-        if solutions.len() >= MAX_SOLUTIONS || steps_left == 0 || !evaluator.take_step() {
+        if solutions.len() >= MAX_SOLUTIONS || steps_left == 0 || !symbolic.take_step() {
             is_incomplete = true;
             break;
         }
@@ -58,7 +58,7 @@ pub(crate) fn solve(
             continue;
         };
         // The worklist is a stack, so the disjunct to try first is pushed last.
-        for (n, disjunct) in disjuncts(evaluator, &condition).iter().enumerate().rev() {
+        for (n, disjunct) in disjuncts(symbolic, &condition).iter().enumerate().rev() {
             // Most conditions have only one disjunct. The first disjunct needs no copy.
             let (mut conditions, mut constraints) = if n == 0 {
                 (
@@ -87,13 +87,13 @@ pub(crate) fn solve(
 /// Returns true if `constraints` and the conditions with at most one disjunct contradict each other. Most guards are
 /// recognized by this check.
 fn is_contradictory(
-    evaluator: &SymbolicEvaluator<'_>,
+    symbolic: &SymbolicEvaluator<'_>,
     conditions: &[BranchCondition],
     constraints: &InputConstraints,
 ) -> bool {
     let mut combined = constraints.clone();
     for condition in conditions.iter().take(MAX_PRECHECKED) {
-        let disjuncts = disjuncts(evaluator, condition);
+        let disjuncts = disjuncts(symbolic, condition);
         let mut required = match &*disjuncts {
             [] => return true,
             [disjunct] => disjunct.constraints.iter(),

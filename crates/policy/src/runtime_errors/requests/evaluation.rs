@@ -28,7 +28,8 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// Returns the request in the form that admission takes, its namespace, and all namespaces by name.
+    /// Returns the request in the form that admission takes, its namespace, and all namespaces by name. `None` if the
+    /// request for a Namespace has neither an object nor an old object.
     pub(crate) fn admission_request(
         &self,
         synthetic: &SyntheticRequest,
@@ -86,51 +87,60 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for a request. `None` if the rules do not match the request, if it was evaluated before, or
-    /// if the budget is used up.
+    /// Evaluates the policy for a request that was not evaluated before, and returns its failures.
+    ///
+    /// `None` in each of these cases:
+    ///
+    /// - The request was already evaluated.
+    /// - The budget is used up.
+    /// - The rules of the policy do not match the resource of the request itself.
+    /// - The evaluation exceeds a limit of this crate, so that the API server's decision is unknown.
+    ///
+    /// If no expression fails, the result is an empty list.
     pub(crate) fn evaluate_once(
         &mut self,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
         if self.evaluated.contains_key(synthetic) {
             return None;
         }
-        self.evaluate_uncached(evaluator, synthetic, budget)
+        self.evaluate_uncached(symbolic, synthetic, budget)
             .as_deref()
             .cloned()
     }
 
-    /// Evaluates the policy for a request, or returns the cached failures. `None` if the rules do not match the
-    /// request, or if the budget is used up.
+    /// Like [`RequestBuilder::evaluate_once`], but if the request was already evaluated, returns the cached result,
+    /// which may be `None`.
     pub(crate) fn evaluate(
         &mut self,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         match self.evaluated.get(synthetic) {
             Some(known) => known.clone(),
-            None => self.evaluate_uncached(evaluator, synthetic, budget),
+            None => self.evaluate_uncached(symbolic, synthetic, budget),
         }
     }
 
-    /// Evaluates the policy for a request, and caches the failures.
+    /// Evaluates the policy for a request, and caches the result, even if it is `None`.
     fn evaluate_uncached(
         &mut self,
-        evaluator: &SymbolicEvaluator<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         let steps = self.trace(synthetic, budget);
-        let failures = steps.map(|steps| Rc::new(effective_failures(evaluator, &steps)));
+        let failures = steps.map(|steps| Rc::new(effective_failures(symbolic, &steps)));
         self.evaluated
             .insert(Rc::clone(synthetic), failures.clone());
         failures
     }
 
-    /// Returns the results of all expressions for a request. `None` as for [`RequestBuilder::evaluate_once`].
+    /// Evaluates the policy for a request that was not evaluated before, and returns the results of the evaluated
+    /// expressions. `None` in the same cases as for [`RequestBuilder::evaluate_once`].
     pub(crate) fn trace_once(
         &mut self,
         synthetic: &Rc<SyntheticRequest>,
@@ -162,7 +172,8 @@ impl RequestBuilder<'_> {
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);
         let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
-        // No authorizer check is sent to a cluster, so its cost is not charged to the budget.
+        // Authorizer checks are not sent to a cluster, so they take no time and are not charged to the budget. Each
+        // check has the same cost, so the remainder contains only the cost of everything else.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
         let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);

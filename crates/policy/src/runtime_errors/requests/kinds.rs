@@ -12,18 +12,22 @@ const MAX_KINDS: usize = 4;
 /// Preferred kinds to represent all kinds that a wildcard matches, best first.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// Maximum number of kinds that represent the kinds matched by wildcards.
+/// Maximum number of kinds that represent the kinds matched by wildcards, if no rule matches a kind by name.
 const MAX_WILDCARD_KINDS: usize = 2;
 
 /// Returns a few resources of different kinds that represent all matched resources, each with the operations of its
 /// requests.
+///
+/// If rules without wildcards match resources, only these are chosen: one resource for each of the first [`MAX_KINDS`]
+/// kinds. Otherwise, one resource for each of [`MAX_WILDCARD_KINDS`] kinds is chosen, with the kinds of [`USUAL_KINDS`]
+/// first. For each kind, a resource is preferred to a subresource.
 pub(crate) fn representative_kinds<'a>(
     targets: &'a [Target<'a>],
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {
     representative_kinds_up_to(targets, MAX_KINDS)
 }
 
-/// Like [`representative_kinds`], but returns up to `max` kinds of rules without wildcards.
+/// Like [`representative_kinds`], but with `max` instead of [`MAX_KINDS`]. The limit for wildcards is the same.
 pub(crate) fn representative_kinds_up_to<'a>(
     targets: &'a [Target<'a>],
     max: usize,

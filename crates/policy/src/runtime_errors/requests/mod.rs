@@ -62,7 +62,8 @@ pub(crate) struct RequestBuilder<'a> {
     last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// Constraints for which a request was already built.
     tried: Vec<InputConstraints>,
-    /// Requests that were already evaluated, with their failures. `None` if the rules do not match the request.
+    /// Requests that were already evaluated, with their failures. `None` if the evaluation has no result
+    /// ([`RequestBuilder::evaluate_once`]), or if only its trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The matchConstraints of the policy, and possibly the matchResources of a binding. Requests satisfy all of them.

@@ -95,7 +95,7 @@ impl SymbolicEvaluator<'_> {
         Some((path, excluded))
     }
 
-    /// Returns the path of the first input from which the list `symbolic` is made.
+    /// Returns the path of the first input from which the list `symbolic` is built. `None` if there is no such input.
     fn first_path(&self, symbolic: &SymbolicValue, depth: usize) -> Option<FieldPath> {
         if depth > 8 {
             return None;

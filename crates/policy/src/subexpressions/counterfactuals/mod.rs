@@ -175,8 +175,9 @@ impl Evaluation<'_> {
         (terms.len() <= MAX_TERMS).then_some(terms)
     }
 
-    /// Returns true if `atom` only requires that a root variable is not null. This depends on the operation, so a
-    /// change of the variable's content does not affect it.
+    /// Returns true if the terms `changed` cannot change the value of `atom`, because `atom` only requires that a root
+    /// variable is not null. Whether a root variable is null depends only on the operation and the policy. False if one
+    /// of `changed` tests the same root variable for null or reads the operation.
     fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
         let Some(root) = self.root_there(atom) else {
             return false;
@@ -407,7 +408,8 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns the operands of a call whose values cannot be seen in the text of the call.
+    /// Returns those operands of a call whose values are not visible in the text of the call, because they are not
+    /// literals.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();

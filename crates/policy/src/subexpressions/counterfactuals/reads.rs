@@ -1,11 +1,13 @@
-//! Collects the paths that subexpressions read, and decides with them whether a change of one may affect another.
+//! Collects the paths that subexpressions read, and determines from the paths whether a change of one subexpression may
+//! affect another.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// Maximum number of paths of one subexpression. Beyond this limit, the subexpression counts as reading everything.
+/// Maximum number of paths of one subexpression. Beyond this limit, the subexpression is treated
+/// as reading everything.
 const MAX_READS: usize = 500;
 
 /// A path that a subexpression reads, starting at a root variable. An empty path means that any path may be read.
