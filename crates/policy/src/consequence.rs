@@ -82,8 +82,8 @@ pub(super) fn consequences(
         let reads = Reads::new(ast).variables();
         let named = reads.names.iter();
         let named = named.filter_map(|name| by_name.get(name).copied());
-        // An expression that uses `variables` as a whole may read any variable. For each consequence, this is
-        // propagated to all variables only once.
+        // An expression that uses `variables` as a whole may read any variable. Each consequence is propagated to all
+        // variables at most once, because a repetition has no effect.
         let reads_all = reads.may_read_all && of_readers_of_all < Some(worst);
         let all = reads_all.then(|| by_name.values().copied());
         if reads_all {

@@ -168,7 +168,7 @@ pub struct ConditionsMatch {
 pub enum Action {
     /// The request is not denied.
     Admit,
-    /// The validationActions of the binding are taken.
+    /// The validationActions of the binding are applied.
     Deny,
 }
 

@@ -69,7 +69,7 @@ pub(super) struct Programs {
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
-/// Up to this number of variables, a variable is found by linear search.
+/// Maximum number of variables for which a lookup by name is a linear search. With more variables, an index is used.
 const MAX_LOOKED_AT: usize = 8;
 
 impl Programs {

@@ -46,7 +46,7 @@ pub struct RecordedValue {
     pub first_true: Option<u64>,
     /// The number of the first evaluation with the result `false`, counted from 0.
     pub first_false: Option<u64>,
-    /// The times of the first evaluations. The clock counts the evaluations of all subexpressions.
+    /// The times of the first evaluations. A time is the number of evaluations, of any subexpression, that precede it.
     pub times: Vec<u64>,
     /// The first keys of the latest value with a recorded time, in iteration order. Empty if the value is not a map.
     pub keys: Vec<String>,

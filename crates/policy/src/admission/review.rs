@@ -201,7 +201,7 @@ impl Review<'_> {
         })
     }
 
-    /// Takes the validationActions of `binding` for each decision that denies, and handles the audit annotations.
+    /// Applies the validationActions of `binding` to each decision that denies, and handles the audit annotations.
     fn act(&mut self, binding: &Binding, evaluation: &Evaluation) {
         let conditions = evaluation.match_conditions.as_ref();
         if let Some(ignored) = conditions.and_then(|conditions| conditions.ignored.as_ref()) {

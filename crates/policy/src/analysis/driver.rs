@@ -84,8 +84,8 @@ pub(super) struct KindAnalysis {
     pub(super) comparable: Vec<(usize, ExprId)>,
     /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
-    /// By expression, the number of request classes that evaluate it, and one selection from null for each class that
-    /// has one.
+    /// For each evaluated expression, by its index: the number of request classes that evaluate the expression, and one
+    /// selection from null for each class with such a selection.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// The nodes that are evaluated, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
@@ -165,7 +165,7 @@ impl<'a> Driver<'a> {
         };
         let mut types = BTreeMap::new();
         for class in requests::classes(self.features, targets) {
-            self.follow_requests(gvk, object, class, &mut types, &mut analysis);
+            self.interpret_class(gvk, object, class, &mut types, &mut analysis);
         }
         analysis.find_null();
         self.check_rejected(object, &types, &mut analysis);
@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Interprets all expressions for the requests of `class`, and stores the types of the variables in `types`.
-    fn follow_requests(
+    fn interpret_class(
         &mut self,
         gvk: &Gvk,
         object: &Type,
@@ -198,7 +198,7 @@ impl<'a> Driver<'a> {
         let mut variables: HashMap<String, (usize, Option<Interpretation>)> = HashMap::new();
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
-            let outcome = self.follow(n, variable, &facts);
+            let outcome = self.interpret_expression(n, variable, &facts);
             // If the expression of a variable selects from null, the value of the variable is unknown.
             let value = outcome
                 .as_ref()
@@ -219,7 +219,7 @@ impl<'a> Driver<'a> {
         let namespace = facts.set_root("namespaceObject", AbstractValue::constant(Const::Null));
         let mut conditions = Vec::new();
         for (n, condition) in expressions(self.policy, Role::MatchCondition) {
-            conditions.push((n, self.follow(n, condition, &facts)));
+            conditions.push((n, self.interpret_expression(n, condition, &facts)));
         }
         facts.set_root("namespaceObject", namespace);
         for (n, outcome) in conditions {
@@ -245,7 +245,7 @@ impl<'a> Driver<'a> {
             }
             facts.applied_to =
                 (expression.role == Role::ApplyConfiguration).then(|| object.clone());
-            let Some(outcome) = self.follow(n, expression, &facts) else {
+            let Some(outcome) = self.interpret_expression(n, expression, &facts) else {
                 // A validation that does not compile denies no request, so its message is not evaluated.
                 is_denied &= expression.role != Role::Validation;
                 continue;
@@ -273,7 +273,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Interprets an expression. `None` if the API server rejects it, or if the budget is used up.
-    fn follow(
+    fn interpret_expression(
         &mut self,
         n: usize,
         expression: &PolicyExpression,

@@ -321,13 +321,13 @@ fn check_truthfully(
         unavailable: false,
     });
     outcome.by_wildcard.unchecked.extend(beyond);
-    let unseen = &outcome.by_wildcard.unchecked;
-    let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
+    let unchecked_kinds = &outcome.by_wildcard.unchecked;
+    let is_complete = outcome.unchecked.is_empty() && unchecked_kinds.is_empty();
     // For kinds without a schema, only successes are recorded: an expression may succeed because its fields are
     // unknown.
     let object = requests::schemaless_type(metadata);
-    for unchecked in unseen {
-        if unseen.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
+    for unchecked in unchecked_kinds {
+        if unchecked_kinds.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
             break;
         }
         let gvk = &unchecked.gvk;
@@ -336,7 +336,7 @@ fn check_truthfully(
     }
     let scope = if is_complete {
         Scope::Checked
-    } else if unseen.len() <= MAX_SCHEMALESS_KINDS && !driver.is_exhausted() {
+    } else if unchecked_kinds.len() <= MAX_SCHEMALESS_KINDS && !driver.is_exhausted() {
         Scope::NamesOnly
     } else {
         Scope::Partial

@@ -16,8 +16,8 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
-/// Estimates assume objects whose lists are filled from a given nesting level on. This is the greatest level that is
-/// tried.
+/// Estimates assume objects whose lists are filled from a given nesting level on. This constant is the greatest level.
+/// Levels above 1 are tried only if the expression reads nested lists.
 const MAX_FILLED_FROM: usize = 2;
 
 /// If an expression costs less than this for the largest request, smaller requests are not estimated separately.
@@ -36,8 +36,8 @@ pub(super) struct KindTypes<'a> {
 /// result is `None` if the expression does not compile, or if the limit of visited nodes is exceeded.
 ///
 /// The cost of a variable is only in the estimate of the variable itself. An expression that reads the variable only
-/// pays for the read. The size of a variable's value is known if the value is a part of the object, or is empty if that
-/// part is absent. `shared` contains the costs that are equal for several kinds.
+/// pays for the read. The size of a variable's value is known if the value is a part of the object, possibly with an
+/// empty value as default. `shared` contains the costs that are equal for several kinds.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -109,7 +109,7 @@ fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression,
         .chain(expressions().filter(move |(expression, _)| !is_variable(expression.role)))
 }
 
-/// Returns the inputs that each expression reads. `None` if they are unknown.
+/// Returns the inputs that each expression reads. An element is `None` if the inputs are unknown.
 fn all_parts(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,

@@ -36,8 +36,8 @@ pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
 /// A cost is reported if it reaches this percentage of a limit.
 pub const NEAR_PERCENT: u64 = 80;
 
-/// If even the estimate for the smallest objects reaches this cost, the cost is unbounded, because a size that it
-/// depends on has no limit.
+/// If even the estimate for the smallest objects reaches this cost, the cost is treated as unbounded: it depends on a
+/// size without a limit.
 const UNBOUNDED: u64 = 1 << 53;
 
 /// The greatest cost that is reported. Greater bounded costs, such as those of nested loops over long lists, are

@@ -13,7 +13,8 @@ use kubernetes::schema::escape::escape;
 /// An input that an expression reads: a part of an object, or a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
-    /// A part of `object` or `oldObject`, by its type and its depth. The type determines all types below it.
+    /// A part of `object` or `oldObject`, by its type and its depth. The type determines the types of all nested
+    /// values.
     Object(TypeId, usize),
     /// A variable, by its number. Variables with the same number have the same value. `None` if there is no such
     /// variable.

@@ -74,9 +74,10 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
 struct PathConstraints<'a> {
     /// The literal that the path must equal (in a chain of `&&`), or must differ from (in a chain of `||`).
     one: Option<&'a Literal>,
-    /// The bounds on the path. A chain of `&&` keeps the tightest bounds, a chain of `||` the widest. The boolean is
-    /// true if the bound is inclusive.
+    /// The lower bound on the path, and true if the bound is inclusive. A chain of `&&` keeps the tightest bound, and a
+    /// chain of `||` the widest.
     lower: Option<(f64, bool)>,
+    /// The upper bound, in the same form.
     upper: Option<(f64, bool)>,
 }
 

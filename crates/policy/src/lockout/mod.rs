@@ -63,8 +63,8 @@ pub enum ParamKind {
     },
 }
 
-/// Returns the essential requests that `policy` denies under `bindings`. `params` is `None` if the policy has no
-/// paramKind.
+/// Returns the essential requests that `policy` denies under `bindings`. `None` if it denies none of them, or if its
+/// decisions cannot be determined. `params` is `None` if the policy has no paramKind.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,

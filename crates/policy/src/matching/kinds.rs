@@ -23,7 +23,8 @@ pub(crate) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {
     kinds.into_iter().collect()
 }
 
-/// Returns the kinds that rules match only by wildcards: those to check, and those above the maximum.
+/// Returns the kinds that rules match only by wildcards, as two lists: the kinds to check, and the kinds above the
+/// maximum, which are not checked.
 ///
 /// Built-in kinds are preferred, since a cluster may have hundreds of custom kinds.
 pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {

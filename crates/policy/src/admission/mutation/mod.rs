@@ -444,8 +444,8 @@ impl<'a> Run<'a> {
         invocations
     }
 
-    /// Returns true if further mutations cannot change the result: a limit was exceeded, or a trial reached an unknown
-    /// kind.
+    /// Returns true if the remaining mutations are not evaluated, because their results are unknown: a limit was
+    /// exceeded, or a trial reached a step that cannot be reproduced.
     fn ends_early(&self) -> bool {
         self.budget.exceeded().is_some() || (self.is_trial && !self.unknown.is_empty())
     }

@@ -119,8 +119,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns the object type at the path `name` in `object`. Lists on the path are skipped. `None` if the schema does not
-/// declare the path.
+/// Returns the object type at the path `name` in `object`. A list on the path is replaced by its elements. `None`
+/// if the schema does not declare the path.
 fn part_of(object: &Type, name: &str) -> Option<StructType> {
     let mut parts = name.split('.');
     if parts.next() != Some(OBJECT) {

@@ -18,13 +18,13 @@ enum Accessor {
     Index(i64),
 }
 
-/// The effect of a subexpression on the result. It determines where the guard goes, and whether the expression passes
-/// if the value is absent.
+/// The effect of a subexpression on the result of the expression. The polarity determines where the guard is inserted,
+/// and whether the guarded expression is true if the value is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Polarity {
     /// The subexpression is not negated: `guard && ...` is false if the value is absent.
     Plain,
-    /// The subexpression is an operand of `!`. The guard goes inside the `!`.
+    /// The subexpression is an operand of `!`. The guard is inserted inside the operand.
     Negated,
     /// The subexpression is compared, and the comparison should be true for an absent value: it is `!=`, or `==` with a
     /// value that means absence. Contains the source text of the comparison.
