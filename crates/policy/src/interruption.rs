@@ -1,4 +1,4 @@
-//! Tests that the check of a policy which is expensive to check ends soon after its interrupt fires.
+//! Tests that the check of an expensive policy ends soon after its interrupt is triggered.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

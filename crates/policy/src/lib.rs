@@ -9,7 +9,7 @@
 //! - [`reads`]: inputs, variables and fields that an expression reads.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
 //! - [`analysis`]: type errors for each expression and kind. [`finding`] and [`rule`] describe findings.
-//! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms it.
+//! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms the error.
 //! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that deny requests which a cluster
 //!   needs.
 //! - [`cost`]: upper bounds of the cost of expressions, compared with the API server's limits.

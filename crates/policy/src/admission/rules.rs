@@ -109,7 +109,7 @@ impl Constraints {
         } else {
             matching_resource(rules, is_exact, request)?
         };
-        // A selector's error only matters if everything else matches.
+        // An error of a selector is returned only if the rules match. Otherwise, the policy does not apply anyway.
         if matched.is_some() {
             in_namespace?;
             object_selected?;

@@ -67,8 +67,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the resources in the groups of the rule, with their indices, in ascending order. The rule can match only
-    /// these.
+    /// Returns the resources in the groups of the rule, with their indices, in ascending order. The rule cannot match
+    /// other resources.
     pub(super) fn candidates<'m>(&self, mapper: &'m RestMapper) -> Vec<(usize, &'m ApiResource)> {
         let resources = &mapper.resources;
         let of_group = match &self.groups {

@@ -79,7 +79,7 @@ impl Polarity {
                     }
                     _ => {}
                 },
-                // The guard of an iteration variable goes inside the macro.
+                // The guard of an iteration variable is inserted inside the macro.
                 Expr::Comprehension(fold) if child != fold.iter_range => {
                     let iter_vars = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
                     let mut iter_vars = iter_vars.into_iter().flatten();

@@ -28,7 +28,7 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 pub(crate) use values::{ANY_KEY, ExprRef, Scope, SymbolicValue, input_value};
 use values::{literal_value, select, sizes_of};
 
-/// Maximum number of alternatives of one expression. More are dropped.
+/// Maximum number of alternatives of one expression. Further alternatives are dropped.
 const MAX_ALTERNATIVES: usize = 4;
 
 /// Maximum length of a list literal that is evaluated. Longer literals are unknown.

@@ -6,8 +6,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// Maximum number of paths of one subexpression. Beyond this limit, the subexpression is treated
-/// as reading everything.
+/// Maximum number of paths of one subexpression. Beyond this limit, the subexpression is treated as reading all paths.
 const MAX_READS: usize = 500;
 
 /// A path that a subexpression reads, starting at a root variable. An empty path means that any path may be read.
