@@ -115,9 +115,7 @@ pub(super) fn notes(
             Stage::Validations => {
                 "all validations and their messages, with the variables that they read,"
             }
-            Stage::AuditAnnotations => {
-                "all audit annotations, with the variables that they read,"
-            }
+            Stage::AuditAnnotations => "all audit annotations, with the variables that they read,",
         };
         let worst = cost.worst.as_ref();
         let limit = cost.stage.limit();
@@ -155,7 +153,9 @@ fn note(
     finding.kinds = vec![message::kind(&worst.gvk)];
     let is_always_below = worst.max().is_some_and(|max| max < limit);
     finding.help = Some(match worst.bytes_within(limit) {
-        _ if is_always_below => "even the largest requests stay below the limit, but may reach 80 % of it".to_owned(),
+        _ if is_always_below => {
+            "even the largest requests stay below the limit, but may reach 80 % of it".to_owned()
+        }
         Some(n) => format!("objects of up to {} stay below the limit", kib(n)),
         None => "objects of 1 KiB may reach the limit".to_owned(),
     });
