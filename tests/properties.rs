@@ -43,7 +43,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn properties_hold() {
+fn properties_hold_for_generated_expressions() {
     let n_cases = number("VAP_PROPERTY_CASES", 3_000);
     let first_seed = number("VAP_PROPERTY_SEED", 1);
     let world = World::new();

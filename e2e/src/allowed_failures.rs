@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_names_labels_and_values() {
+    fn metrics_samples_have_names_labels_and_values() {
         let text =
             "a_b 1.5\nc{x=\"1\\\"2,}\",a=\"\\\\\\n\"} 2 # {trace=\"t\"} 0.5\n# EOF\nnonsense\n";
         let parsed = samples(text);

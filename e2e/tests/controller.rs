@@ -144,7 +144,7 @@ async fn settle(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Option<Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_report_problems() {
+async fn conditions_of_wrong_policies_report_problems() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
@@ -205,7 +205,7 @@ async fn conditions_report_problems() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policy_changes_with_its_crd() {
+async fn conditions_of_policy_change_with_its_crd() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
@@ -353,7 +353,7 @@ async fn restart_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn controller_with_kcm_settles() {
+async fn controller_and_kcm_stop_writing_after_conflict() {
     let mut control_plane = control_plane().await.unwrap();
     control_plane
         .start_kcm(&["validatingadmissionpolicy-status-controller"])
@@ -409,7 +409,7 @@ async fn n_writes(controller: &Controller) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_waits_for_ready() {
+async fn kubectl_wait_for_ready_succeeds() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());

@@ -211,7 +211,7 @@ async fn turns(api: &Api<ValidatingAdmissionPolicy>, started: Instant) -> Times 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_change_with_a_burst_of_crds() {
+async fn policies_become_ready_after_a_burst_of_crds() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[NO_POLLING])
         .await

@@ -478,7 +478,7 @@ async fn suites_decide_as_the_api_server() {
 /// Reproduces the decisions in the file. Its lines are `{name, operation, policy, binding, object, oldObject, status,
 /// message}`, recorded from dry runs of the user `ann`.
 #[test]
-fn decisions_are_reproduced() {
+fn recorded_decisions_are_reproduced() {
     let text = std::fs::read_to_string(variable("VAP_DECISIONS")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty());
     let decisions: Vec<Value> = lines

@@ -266,7 +266,7 @@ fn commands_by_kind(command: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn commands_of_alerts_and_runbooks_work() {
+async fn commands_of_alerts_and_runbooks_succeed() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
     let config = repository().join("config");
     let apply = |manifests: &str| {

@@ -57,7 +57,7 @@ fn now() -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn api_server_restart_is_recovered() {
+async fn controller_recovers_from_api_server_restart() {
     let mut control_plane = cluster().await;
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let deadline = Instant::now() + TIMEOUT;
@@ -143,7 +143,7 @@ async fn create_limited(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoked_permission_is_in_the_status() {
+async fn status_reports_revoked_permissions() {
     let mut control_plane = cluster().await;
     grant_params(&control_plane).unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();

@@ -90,7 +90,7 @@ fn sarif_report_is_valid_by_the_official_schema() {
 
 /// An invalid report must be detected, so that the test of valid reports proves something.
 #[test]
-fn sarif_invalid_is_detected() {
+fn sarif_invalid_report_violates_schema() {
     let schema = schema();
     let sound = sarif(&["config/samples"]);
     for (place, value) in [

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn write_same_seed_writes_same_bytes() {
+    fn generated_files_of_same_seed_are_equal() {
         let counts = Counts {
             crds: 15,
             policies: 40,

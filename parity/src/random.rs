@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_same_seed_is_equal() {
+    fn random_numbers_of_same_seed_are_equal() {
         let numbers =
             |mut random: Random| -> Vec<u64> { (0..8).map(|_| random.number()).collect() };
         assert_eq!(numbers(Random::new(1)), numbers(Random::new(1)));

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_with_digits_are_normalized() {
+    fn kind_names_followed_by_digits_are_normalized() {
         for (text, wanted) in [
             ("Pod12.spec", "Pod#.spec"),
             ("(Pod1, Pod22)", "(Pod#, Pod#)"),

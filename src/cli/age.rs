@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn since_formats_ages_like_kubectl() {
+    fn since_formats_age_like_kubectl() {
         check(-2, "<invalid>");
         check(-1, "0s");
         check(119, "119s");

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn note_reports_outdated_sync() {
+    fn lease_with_old_sync_time_adds_note() {
         check(&lease(Some(-3), Some(-3)), Some(true), None);
         check(&lease(Some(-60), Some(-15)), Some(true), None);
         // A time in the future counts as current, because clocks differ.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn note_reports_expired_lease() {
+    fn expired_lease_adds_note() {
         check(
             &lease(Some(-16), Some(-16)),
             Some(false),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn current_is_unknown_without_lease() {
+    fn sync_state_without_lease_is_unknown() {
         check(
             &LeaseState::Missing,
             None,

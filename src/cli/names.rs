@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn take_kind_separates_names_of_kind() {
+    fn take_kind_removes_names_of_kind_from_arguments() {
         let map = SubjectKind::MutatingAdmissionPolicy;
         let take = |arguments: &[&str]| {
             let mut arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();

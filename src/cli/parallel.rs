@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn map_keeps_order() {
+    fn parallel_map_keeps_order_of_items() {
         let items: Vec<usize> = (0..1_000).collect();
         let doubled: Vec<usize> = items.iter().map(|n| n * 2).collect();
         assert_eq!(map(&items, |n| n * 2), doubled);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "item 7")]
-    fn map_propagates_panic() {
+    fn parallel_map_propagates_panic() {
         let items: Vec<usize> = (0..100).collect();
         let f = |n: &usize| assert!(*n != 7, "item {n}");
         map(&items, f);

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_cancels_evaluation_at_deadline() {
+    fn time_limit_cancels_evaluation_at_deadline() {
         let limit = TimeLimit(Duration::from_millis(100));
         let result = limit.run(|is_cancelled| {
             while !is_cancelled.load(Ordering::Relaxed) {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn run_returns_result_before_deadline() {
+    fn time_limit_returns_result_before_deadline() {
         assert_eq!(TimeLimit::default().run(|_| 1), Ok(1));
         assert_eq!(text(DEFAULT), "10 s");
     }

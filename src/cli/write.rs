@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn new_file_is_created() {
+    fn atomic_write_creates_missing_file() {
         let (directory, _) = file(0o644);
         let path = directory.path().join("baseline.json");
         atomically(&path, "{}\n").unwrap();

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn panic_releases_thread() {
+    async fn blocking_work_that_panics_releases_thread() {
         for _ in 0..=CHECK_THREADS {
             let outcome = run(Kind::Check, || panic!("hostile")).await;
             assert!(outcome.unwrap_err().is_panic());

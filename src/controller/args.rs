@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_definition_is_valid() {
+    fn arguments_pass_assertions_of_clap() {
         Arguments::command().debug_assert();
     }
 
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_need_units() {
+    fn duration_accepts_values_with_unit_in_range() {
         for (text, millis) in [("500ms", 500), ("10s", 10_000), ("2m", 120_000)] {
             assert_eq!(duration::parse(text), Ok(Duration::from_millis(millis)));
         }

@@ -521,7 +521,7 @@ async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[Seen]) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_write_is_retried() {
+async fn reconcile_failed_status_write_is_retried() {
     let n_failures = Mutex::new(5);
     let (context, log) = context(SOUND, move |request| {
         let mut n_failures = n_failures.lock().unwrap();
@@ -547,7 +547,7 @@ async fn failed_write_is_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_waits_for_snapshot() {
+async fn workers_reconcile_nothing_before_first_snapshot() {
     let (client, log) = client(healthy);
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     context.store.put(policy(SOUND), EventSource::Watched);
@@ -561,7 +561,7 @@ async fn work_waits_for_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stop_waits_only_for_write_in_progress() {
+async fn stopped_workers_wait_only_for_write_in_progress() {
     let (context, log) = context(SOUND, |request| match request.method {
         Method::PATCH => None,
         _ => healthy(request),

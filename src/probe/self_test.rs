@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn self_test_passes() {
+    fn self_test_of_evaluator_passes() {
         assert_eq!(run(), Ok(()));
     }
 

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn decides_rejects_fields_that_api_server_may_set() {
+    fn policy_that_reads_fields_the_api_server_may_set_is_undecided() {
         check("object.spec.group == 'c' && oldObject == null", None);
         check("object.spec.list.all(x, x.name != '')", None);
         check(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn decides_accepts_fields_of_stored_objects() {
+    fn policy_that_reads_spec_of_stored_object_is_decided() {
         check_stored("has(object.spec.other)", None, true);
         check_stored("object.spec.all(k, k != 'x')", None, true);
         check_stored("has(object.status)", Some("object.status"), true);

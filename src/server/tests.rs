@@ -176,7 +176,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn port_serves_only_its_endpoints() {
+async fn server_port_serves_only_its_endpoints() {
     for (endpoints, expect) in [
         (Endpoints::All, [200, 200, 200]),
         (Endpoints::Health, [200, 200, 404]),

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_truncates_between_characters() {
+    fn cut_truncates_at_character_boundary() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcdef", 5), "ab…");
         // An `é` has two bytes and the ellipsis has three, so no `é` fits into four bytes.
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn list_shows_four_names() {
+    fn message_list_shows_at_most_four_names() {
         assert_eq!(list::<&str>(&[]), "");
         assert_eq!(list(&["a", "b", "c", "d"]), "a, b, c, d");
         assert_eq!(
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn count_uses_plural() {
+    fn message_count_uses_plural_except_for_one() {
         assert_eq!(count(0, "kind"), "0 kinds");
         assert_eq!(count(1, "kind"), "1 kind");
         assert_eq!(count(2, "kind"), "2 kinds");
     }
 
     #[test]
-    fn by_reason_groups_names() {
+    fn message_by_reason_groups_names_of_same_reason() {
         let item = |name: &str, reason: &str| (name.to_owned(), reason.to_owned());
         let items = [item("a", "x"), item("b", "y"), item("c", "x")];
         assert_eq!(by_reason(items), ["a, c (x)", "b (y)"]);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn object_status_round_trips() {
+    fn object_status_serialization_round_trips() {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let json = serde_json::to_value(&written).unwrap();
@@ -236,7 +236,7 @@ mod tests {
     /// The CRDs of status objects are written by hand. Each CRD must have the names of its kind, and a schema for each
     /// field that is written.
     #[test]
-    fn crds_have_every_field() {
+    fn status_crds_have_every_serialized_field() {
         let kinds = SubjectKind::ALL.iter();
         kinds
             .filter_map(|kind| kind.row().status_object.as_ref())

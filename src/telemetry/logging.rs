@@ -73,12 +73,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn default_filter_parses() {
+    fn log_default_filter_is_valid() {
         assert!(EnvFilter::try_new(DEFAULT_FILTER).is_ok());
     }
 
     #[test]
-    fn init_invalid_filter_fails() {
+    fn log_init_with_invalid_filter_fails() {
         let error = init(LogFormat::Text, "info,=,").unwrap_err();
         assert!(
             error.starts_with("invalid log filter `info,=,`: "),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_message_of_str_string_and_other() {
+    fn panic_message_is_text_or_placeholder() {
         let payload = std::panic::catch_unwind(|| std::panic::panic_any("a")).unwrap_err();
         assert_eq!(panic_message(&*payload), "a");
         let payload = std::panic::catch_unwind(|| panic!("{}", 1)).unwrap_err();

@@ -157,7 +157,7 @@ fn check_shape(text: &str, width: usize) {
 }
 
 #[test]
-fn table_at_80_columns() {
+fn table_at_80_columns_fits_width() {
     let text = render::table(&all(), now(), terminal(80), false);
     check_shape(&text, 80);
     check(
@@ -187,7 +187,7 @@ untouched.example.com           -      NoStatus            -      60m
 }
 
 #[test]
-fn table_at_200_columns() {
+fn table_at_200_columns_has_column_per_condition() {
     let text = render::table(&all(), now(), terminal(200), false);
     check_shape(&text, 200);
     check(
@@ -493,7 +493,7 @@ fn state_depends_on_ready_and_its_generation() {
 }
 
 #[test]
-fn exit_is_clean_only_if_all_policies_are_ready() {
+fn status_exit_is_clean_only_if_all_policies_are_ready() {
     assert_eq!(StatusReport::from_policies(&[]).exit(), Exit::Clean);
     assert_eq!(StatusReport::from_policies(&[sound()]).exit(), Exit::Clean);
     for other in [

@@ -220,7 +220,7 @@ fn samples_have_expected_findings() {
 }
 
 #[test]
-fn json_output_is_as_expected() {
+fn check_json_output_is_as_expected() {
     let report = report("tests/cli_check/bindings.yaml", Profile::Truthful);
     let mut json = serde_json::to_string_pretty(&report).unwrap();
     json.push('\n');

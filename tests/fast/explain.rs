@@ -30,7 +30,7 @@ fn vap(args: &[&str]) -> (String, String, Exit) {
 }
 
 #[test]
-fn rules_page_is_up_to_date() {
+fn docs_rules_page_is_up_to_date() {
     golden::compare("docs/rules.md", &explain::markdown());
 }
 
@@ -42,7 +42,7 @@ fn schema_of_configuration_file_is_up_to_date() {
 }
 
 #[test]
-fn text_output_of_one_rule_and_of_all_rules() {
+fn explain_text_output_is_as_expected() {
     let (out, err, exit) = vap(&["undefined-field"]);
     golden::compare("tests/cli_explain/undefined-field.txt", &out);
     assert_eq!((err.as_str(), exit), ("", Exit::Clean));
@@ -55,7 +55,7 @@ fn text_output_of_one_rule_and_of_all_rules() {
 }
 
 #[test]
-fn json_output_has_rules() {
+fn explain_json_output_has_requested_rules() {
     let (out, _, _) = vap(&["-o", "json"]);
     let all: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(all["kind"], "RuleList");
@@ -114,7 +114,7 @@ fn policy(spec: &str) -> String {
 }
 
 #[test]
-fn examples_have_finding_of_their_rule() {
+fn rule_examples_have_finding_of_their_rule() {
     let mut wrong_examples = Vec::new();
     for rule in Rule::ALL {
         let of_expression = |text: &str| {

@@ -39,7 +39,7 @@ fn lockouts(manifest: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn wildcard_policy_is_reported() {
+fn lockout_policy_for_all_resources_is_reported() {
     for (group, resource, named) in [
         ("*", "*/*", "UPDATE of leases in kube-node-lease"),
         ("*", "*", "UPDATE of leases in kube-node-lease"),
@@ -84,7 +84,7 @@ fn policy_that_denies_system_pods_is_a_note() {
 }
 
 #[test]
-fn guarded_policies_are_not_reported() {
+fn lockout_policy_that_excludes_system_users_is_not_reported() {
     let with = |conditions: &str| format!("  matchConditions:\n{conditions}{ASKS_FOR_LABEL}");
     for spec in [
         with("  - {name: m, expression: \"!request.userInfo.username.startsWith('system:')\"}\n"),

@@ -394,7 +394,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[test]
-fn deep_values_are_errors() {
+fn too_deep_values_are_rejected_by_patch_and_merge() {
     let deep = nested(300);
     let add = Operation::new("add", "/x").with_value(deep.clone());
     assert_eq!(
@@ -424,7 +424,7 @@ fn deep_values_are_errors() {
 }
 
 #[test]
-fn patch_copies_have_upstream_limit() {
+fn patch_copies_beyond_upstream_limit_fail() {
     let object = json!({"kind": "Box", "a": "x".repeat(1_000_000)});
     let copies: Vec<_> = (0..9)
         .map(|n| Operation::new("copy", &format!("/b{n}")).with_from("/a"))

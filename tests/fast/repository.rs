@@ -442,7 +442,7 @@ fn skips_in_deny_toml_have_future_deadline() {
 }
 
 #[test]
-fn images_and_chart_have_package_version() {
+fn images_and_chart_have_version_of_package() {
     let version = env!("CARGO_PKG_VERSION");
     let image = format!("vap-status-controller:{version}");
     let deployment = yaml("config/controller/deployment.yaml");
@@ -504,7 +504,7 @@ fn cluster_roles_write_only_statuses_and_own_objects() {
 }
 
 #[test]
-fn other_writes_are_limited_to_a_namespace() {
+fn leases_and_events_are_written_only_in_their_namespace() {
     let rule = |path: &str, index: usize| documents(path)[0]["rules"][index].clone();
     let namespace = |path: &str| documents(path)[0]["metadata"]["namespace"].clone();
 
@@ -654,7 +654,7 @@ const MAX_LINES: usize = 800;
 const TABLES: [&str; 1] = ["crates/regexp/src/unicode_tables.rs"];
 
 #[test]
-fn no_file_is_too_long() {
+fn source_files_are_within_length_limit() {
     let mut files = all_rust_files();
     let n_lines = |file: &str| read(file).lines().count();
     for table in TABLES {

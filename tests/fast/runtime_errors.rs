@@ -150,7 +150,7 @@ fn unguarded_reads_are_reported() {
 }
 
 #[test]
-fn misplaced_guards_are_reported() {
+fn reads_with_misplaced_guards_are_reported() {
     fails(
         POD,
         "CREATE",
@@ -657,7 +657,7 @@ fn wildcard_findings(resources: &str, spec: &str, expression: &str) -> Vec<Strin
 }
 
 #[test]
-fn failing_wildcard_kinds_are_reported() {
+fn wildcard_failure_for_some_kinds_is_reported_with_count() {
     let findings = wildcard_findings("*", "", "object.spec.replicas > 1");
     let said = "the expression fails for 2 of the 5 kinds that the rules match by wildcards";
     assert_eq!(findings.len(), 1, "{findings:?}");

@@ -134,7 +134,7 @@ fn default_of_one_kind_does_not_apply_to_another() {
 }
 
 #[test]
-fn unset_fields_may_be_null() {
+fn reads_of_unset_fields_that_may_be_null_are_reported() {
     for expression in [
         "object.rules.all(r, !('*' in r.verbs))",
         "!has(object.rules) || object.rules.all(r, !('*' in r.verbs))",
@@ -293,7 +293,7 @@ fn gadget_findings(expression: &str) -> Vec<[String; 3]> {
 }
 
 #[test]
-fn nullable_crd_fields_may_be_null() {
+fn reads_of_nullable_crd_fields_are_reported() {
     assert_eq!(
         gadget_findings("has(object.spec.note) && object.spec.note.size() > 0"),
         [[
@@ -311,7 +311,7 @@ fn nullable_crd_fields_may_be_null() {
 }
 
 #[test]
-fn number_may_be_int_or_double() {
+fn arithmetic_on_number_that_may_be_int_is_reported() {
     let rule = "no-matching-overload";
     let help = "convert the value with `double(object.spec.ratio)` if the other operand is a double such as `1.0`";
     assert_eq!(

@@ -180,7 +180,7 @@ fn rules_without_match_are_reported() {
 
 /// API servers call webhooks for access reviews, although they never evaluate policies for them.
 #[test]
-fn access_reviews_are_not_reported() {
+fn webhook_rules_for_access_reviews_are_not_reported() {
     finds(("authentication.k8s.io", "tokenreviews"), &["true"], &[]);
     finds(("'*'", "'*'"), &["true"], &[]);
 }

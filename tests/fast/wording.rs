@@ -136,7 +136,7 @@ fn count_page_skips_code_blocks() {
 }
 
 #[test]
-fn counts_only_fall() {
+fn wording_counts_do_not_rise() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in all_rust_files() {
         // This file contains the listed words as data.

@@ -238,7 +238,7 @@ fn json_and_yaml_escape_control_characters() {
 }
 
 #[test]
-fn findings_exit_1_by_default() {
+fn status_findings_exit_1_by_default() {
     let url = serve(&[
         (
             LIST,

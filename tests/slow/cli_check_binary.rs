@@ -69,7 +69,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn exit_status_depends_on_findings_and_flags() {
+fn check_exit_status_depends_on_findings_and_flags() {
     assert_eq!(code(&run(&[SOUND])), 0);
     assert_eq!(code(&run(&[WRONG])), 1);
     assert_eq!(code(&run(&[WRONG, "--exit-zero"])), 0);
@@ -243,7 +243,7 @@ fn policy(spec: &str) -> String {
 }
 
 #[test]
-fn hostile_input_terminates() {
+fn check_of_hostile_input_terminates() {
     let bomb = {
         let mut lines = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for n in 1..30 {
@@ -297,7 +297,7 @@ fn hostile_input_terminates() {
 }
 
 #[test]
-fn help_has_examples() {
+fn check_help_has_example_and_exit_statuses() {
     let help = stdout(&run(&["--help"]));
     assert!(
         help.contains("kustomize build . | kubectl vap check -"),

@@ -316,7 +316,7 @@ fn audit_counts_and_lists_objects() {
 }
 
 #[test]
-fn json_lines_end_with_summary() {
+fn audit_json_lines_end_with_summary() {
     let ran = vap(
         &[
             "audit",

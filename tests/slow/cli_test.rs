@@ -555,7 +555,7 @@ fn code(output: &Output) -> i32 {
 }
 
 #[test]
-fn exit_status_depends_on_results_and_errors() {
+fn test_exit_status_depends_on_results_and_errors() {
     const SAMPLES: &str = "config/samples";
     let passed = run(&[SAMPLES], "");
     assert_eq!(code(&passed), 0);

@@ -143,7 +143,7 @@ fn console_sessions_match_output() {
 }
 
 #[test]
-fn console_sessions_fit_the_page() {
+fn docs_code_blocks_fit_the_page() {
     let mut n_lines = 0;
     for page in pages() {
         for block in blocks(&page) {

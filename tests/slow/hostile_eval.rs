@@ -306,7 +306,7 @@ fn list_repeatedly_concatenated_to_itself_is_evaluated() {
 }
 
 #[test]
-fn list_cannot_contain_itself() {
+fn list_appended_to_itself_is_a_copy() {
     check_bool(
         "optional.of(dyn([])).optMap(x, x + [x] + [x]).orValue([]).size() == 2",
         &[],
@@ -320,7 +320,7 @@ fn list_cannot_contain_itself() {
 }
 
 #[test]
-fn appending_takes_linear_time() {
+fn macro_results_are_appended_in_linear_time() {
     check_bool(
         "l.map(x, x).size() == 50000",
         &[("l", numbers(50_000))],

@@ -45,7 +45,7 @@ fn recorded_reports_are_valid() {
 }
 
 #[test]
-fn all_report_kinds_are_valid() {
+fn reports_of_all_commands_match_schemas() {
     let schema = report_schema::check_schema();
     let checks: [&[&str]; 4] = [
         &["check", "tests/cli_check", "-o", "json"],
@@ -95,7 +95,7 @@ fn all_report_kinds_are_valid() {
 
 /// Invalid reports must violate the schemas. Otherwise the other tests would prove nothing.
 #[test]
-fn schema_violations_are_found() {
+fn invalid_reports_violate_schemas() {
     let schema = report_schema::test_schema();
     let sound: Value =
         serde_json::from_str(&std::fs::read_to_string("tests/cli_test/files.json").unwrap())

@@ -61,12 +61,12 @@ fn check(files: &[(&str, &str)], parts: &[&str]) {
 }
 
 #[test]
-fn complete_set_has_no_findings() {
+fn static_manifests_complete_set_has_no_findings() {
     check(&[("a.yaml", POLICY), ("b.yaml", BINDING)], &[]);
 }
 
 #[test]
-fn invalid_sets_are_reported() {
+fn static_manifests_invalid_sets_are_reported() {
     let plain = POLICY.replace("a.static.k8s.io", "a");
     check(&[("a.yaml", &plain)], &["end in `.static.k8s.io`"]);
     check(

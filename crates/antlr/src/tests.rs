@@ -81,7 +81,7 @@ fn parsers_agree_on_locations_of_random_tokens() {
 }
 
 #[test]
-fn long_texts_take_linear_time() {
+fn parser_long_expressions_take_linear_time() {
     let units = [
         "a.b",
         ".b",
@@ -126,7 +126,7 @@ fn long_texts_take_linear_time() {
 }
 
 #[test]
-fn valid_text_has_no_findings() {
+fn parser_valid_expression_has_no_findings() {
     for text in ["a", "-1.0.f(-x)[?0].?b", "T{a: {?b: [c,],},} in .d.e(f)"] {
         assert_eq!(findings(text), Diagnostics::default(), "{text}");
     }

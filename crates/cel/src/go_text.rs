@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quote_escapes_as_go() {
+    fn quote_escapes_agree_with_go() {
         assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
         assert_eq!(
             quote("\u{7}\u{8}\u{c}\n\r\t\u{b}\0\u{1f}\u{7f}"),

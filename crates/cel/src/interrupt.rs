@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn run_ends_work_once_the_condition_holds() {
+    fn interrupt_run_ends_work_once_condition_is_true() {
         let n_polls = Arc::new(AtomicU32::new(0));
         let polls = Arc::clone(&n_polls);
         let interrupt = Interrupt::new(move || polls.fetch_add(1, Ordering::Relaxed) == 9);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn run_returns_the_value_of_finished_work() {
+    fn interrupt_run_returns_value_of_finished_work() {
         assert_eq!(Interrupt::new(|| false).run(|| 7), Ok(7));
         // The interrupt is no longer installed.
         assert!(current().is_none());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn run_error_contains_latest_field() {
+    fn interrupt_run_error_contains_latest_field() {
         let work = || {
             working_on("spec.variables[0].expression");
             working_on("spec.validations[1].expression");
@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn run_interrupts_work_on_deep_stack() {
+    fn interrupt_run_ends_work_on_deep_stack() {
         let interrupt = Interrupt::new(|| true);
         let outcome = interrupt.run(|| run_on_deep_stack(true, endless));
         outcome.unwrap_err();
     }
 
     #[test]
-    fn run_propagates_panics() {
+    fn interrupt_run_propagates_panic_of_work() {
         let interrupt = Interrupt::new(|| false);
         let work = || interrupt.run(|| -> u32 { panic!("a bug") });
         let payload = catch_unwind(AssertUnwindSafe(work)).unwrap_err();

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_common_name_is_not_copied() {
+    fn shared_common_names_are_allocated_once() {
         for name in NAMES {
             assert!(Arc::ptr_eq(&shared(name), &shared(name)), "{name}");
             assert_eq!(*shared(name), **name);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn slot_of_spreads_names() {
+    fn slot_of_distinct_names_is_mostly_distinct() {
         let slots: HashSet<usize> = NAMES.iter().map(|name| slot_of(name)).collect();
         assert!(slots.len() * 5 > NAMES.len() * 4, "{}", slots.len());
     }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_large_precision_wraps_as_upstream() {
+    fn fixed_large_precision_wraps_as_in_upstream() {
         assert_eq!(fixed(1.5, 255).len(), 257);
         assert_eq!(fixed(1.5, 256), "1.5");
         assert_eq!(fixed(1.5, 2_000_000).len(), 130);

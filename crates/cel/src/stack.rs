@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn run_shallow_work_stays_on_thread() {
+    fn run_on_deep_stack_shallow_work_stays_on_thread() {
         let here = name();
         assert_eq!(run_on_deep_stack(false, name), here);
         assert_eq!(run_on_deep_stack(true, name).as_deref(), Some("deep"));
     }
 
     #[test]
-    fn run_nested_deep_work_reuses_thread() {
+    fn run_on_deep_stack_nested_work_reuses_thread() {
         let thread = || std::thread::current().id();
         let (outer, inner) =
             run_on_deep_stack(true, || (thread(), run_on_deep_stack(true, thread)));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn run_work_may_mutate_and_move_captures() {
+    fn run_on_deep_stack_work_may_mutate_and_move_captures() {
         let (mut n, text) = (1, String::from("moved"));
         let length = run_on_deep_stack(true, || {
             n += 1;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn run_panic_propagates() {
+    fn run_on_deep_stack_propagates_panic_of_work() {
         let caught = std::panic::catch_unwind(|| run_on_deep_stack(true, || panic!("lost")));
         assert!(caught.is_err());
     }

@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn read_records_spans() {
+    fn read_records_source_span_of_each_node() {
         let text = "a: 1\nb: {c: [x, 'y']}\na: &t |\n  text\nd: *t\n";
         let node = read(text, &mut Copies::default()).unwrap().unwrap();
         let slice = |node: &Node| text.get(node.span.clone()).unwrap().trim_end().to_owned();

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolve_plain_scalar_as_in_yaml_1_1() {
+    fn resolve_plain_scalar_has_yaml_1_1_type() {
         for (text, expected) in [
             ("", Scalar::Null),
             ("~", Scalar::Null),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn json_float_matches_go() {
+    fn json_float_agrees_with_go() {
         for (number, key, json) in [
             (0.1, "0.1", "0.1"),
             (1e6, "1e+06", "1000000"),

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_bindings_and_reviews_are_exempt() {
+    fn policies_bindings_and_reviews_are_exempt_from_policies() {
         let table = [
             (
                 "admissionregistration.k8s.io",

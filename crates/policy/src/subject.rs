@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_distinct_and_consistent() {
+    fn subject_kind_names_are_distinct_and_consistent() {
         for kind in SubjectKind::ALL {
             let row = kind.row();
             assert_eq!(SubjectKind::from_kind(row.kind), Some(kind));

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn common_pattern_uses_automaton() {
+    fn engine_of_common_pattern_is_automaton() {
         for pattern in [
             "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
             r"^\pL+$",
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn new_builds_no_engine() {
+    fn program_new_builds_no_engine() {
         let program = Program::within("new_builds_no_engine", &Arc::default()).unwrap();
         assert!(program.engine.get().is_none());
         assert!(is_match(&program, "new_builds_no_engine"));

@@ -38,7 +38,7 @@ fn ranges(pattern: &str) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn parse_groups_as_go() {
+fn parse_of_groups_agrees_with_go() {
     check_error("(", "missing closing ): `(`");
     check_error("(?:a", "missing closing ): `(?:a`");
     check_error("a)", "unexpected ): `a)`");
@@ -62,7 +62,7 @@ fn parse_groups_as_go() {
 }
 
 #[test]
-fn parse_classes_as_go() {
+fn parse_of_classes_agrees_with_go() {
     check_error("[a", "missing closing ]: `[a`");
     check_error("[]", "missing closing ]: `[]`");
     check_error("[z-a]", "invalid character class range: `z-a`");
@@ -95,7 +95,7 @@ fn parse_classes_as_go() {
 }
 
 #[test]
-fn parse_escapes_as_go() {
+fn parse_of_escapes_agrees_with_go() {
     check_error(r"a\", "trailing backslash at end of expression: ``");
     check_error(r"\C", r"invalid escape sequence: `\C`");
     check_error(r"\1", r"invalid escape sequence: `\1`");
@@ -111,7 +111,7 @@ fn parse_escapes_as_go() {
 }
 
 #[test]
-fn parse_repetitions_as_go() {
+fn parse_of_repetitions_agrees_with_go() {
     check_error("*", "missing argument to repetition operator: `*`");
     check_error("a|*", "missing argument to repetition operator: `*`");
     check_error("a**", "invalid nested repetition operator: `**`");
@@ -156,7 +156,7 @@ fn parse_enforces_limits_of_go() {
 }
 
 #[test]
-fn parse_nested_concatenations_take_linear_time() {
+fn parse_of_nested_concatenations_takes_linear_time() {
     // The pattern has more than a thousand nodes, so that the parser measures heights. `n` is the
     // nesting depth of the groups at the end of the pattern.
     let long = "[ab].".repeat(600);

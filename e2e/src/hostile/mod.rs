@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn corpus_same_seed_is_equal() {
+    fn hostile_objects_of_same_seed_are_equal() {
         let text = |seed, n| serde_json::to_string(&hostile(seed, n).objects).unwrap();
         for n in 0..ROUND {
             assert_eq!(text(1, n), text(1, n), "{n}");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn round_has_every_family_and_objects_of_known_kinds() {
+    fn hostile_round_has_every_family_and_only_known_kinds() {
         let groups: Vec<Hostile> = (0..ROUND).map(|n| hostile(7, n)).collect();
         let families: BTreeSet<Family> = groups.iter().map(|group| group.family).collect();
         assert_eq!(families.len(), 10);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_fit_into_a_request() {
+    fn hostile_objects_fit_into_a_request() {
         /// The maximum size of a request that an API server and etcd accept, in bytes.
         const MAX_BYTES: usize = 1_500_000;
         for n in 0..ROUND {

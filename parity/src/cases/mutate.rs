@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn change_changes_most_expressions() {
+    fn expression_change_changes_most_expressions() {
         let expression = "object.spec.replicas <= 5 && object.metadata.name.startsWith('a')";
         let changed =
             (0..200).filter(|n| change(&mut Choices::Seeded(*n), expression) != expression);

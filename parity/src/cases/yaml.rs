@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_same_seed_are_equal() {
+    fn yaml_streams_of_same_seed_are_equal() {
         let source = Source::new(&["a: 1\n=====\nb: 2\n".to_owned()]);
         assert_eq!(source.text(1, 0), "a: 1\n");
         assert_eq!(source.text(7, 1), "b: 2\n");

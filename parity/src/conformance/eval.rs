@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_convert_to_those_of_the_evaluator() {
+    fn conformance_values_convert_to_evaluator_values() {
         let span = Span {
             seconds: -1,
             nanos: -500_000_000,

@@ -228,7 +228,7 @@ mod tests {
           test { name: "c" expr: "true" description: "cel.expr.conformance.proto3" } }"#;
 
     #[test]
-    fn tests_have_a_path_and_an_expectation() {
+    fn conformance_tests_have_path_and_expected_result() {
         let suite = Suite::read(TEXT).unwrap();
         let [a, b, c] = suite.tests.as_slice() else {
             panic!("{suite:?}")

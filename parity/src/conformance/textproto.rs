@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_messages_with_and_without_a_colon_are_parsed() {
+    fn text_proto_nested_messages_with_and_without_colon_are_parsed() {
         let message = parse("a { b: 1 } # c\na: < b: 2, b: [3, -4]; >");
         let values: Vec<i128> = message
             .messages("a")
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_texts_are_errors_with_a_line() {
+    fn malformed_text_proto_is_an_error_with_line() {
         for text in ["a {", "a: 'b", "a: ", "\n\na: [1", "a: '\\q'", "}"] {
             assert!(Message::parse(text).is_err(), "{text:?}");
         }

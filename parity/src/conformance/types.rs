@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_of_all_kinds_are_converted() {
+    fn conformance_types_of_all_kinds_are_converted() {
         let cases = [
             ("primitive: UINT64", "uint"),
             ("wrapper: STRING", "wrapper(string)"),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_all_kinds_are_read() {
+    fn conformance_values_of_all_kinds_are_read() {
         assert_eq!(read("null_value: NULL_VALUE"), Value::Null);
         assert_eq!(
             read("map_value { entries { key { bool_value: true } value { uint64_value: 7 } } }"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn is_of_values_and_types_match() {
+    fn conformance_value_is_of_matching_types_only() {
         let list = read("list_value { values { int64_value: 1 } values { null_value: 0 } }");
         assert!(list.is_of(&Type::list(Type::Dyn)));
         assert!(!list.is_of(&Type::list(Type::Int)));

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn is_quiet_one_in_a_hundred_is_false() {
+    fn is_quiet_with_alarm_in_one_of_a_hundred_policies_is_false() {
         let line = |sound, alarmed| WitnessesLine {
             sound,
             alarmed,

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schema_has_the_keys_of_the_parser() {
+    fn configuration_schema_has_all_keys_of_parser() {
         let schema = schema();
         let keys = schema["properties"].as_object().unwrap().keys();
         assert_eq!(keys.collect::<Vec<_>>(), KEYS);

@@ -184,14 +184,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_groups_by_three() {
+    fn digits_are_grouped_by_three() {
         let all = [0, 999, 1000, 12_345, 1_000_000].map(digits);
         assert_eq!(all, ["0", "999", "1,000", "12,345", "1,000,000"]);
     }
 
     #[test]
     #[expect(clippy::float_cmp, reason = "the results are rounded")]
-    fn share_is_rounded() {
+    fn share_is_rounded_to_nine_decimals() {
         assert_eq!(share(3, 10_000_000), 0.000_000_3);
         assert_eq!(share(1, 3), 0.333_333_333);
         assert_eq!(share(2_500_000, 1_000_000), 2.5);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn number_moved_findings_keeps_fingerprints() {
+    fn fingerprint_of_moved_finding_is_unchanged() {
         let [one, other, again] =
             &fingerprints(&[("a: ", "m 12"), ("a: ", "n"), ("a: ", "m 12")])[..]
         else {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn number_location_beyond_line_succeeds() {
+    fn fingerprint_of_location_beyond_line_is_computed() {
         let source = Arc::new(SourceText::new("f".to_owned(), String::new()));
         let location = Location::from_place(&source, Place { line: 7, column: 9 });
         let mut findings = [Finding::new(Severity::Error, Rule::Syntax, "m", location)];

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn excerpt_is_cut_around_location() {
+    fn excerpt_of_long_line_is_cut_around_location() {
         check("a: b.c == 1", 5, 2, 40, ("a: b.c == 1", 4, 2));
         check("a: '漢字' + b", 10, 1, 40, ("a: '漢字' + b", 11, 1));
         check("a\tb\u{1b}", 3, 1, 40, ("a b␛", 2, 1));

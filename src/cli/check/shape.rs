@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_time_follows_go() {
+    fn is_time_agrees_with_go() {
         for (text, wanted) in [
             ("2006-01-02T15:04:05Z", true),
             ("2006-01-02T15:04:05.123+01:00", true),

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn run_reports_the_expression_that_took_too_long() {
+    fn check_that_exceeds_time_limit_reports_expression() {
         let endless = || -> u32 {
             working_on("spec.validations[0].expression");
             loop {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn run_reports_a_panic() {
+    fn check_that_panics_reports_internal_error() {
         let object = object();
         let interrupt = Interrupt::new(|| false);
         let error = run(&object, "policy", &interrupt, || -> u32 { panic!("a bug") }).unwrap_err();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn resolved_overrides_cluster_as_kubectl() {
+    fn resolved_flags_override_cluster_as_in_kubectl() {
         let same = json!({
             "server": "https://one:6443", "certificate-authority-data": "Y2E=", "tls-server-name": "inside",
         });
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn resolved_overrides_user_as_kubectl() {
+    fn resolved_flags_override_user_as_in_kubectl() {
         let user = |line: &str| overridden(kubeconfig(), line).1;
         let token = user("--token t");
         assert_eq!(

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_derives_operation_and_objects() {
+    fn request_without_operation_is_derived_from_objects() {
         let pod = json!({"kind": "Pod"});
         check(
             json!({"object": pod}),

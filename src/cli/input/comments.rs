@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_several_documents_have_their_lines() {
+    fn comments_of_each_document_have_line_numbers_in_file() {
         check(
             "# vap: a\na: 1\nb: 2\n---\nc: 1\n# vap: b  \nd:\n  e: 1\n---\nf: 1 #vap:c",
             &[("a", 1, 1..=3), ("b", 6, 7..=8), ("c", 10, 10..=10)],

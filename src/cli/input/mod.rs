@@ -476,7 +476,7 @@ spec:
     }
 
     #[test]
-    fn load_groups_objects_by_kind() {
+    fn load_with_filter_returns_objects_by_kind() {
         assert_eq!(counts(&load(KindFilter::All)), [1, 1, 1, 1, 1, 1]);
         assert_eq!(counts(&load(KindFilter::Policies)), [1, 1, 1, 0, 0, 0]);
         assert_eq!(counts(&load(KindFilter::Crds)), [0, 0, 1, 0, 0, 0]);

@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_template_has_hint() {
+    fn documents_with_template_syntax_suggest_helm_template() {
         let [Err(problem)] = &read_all("a: {{ .Values.x }}\nb: {{- y\n")[..] else {
             panic!("one problem")
         };

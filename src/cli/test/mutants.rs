@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_unused_variable_are_equivalent() {
+    fn changes_of_unused_variable_are_equivalent_mutants() {
         let changes = |validation: &str| {
             changes_of(&json!({
                 "variables": [
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_read_variable_are_not_equivalent() {
+    fn changes_of_read_variable_are_not_equivalent_mutants() {
         for read in [
             "variables.limit",
             ".variables.limit",
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_of_redundant_operation_is_equivalent() {
+    fn removal_of_redundant_operation_is_equivalent_mutant() {
         let rule = |operations: &[&str], resources: &[&str]| {
             json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": operations,
                 "resources": resources})

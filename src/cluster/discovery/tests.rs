@@ -135,7 +135,7 @@ async fn stale_group_is_incomplete_until_it_is_first_discovered() {
 }
 
 #[tokio::test]
-async fn change_is_reported_if_other_root_fails() {
+async fn refresh_reports_change_of_one_root_if_other_fails() {
     let round = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&round);
     let (client, _) = client(move |request| {
@@ -205,7 +205,7 @@ async fn refresh_without_aggregation_requests_each_group_version() {
 }
 
 #[tokio::test]
-async fn unexpected_response_kind_fails() {
+async fn refresh_with_unexpected_response_kind_fails() {
     let (client, _) = client(|_| Some(Reply::json(&json!({"kind": "Table"}))));
     let error = Discovery::default().refresh(&client).await.unwrap_err();
     assert_eq!(
@@ -215,7 +215,7 @@ async fn unexpected_response_kind_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_response_times_out() {
+async fn refresh_without_response_times_out() {
     let (client, _) = client(|_| None);
     let error = Discovery::default().refresh(&client).await.unwrap_err();
     assert_eq!(error.to_string(), "no response within 10 s");

@@ -242,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_conversion_skips_schema() {
+    fn crd_is_read_without_its_schema() {
         let read = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 4},
             "spec": {
@@ -324,7 +324,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn established_crd_takes_precedence() {
+    fn established_crd_takes_precedence_over_crds_of_same_kind() {
         let mut crds = Crds::new();
         let mut taken = crd("example.com", "Widget", &["v1"]);
         taken.is_established = false;

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn observed_since_changes_only_with_record() {
+    fn observed_lease_is_new_only_if_record_changes() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let first = Observed::next(None, record("b"), start);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn write_to_keeps_other_fields() {
+    fn election_record_write_to_lease_keeps_other_fields() {
         let mut spec = LeaseSpec {
             strategy: Some("x".to_owned()),
             ..LeaseSpec::default()
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn timing_check_rejects_durations_that_allow_two_leaders() {
+    fn timing_that_allows_two_leaders_is_rejected() {
         let timing = |lease, renew, retry| Timing {
             lease_duration: Duration::from_millis(lease),
             renew_deadline: Duration::from_millis(renew),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn look_pause_is_short_enough_for_takeover() {
+    fn look_pause_is_bounded_and_has_jitter() {
         assert_eq!(TIMING.look_pause(0.0), Duration::from_millis(500));
         assert_eq!(TIMING.look_pause(1.0), Duration::from_millis(600));
         let short = Timing {

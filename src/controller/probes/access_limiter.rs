@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn may_ask_is_limited_per_policy_and_in_total() {
+    async fn access_reviews_are_limited_per_policy_and_in_total() {
         let limiter = AccessLimiter::default();
         let asks = |policy: &str, n: usize| {
             (0..n)
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn responses_are_cached_for_a_minute_up_to_limit() {
+    async fn access_review_responses_are_cached_for_a_minute_up_to_limit() {
         let limiter = AccessLimiter::default();
         let answer = AuthorizerAnswer::default();
         for n in 0..MAX_CACHED + 10 {

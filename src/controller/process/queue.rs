@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn add_ignores_waiting_subject() {
+    async fn queue_add_of_waiting_subject_has_no_effect() {
         let queue = Queue::default();
         for name in ["a", "b", "a", "a"] {
             queue.add(&id(name));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn add_runs_running_subject_again() {
+    async fn queue_add_of_running_subject_runs_it_again() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn add_ends_backoff() {
+    async fn queue_add_ends_backoff_of_subject() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn flush_backoff_keeps_failure_count() {
+    async fn queue_flush_backoff_keeps_failure_count() {
         let queue = Queue::default();
         for name in ["a", "b"] {
             queue.add(&id(name));
@@ -468,14 +468,14 @@ mod tests {
     }
 
     #[test]
-    fn pause_is_spread_and_bounded() {
+    fn backoff_pause_is_spread_and_bounded() {
         assert_eq!(pause(1, 0.0).as_millis(), 375);
         assert_eq!(pause(1, 1.0).as_millis(), 625);
         assert_eq!(pause(u32::MAX, 9.0).as_millis(), 75_000);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn next_returns_different_subjects_to_concurrent_callers() {
+    async fn queue_next_returns_different_subjects_to_concurrent_callers() {
         let queue = std::sync::Arc::new(Queue::default());
         let waiters: Vec<_> = (0..2)
             .map(|_| {

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_report_no_problem_during_outage_after_sync() {
+    fn readiness_has_no_problem_during_outage_after_sync() {
         let readiness = Readiness::default();
         assert_eq!(problem(&readiness).as_deref(), Some("not read yet"));
         readiness.failed(Source::Crds, "connection refused".into());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rejection_before_first_read_is_certain_after_five_seconds() {
+    async fn rejection_of_first_read_is_certain_after_five_seconds() {
         let readiness = Readiness::default();
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rejection_after_read_is_certain_only_if_it_lasts() {
+    async fn rejection_after_first_read_is_certain_only_if_it_lasts() {
         let readiness = Readiness::default();
         readiness.synced(Source::Crds);
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn optional_source_is_checked_only_while_watched() {
+    async fn readiness_checks_optional_source_only_while_watched() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn recoveries_notifies_when_source_recovers() {
+    fn readiness_notifies_when_failed_source_recovers() {
         let readiness = Readiness::default();
         let recoveries = readiness.recoveries();
         readiness.synced(Source::Crds);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_lists_every_needed_source() {
+    fn readiness_checks_list_every_needed_source() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn hanging_task_has_problem() {
+    async fn task_without_heartbeat_is_a_problem() {
         let (supervisor, _) = supervisor();
         let hung = supervisor.heartbeat("watch of crds", LIMIT);
         let alive = supervisor.heartbeat("watch of policies", LIMIT);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lost_returns_first_task_exit() {
+    async fn supervisor_lost_returns_first_task_exit() {
         let (supervisor, metrics) = supervisor();
         supervisor.supervised("periodic-resync", async {}).await;
         supervisor.supervised("refresher", async {}).await;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn contained_reports_only_panics() {
+    async fn contained_work_reports_exit_only_after_panic() {
         let (supervisor, _) = supervisor();
         assert_eq!(supervisor.contained("workers", async { 1 }).await, Some(1));
         let lost = tokio::time::timeout(LIMIT, supervisor.lost()).await;

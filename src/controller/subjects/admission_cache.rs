@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn get_returns_only_policy_of_same_generation() {
+    fn cache_get_returns_only_policy_of_same_generation() {
         let admissions = AdmissionCache::default();
         let first = policy("u", 1);
         assert!(admissions.get(&first).is_none());

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn supersedes_depends_on_source_uid_and_version() {
+    fn event_supersedes_by_source_uid_and_version() {
         use EventSource::{Answered, Listed, Watched};
         let table = [
             // Only lists and watches report new objects; responses to writes do not.

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_round_trips() {
+    fn packed_object_unpacks_to_same_object() {
         let value = json!({
             "metadata": {"name": "a"},
             "spec": {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn identity_keeps_uid_version_and_generation() {
+    fn packed_identity_keeps_uid_version_and_generation() {
         let metadata = ObjectMeta {
             name: Some("a".to_owned()),
             uid: Some("u".to_owned()),

@@ -512,7 +512,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bindings_are_unknown_before_list() {
+    fn policy_index_bindings_are_unknown_before_list() {
         let bindings = Bindings::default();
         bindings.put(binding("a", "p"), EventSource::Watched);
         assert_eq!(names(&bindings, "p"), None);

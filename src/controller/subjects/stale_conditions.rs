@@ -70,7 +70,7 @@ mod tests {
     use crate::controller::tests::id;
 
     #[test]
-    fn note_is_due_after_sixty_seconds() {
+    fn staleness_note_is_due_after_sixty_seconds() {
         let kept = StaleConditions::default();
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn unneeded_metadata_is_not_stored() {
+    fn store_drops_metadata_that_is_not_needed() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
         let metadata = store.get(&id("a")).unwrap().metadata();
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn retain_removes_unlisted_subjects() {
+    fn store_retain_removes_unlisted_subjects() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
         assert_eq!(store.retain(POLICIES, &["a".to_owned()].into()), []);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn examine_finds_params_by_name_selector_and_namespace() {
+    fn binding_state_finds_params_by_name_selector_and_namespace() {
         let resource = resource("example.com/v1", "limits", "Limit");
         let params = param_objects(&[("a", "one", "x"), ("b", "two", "y")]);
         let table = [

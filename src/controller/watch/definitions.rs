@@ -206,7 +206,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_is_equal_with_and_without_rules() {
+    fn crd_read_with_rules_equals_crd_read_without_rules() {
         let rules = json!([{"rule": "self.a == 1"}]);
         for value in [
             definition("a", 1, &rules),
@@ -229,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rules_depend_only_on_spec() {
+    fn crd_rules_are_equal_if_spec_is_equal() {
         let rules = |value: &Value| read_with_rules(value).parts().1.unwrap();
         let some = definition("a", 1, &json!([{"rule": "true"}]));
         assert!(rules(&some).has_some);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn between_patch_changes_before_to_after() {
+    fn patch_between_objects_turns_first_into_second() {
         check(
             &json!({"a": 1, "b": {"c/d": 1, "e~f": 2}}),
             &json!({"a": 2, "b": {"c/d": 1, "g/h": 3}}),

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_include_resources_and_objects() {
+    fn probe_groups_are_those_of_resources_and_objects() {
         let probe: PolicyProbeSpec = serde_json::from_value(json!({"policyName": "a", "cases": [
             {"name": "a", "expect": {"decision": "Allow"}, "request": {
                 "object": {"apiVersion": "apps/v1", "kind": "Deployment"},

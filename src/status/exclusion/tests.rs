@@ -9,7 +9,7 @@ fn policy(name: &str, labels: &Value) -> ObjectMeta {
 }
 
 #[test]
-fn name_pattern_matches_wildcards() {
+fn name_pattern_with_wildcard_matches_names() {
     for (pattern, name, expect) in [
         ("a.example.com", "a.example.com", true),
         ("a.example.com", "aa.example.com", false),

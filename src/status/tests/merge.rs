@@ -107,7 +107,7 @@ fn merge_keeps_other_conditions_in_place() {
 }
 
 #[test]
-fn from_name_inverts_as_str() {
+fn condition_types_and_reasons_are_parsed_from_their_names() {
     for type_ in ConditionType::ALL {
         assert_eq!(ConditionType::from_name(type_.as_str()), Some(type_));
     }

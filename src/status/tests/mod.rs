@@ -726,7 +726,7 @@ fn ready_reports_first_required_failure() {
 }
 
 #[test]
-fn compute_is_idempotent() {
+fn compute_with_own_result_as_input_changes_nothing() {
     let warned = || {
         Facts::sound().with(|facts| {
             facts.types.findings = vec![warning("spec.validations[0].expression", "text")];

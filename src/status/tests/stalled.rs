@@ -199,7 +199,7 @@ fn stalled_is_removed_from_corrected_policy() {
 }
 
 #[test]
-fn remedy_is_an_edit_only_for_errors_of_the_policy() {
+fn reason_remedy_is_edit_only_for_errors_of_the_policy() {
     let edits: Vec<&str> = Reason::ALL
         .iter()
         .filter(|reason| reason.remedy() != Remedy::Elsewhere)

@@ -124,7 +124,7 @@ fn expression_warnings_huge_part_is_truncated() {
 }
 
 #[test]
-fn budget_bytes_shrinks_with_policy() {
+fn warning_budget_shrinks_with_size_of_policy() {
     let with_bytes = |n: usize| {
         let mut facts = Facts::sound();
         facts.policy.validations = vec![Validation {

@@ -33,7 +33,7 @@ fn sample() -> PolicySample {
 }
 
 #[test]
-fn policy_series_removed_with_policy() {
+fn policy_series_are_removed_with_policy() {
     let metrics = Metrics::new();
     metrics.set_policy(&id("a"), sample());
     metrics.set_policy(&id("b\"\\\n"), sample());
@@ -69,7 +69,7 @@ fn policy_series_removed_with_policy() {
 }
 
 #[test]
-fn counters_increment() {
+fn metric_counters_increase_with_each_event() {
     let metrics = Metrics::new();
     metrics.reconciled(ReconcileOutcome::Applied, 0.001);
     metrics.reconcile_failed(ErrorReason::Timeout);
@@ -106,7 +106,7 @@ fn counters_increment() {
 }
 
 #[test]
-fn encode_is_openmetrics() {
+fn metrics_encode_as_openmetrics() {
     let text = Metrics::new().encode().unwrap();
     assert!(text.ends_with("# EOF\n"));
     for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
@@ -163,7 +163,7 @@ fn forget_source_removes_series() {
 }
 
 #[test]
-fn probe_policy_missing_until_policy_exists() {
+fn probe_policy_missing_metric_is_set_until_policy_exists() {
     let metrics = Metrics::new();
     let missing = || lines(&metrics, "vap_probe_policy_missing{");
     metrics.set_policy(&id("a"), sample());
@@ -204,7 +204,7 @@ fn standby_exports_no_policy_or_probe_series() {
 }
 
 #[test]
-fn queue_gauge_evaluated_at_scrape() {
+fn queue_metrics_are_evaluated_at_scrape() {
     let metrics = Metrics::new();
     assert_eq!(lines(&metrics, "vap_queue_"), Vec::<String>::new());
     let length = Arc::new(std::sync::atomic::AtomicUsize::new(1));
@@ -221,7 +221,7 @@ fn queue_gauge_evaluated_at_scrape() {
 }
 
 #[test]
-fn last_in_sync_exported_after_first_sync() {
+fn last_in_sync_metric_is_exported_after_first_sync() {
     let metrics = Metrics::new();
     let stamp = || lines(&metrics, "vap_last_in_sync_timestamp_seconds ");
     let in_sync = || lines(&metrics, "vap_in_sync ");
@@ -237,7 +237,7 @@ fn last_in_sync_exported_after_first_sync() {
 }
 
 #[test]
-fn requests_counted_with_duration() {
+fn request_metrics_have_count_and_duration() {
     let metrics = Metrics::new();
     metrics.requested(Verb::Patch, Code::Status(409), 0.02);
     metrics.requested(Verb::Patch, Code::Error, 20.0);
@@ -261,7 +261,7 @@ fn requests_counted_with_duration() {
 /// A scrape encodes a snapshot without holding a lock. Concurrent changes therefore do not wait for the scrape, and the
 /// scrape does not export them.
 #[test]
-fn snapshot_unaffected_by_later_changes() {
+fn samples_snapshot_is_unaffected_by_later_changes() {
     let samples = policies::PolicySamples::default();
     samples.set(&id("a"), sample());
     let snapshot = samples.snapshot();
@@ -272,7 +272,7 @@ fn snapshot_unaffected_by_later_changes() {
 }
 
 #[test]
-fn equal_samples_shared_and_unused_dropped() {
+fn samples_with_equal_content_are_shared_and_unused_dropped() {
     let samples = policies::PolicySamples::default();
     samples.set(&id("a"), sample());
     samples.set(&id("b"), sample());

@@ -231,7 +231,7 @@ fn has_is_a_guard() {
 }
 
 #[test]
-fn values_of_different_types_can_be_compared() {
+fn equality_of_different_types_has_no_warning() {
     check_false("object.spec.replicas == null");
     check_false("object.spec.replicas != 'one'");
     check_false("object.metadata.name in [1, 2]");
@@ -266,7 +266,7 @@ fn objects_can_be_used_as_maps() {
 }
 
 #[test]
-fn timestamps_are_strings() {
+fn timestamp_fields_have_type_string() {
     check_false("object.metadata.creationTimestamp.startsWith('2')");
     check_true("object.metadata.creationTimestamp > timestamp('2024-01-01T00:00:00Z')");
 }
@@ -379,7 +379,7 @@ fn variables_keep_their_types() {
 }
 
 #[test]
-fn types_depend_on_operations() {
+fn object_types_depend_on_operations_of_rule() {
     let all = json!({"resources": ["deployments"], "operations": ["CREATE", "UPDATE", "DELETE"]});
     let failing = &["undefined field 'x'"][..];
     check_on(
@@ -531,7 +531,7 @@ fn has_of_unknown_field_is_a_warning() {
 }
 
 #[test]
-fn required_fields_are_present() {
+fn has_of_required_field_is_always_true() {
     // A Deployment always has `template`, so the other branch is evaluated only for pods.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_factor_rounds_up_and_saturates() {
+    fn size_by_factor_rounds_up_and_saturates() {
         let size = |min, max| SizeEstimate::new(min, max);
         assert_eq!(size(1, 11).by_factor(0.1), CostEstimate::new(1, 2));
         assert_eq!(size(0, 10).by_factor(0.1), CostEstimate::new(0, 1));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn plus_and_times_saturate() {
+    fn size_plus_and_times_saturate() {
         let big = CostEstimate::new(2, u64::MAX - 1);
         assert_eq!(
             big.plus(CostEstimate::fixed(2)),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn union_contains_both_ranges() {
+    fn size_union_contains_both_ranges() {
         let union = CostEstimate::new(3, 4).union(CostEstimate::new(1, 2));
         assert_eq!(union, CostEstimate::new(1, 4));
     }

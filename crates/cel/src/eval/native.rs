@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn convert_bytes_to_json_is_base64() {
+    fn convert_bytes_to_json_encodes_as_base64() {
         for (bytes, text) in [
             (&b""[..], ""),
             (b"a", "YQ=="),

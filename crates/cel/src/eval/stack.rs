@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn recursion_uses_up_shallow_stack_only() {
+    fn recursion_is_limited_on_shallow_but_not_on_deep_stack() {
         // Each level uses more bytes than its array.
         let most = u32::try_from(SHALLOW_BYTES / 256).unwrap();
         let shallow = n_levels(Stack::here(), most);

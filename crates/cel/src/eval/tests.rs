@@ -67,7 +67,7 @@ fn check_plan_error(text: &str, message: &str) {
 }
 
 #[test]
-fn logic_absorbs_errors() {
+fn logical_operators_absorb_errors_of_one_operand() {
     check("o.x == 1 || o.a.b == 1", "true", 7);
     check("o.a.b == 1 || o.x == 1", "true", 4);
     check("o.x == 1 && o.a.b == 2", "false", 7);
@@ -178,7 +178,7 @@ fn accumulator_is_evaluated_on_first_read() {
 }
 
 #[test]
-fn limit_is_checked_after_each_step() {
+fn cost_limit_is_checked_after_each_step() {
     let evaluation = eval_within("o.l.map(x, [x, x, x]).size() > 0", 20);
     assert_eq!(
         evaluation.result.unwrap_err().message(),
@@ -194,7 +194,7 @@ fn limit_is_checked_after_each_step() {
 }
 
 #[test]
-fn map_literal_keys_compare_as_upstream() {
+fn map_literal_keys_compare_as_in_upstream() {
     check("{'a': 1, 'a': 2}", "{a: 2}", 0);
     check("{dyn(1): 'a', dyn(2u): 'b'}[dyn(2)]", "b", 2);
     check("{dyn(1): 'a', dyn(1.0): 'b', dyn(1u): 'c'}.size()", "3", 1);

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_of_equal_values_is_equal() {
+    fn hash_equal_values_have_equal_hashes() {
         let map =
             |value: Value| Value::map([("a".into(), value), ("b".into(), true.into())]).unwrap();
         let values = |number: fn(i64) -> Value| {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn contains_finds_equal_values() {
+    fn hashed_values_contain_values_equal_to_inserted_ones() {
         let budget = EvalBudget::default();
         let mut values = Values::new(&budget);
         for value in [Value::Int(1), "a".into(), f64::NAN.into(), Value::none()] {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn type_names_resolve_as_upstream() {
+    fn type_names_resolve_as_in_upstream() {
         check("int", "type(int)");
         check("null_type", "type(null_type)");
         check("type", "type(type)");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn message_names_resolve_as_upstream() {
+    fn message_names_resolve_as_in_upstream() {
         check("google.protobuf.Duration", "type(google.protobuf.Duration)");
         check("google.protobuf.Any", "type(google.protobuf.Any)");
         check("google.protobuf.Empty", "type(google.protobuf.Empty)");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn message_fields_resolve_as_upstream() {
+    fn message_fields_resolve_as_in_upstream() {
         let library = library();
         let field = |message, field| {
             library

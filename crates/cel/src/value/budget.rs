@@ -313,7 +313,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn allocate_beyond_limit_stays_exceeded() {
+    fn budget_stays_exceeded_after_allocation_beyond_limit() {
         let budget = EvalBudget::new(1, 1 << 20);
         assert_eq!(budget.allocate(1000), Ok(()));
         assert_eq!(budget.exceeded(), None);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn reserve_leaves_budget_unchanged() {
+    fn budget_reserve_fails_beyond_limit_and_uses_no_bytes() {
         let budget = EvalBudget::new(1, 100);
         budget.reserve(100).unwrap();
         budget.reserve_text(50).unwrap();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn release_keeps_the_result_and_retained_bytes() {
+    fn budget_release_frees_all_but_result_and_retained_bytes() {
         let budget = EvalBudget::new(1, 1_000);
         let outer = budget.mark();
         budget.allocate(100).unwrap();

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn civil_new_matches_go() {
+    fn civil_new_agrees_with_go() {
         check(0, 0, [1970, 1, 1, 1, 4, 0, 0, 0]);
         check(-1, 0, [1969, 12, 31, 365, 3, 23, 59, 59]);
         check(951_782_400, 0, [2000, 2, 29, 60, 2, 0, 0, 0]);

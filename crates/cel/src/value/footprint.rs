@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_size_shared_value_is_zero() {
+    fn own_size_of_shared_value_is_zero() {
         let text = Value::from("x".repeat(100));
         assert_eq!(text.own_size(), 100 + ALLOCATION);
         let list = Value::list(vec![text.clone(), text.clone()]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn own_size_optional_includes_new_content() {
+    fn own_size_of_optional_includes_unshared_content() {
         let text = Value::from("x".repeat(100));
         assert!(Value::some(text.clone()).own_size() < 100);
         drop(text);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn own_size_map_includes_index() {
+    fn own_size_of_map_includes_index() {
         let entries = |n| Value::map((0..n).map(|n| (Value::Int(n), Value::Null))).unwrap();
         assert!(entries(100).own_size() > 100 * 3 * size_of::<Value>());
         assert!(entries(2).own_size() >= 2 * 2 * size_of::<Value>());

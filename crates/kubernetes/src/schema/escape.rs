@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped_and_restored() {
+    fn escape_of_property_name_is_undone_by_unescape() {
         check("replicas", "replicas");
         check("_private", "_private");
         check("namespace", "__namespace__");

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_sorted() {
+    fn schema_keywords_table_is_sorted() {
         assert!(KEYWORDS.is_sorted());
     }
 

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_required_fields_are_added() {
+    fn complete_adds_required_fields() {
         check(
             "Pod",
             json!({"spec": {"volumes": [{"name": "a", "secret": {}}, {"name": "b", "emptyDir": {}}]}}),

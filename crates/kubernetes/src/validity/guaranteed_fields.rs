@@ -520,7 +520,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_in_tables_are_valid_json() {
+    fn guaranteed_field_values_are_valid_json() {
         let values = BY_TYPE.iter().map(|row| row.value);
         let places = BY_KIND.iter().chain(USUAL_CHOICES).map(|row| row.3);
         for value in values.chain(places).filter(|value| !value.is_empty()) {

@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn fails_validation_pod_with_invalid_value() {
+    fn pod_with_invalid_value_fails_validation() {
         for spec in [
             json!({"containers": [{"name": "a", "image": "a", "imagePullPolicy": "example"}]}),
             json!({"containers": [{"name": "a", "image": "a"}, {"name": "a", "image": "a"}]}),
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn fails_validation_fields_that_exclude_each_other() {
+    fn object_with_mutually_exclusive_fields_fails_validation() {
         let webhook =
             |name: &str| json!({"webhooks": [{"name": name, "admissionReviewVersions": ["v1"]}]});
         let block = |except: &str| {
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn fails_validation_other_kinds_with_invalid_value() {
+    fn other_kinds_with_invalid_value_fail_validation() {
         check(
             "Service",
             &json!({"spec": {"externalIPs": ["example"]}}),

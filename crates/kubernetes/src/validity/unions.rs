@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_in_unions_are_valid_json() {
+    fn union_member_values_are_valid_json() {
         let values = UNIONS.iter().flat_map(|union| union.members);
         for (_, value) in values.filter(|(_, value)| !value.is_empty()) {
             assert!(serde_json::from_str::<Json>(value).is_ok(), "{value}");
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_absent_member_is_replaced() {
+    fn complete_absent_union_member_is_replaced_by_another() {
         let autoscaler = |metric: Json| json!({"spec": {"metrics": [metric]}});
         let path = |name: &str| {
             let metric = FieldPath::new(Root::Object)

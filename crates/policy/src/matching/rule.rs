@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn candidates_are_resources_in_groups_of_rule() {
+    fn rule_candidates_are_resources_in_its_groups() {
         let groups = ["", "a", "ab", "b", "c.d"];
         let resource = |group: &&str| ApiResource {
             gvr: Gvr::new(*group, "v1", "things"),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn violated_agrees_with_upstream() {
+    fn violated_form_agrees_with_upstream() {
         let (n63, n64) = ("a".repeat(63), "a".repeat(64));
         let (n253, n254) = ("a".repeat(253), "a".repeat(254));
         check(
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn meant_returns_similar_valid_string() {
+    fn meant_invalid_string_returns_similar_valid_string() {
         for (form, text, meant) in [
             (Form::Subdomain, "My_Policy", Some("my-policy")),
             (

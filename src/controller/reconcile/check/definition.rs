@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn check_is_skipped_if_crd_has_other_generation_or_uid() {
+    async fn check_of_rules_is_skipped_if_crd_has_other_generation_or_uid() {
         let sound = json!([{"rule": "true"}]);
         let value = definition("a", 2, &sound);
         let (result, asked) = check_stored(value.clone(), &value).await;

@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn format_numbers_as_upstream() {
+    fn format_numbers_agrees_with_upstream() {
         let hex = vec![Value::Int(-255), Value::Int(255), Value::Uint(26)];
         check("%x %X %x", hex, "-ff FF 1a");
         check(
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn format_text_clause_as_upstream() {
+    fn format_string_clause_agrees_with_upstream() {
         let list = Value::list(vec![
             Value::Int(1),
             "a\n".into(),

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn replace_limits_occurrences() {
+    fn replace_with_limit_replaces_first_occurrences_only() {
         let budget = EvalBudget::default();
         let replaced = |text, old, new, limit| replace(text, old, new, limit, &budget).unwrap();
         assert_eq!(replaced("a\u{e9}", "", "-", -1), "-a-\u{e9}-");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn split_limits_parts() {
+    fn split_with_limit_returns_at_most_limit_parts() {
         assert_eq!(split("a,b,c", ",", -1), ["a", "b", "c"]);
         assert_eq!(split("a,b,c", ",", 2), ["a", "b,c"]);
         assert_eq!(split("a,b,c", ",", 0), [""; 0]);

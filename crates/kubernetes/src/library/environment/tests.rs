@@ -31,7 +31,7 @@ fn ids(function: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn ids_are_unique() {
+fn overload_ids_are_unique_except_equals() {
     let mut seen = BTreeMap::new();
     for row in rows() {
         if let Some(other) = seen.insert(row.id, row.function)
@@ -212,7 +212,7 @@ fn validators_have_upstream_order() {
 }
 
 #[test]
-fn only_named_types_resolve_by_name() {
+fn type_names_without_declaration_do_not_resolve() {
     let named = |name| match base_env().lookup_ident(name) {
         Some(Ident::TypeName(of)) => Some(of),
         _ => None,

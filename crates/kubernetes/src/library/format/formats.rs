@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_agree_with_upstream() {
+    fn format_messages_agree_with_upstream() {
         let messages = |name, text| named(name).unwrap().messages(text);
         assert_eq!(messages("dns1123LabelPrefix", "ab-"), [""; 0]);
         assert_eq!(messages("dns1123Label", "ab-").len(), 1);

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_agree_with_upstream() {
+    fn name_validation_messages_agree_with_upstream() {
         assert_eq!(
             dns1123_label(b"_"),
             [

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn compare_numbers_of_different_scale() {
+    fn compare_numbers_of_different_scale_returns_order() {
         for (left, right, expected) in [
             (scaled(1, 0), scaled(1000, -3), Ordering::Equal),
             (scaled(1, 0), scaled(1001, -3), Ordering::Less),

@@ -112,7 +112,7 @@ async fn document_with_new_url_is_fetched_again() {
 
 /// Documents that are no longer served stay in the cache until the next cleanup.
 #[tokio::test]
-async fn cached_returns_only_served_documents() {
+async fn cached_document_is_returned_only_while_served() {
     let (cache, _) = cache(|_| Some(Reply::json(&apps())));
     let needed = BTreeSet::from([gv("apps/v1")]);
     let served = index(&[("apps/v1", "/a?hash=1")]);
