@@ -29,7 +29,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM scratch
 COPY --from=build /vap-status-controller /vap-status-controller
 COPY LICENSE /LICENSE
-# A numeric id, so that Kubernetes can verify that it is not root. There is no /etc/passwd.
+# The user id is numeric, so that Kubernetes can verify that the user is not root. There is no /etc/passwd.
 USER 65532:65532
 # Health checks, and metrics on the address of --metrics-listen.
 EXPOSE 8080 8081

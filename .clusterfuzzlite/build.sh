@@ -15,6 +15,6 @@ for source in fuzz/fuzz_targets/*.rs; do
   fuzz/seeds.sh "$target" "$seeds"
   (cd "$seeds" && find . -type f | zip -q -@ "$OUT/${target}_seed_corpus.zip")
   rm -r "$seeds"
-  # The same as in `./dev fuzz`.
+  # The same options as in `./dev fuzz`.
   printf '[libfuzzer]\nmax_len = 65536\ntimeout = 60\n' > "$OUT/$target.options"
 done

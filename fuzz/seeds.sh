@@ -40,7 +40,7 @@ case $target in
         printf '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
         printf '{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}\n'
       } > "$seeds/$name-watch"
-      # Longer than the 4 KiB that a fuzzer uses by default.
+      # This input is longer than 4 KiB, the default maximum of a fuzzer.
       { printf '\377'; for _ in $(seq 40); do printf '{"type":"ADDED","object":%s}\n' "$object"; done; } > "$seeds/$name-long"
     done
     ;;

@@ -2,7 +2,7 @@
 # The check step of action.yml: prints annotations, and writes SARIF if a file is given.
 set -euo pipefail
 
-# Splits an input into its nonempty lines, in the array `found`.
+# Splits an input into its nonempty lines, and stores them in the array `found`.
 lines() {
   local line
   found=()
@@ -29,9 +29,9 @@ arguments+=(-- "${found[@]}")
 
 status=0
 if [ -n "${INPUT_SARIF_FILE:-}" ]; then
-  # The run below prints the same messages about the input.
+  # The messages on standard error are discarded, since the run below prints them.
   kubectl-vap check --output sarif "${arguments[@]}" > "$INPUT_SARIF_FILE" 2>/dev/null || status=$?
-  # With any other status than 0, 1 or 2 there is no SARIF.
+  # The command writes SARIF only if it exits with 0, 1 or 2.
   [ "$status" -le 2 ] || { echo "::error::kubectl-vap exited with $status"; exit "$status"; }
 fi
 status=0

@@ -17,7 +17,7 @@ const METRICS: [&str; 6] = [
     "vap_unreadable_objects",
 ];
 
-/// The message of an API server that initializes the storage of a kind.
+/// The error message of an API server for a kind whose storage is still being initialized.
 const STORAGE_IS_SET_UP: &str = "storage is (re)initializing";
 
 /// The severity of a log line.
@@ -106,7 +106,7 @@ impl AllowedFailure {
         Self::metric("vap_reconcile_errors_total", &[("reason", reason)])
     }
 
-    /// Makes the failure required: it must occur.
+    /// Makes the failure required: the test fails if it does not occur.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.is_required = true;
@@ -304,7 +304,7 @@ enum Occurrence {
 }
 
 impl Occurrence {
-    /// Returns the number of occurrences: 1 for a log line, the value for a metric.
+    /// Returns the number of occurrences: 1 for a log line, the sample's value for a metric.
     fn count(&self) -> f64 {
         match self {
             Self::Line { .. } | Self::Unreadable(_) => 1.0,
@@ -325,8 +325,8 @@ impl fmt::Display for Occurrence {
     }
 }
 
-/// Returns the failures in a log and metrics that were not allowed, and allowed failures that are missing or too
-/// frequent.
+/// Returns the failures in a log and metrics that were not allowed, the required failures that did
+/// not occur, and the failures that occurred too often.
 #[must_use]
 pub fn unexpected_failures(log: &str, metrics: &str, allowed: &[AllowedFailure]) -> Vec<String> {
     let lines = log.lines().filter_map(|line| match Event::read(line) {

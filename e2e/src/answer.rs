@@ -19,7 +19,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the response to a request, with any status.
+    /// Sends a request and returns the response, whatever its status.
     ///
     /// # Errors
     /// Returns an error if the request cannot be sent or the response is malformed.
@@ -49,7 +49,8 @@ impl Answer {
             .unwrap_or_default()
     }
 
-    /// Returns true if the request was allowed, or denied by a policy.
+    /// Returns true if the response is an admission decision: the request was allowed, or a policy
+    /// denied it.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.status < 300 || self.message().contains("ValidatingAdmissionPolicy '")

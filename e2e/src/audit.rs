@@ -79,9 +79,9 @@ pub fn controller_requests(directory: &Path) -> Result<Vec<String>> {
     Ok(asked)
 }
 
-/// Returns the number of requests in `asked` that are neither lists nor watches.
+/// Returns the number of `requests` that are neither lists nor watches.
 #[must_use]
-pub fn n_writes(asked: &[String]) -> usize {
-    let is_read = |asked: &str| asked.starts_with("list ") || asked.starts_with("watch ");
-    asked.iter().filter(|asked| !is_read(asked)).count()
+pub fn n_writes(requests: &[String]) -> usize {
+    let is_read = |request: &str| request.starts_with("list ") || request.starts_with("watch ");
+    requests.iter().filter(|request| !is_read(request)).count()
 }

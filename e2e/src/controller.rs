@@ -124,7 +124,8 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     }
 }
 
-/// Allows the controller's user to watch a resource, like the kustomize component with the name of the resource.
+/// Allows the controller's user to watch a resource: applies the role of the kustomize component
+/// that is named after the resource.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
@@ -211,8 +212,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// A running controller. When it is stopped, its log and metrics are checked: failures that were not allowed are
 /// errors.
 ///
-/// It must be stopped with [`Controller::finish`] or [`Controller::kill`]. Dropping it without a call of one of these
-/// panics, so that no test omits the check.
+/// It must be stopped with [`Controller::finish`] or [`Controller::kill`]. Dropping it without
+/// calling one of these methods panics, so that no test omits the check.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
@@ -368,7 +369,8 @@ impl Controller {
         }
     }
 
-    /// Returns the failures in the log and in `metrics` that are not allowed.
+    /// Returns the failures in the log and in `metrics` that are not allowed, and those that are
+    /// required but missing.
     fn failures(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
         let (metrics, rejection) = match metrics {

@@ -19,7 +19,7 @@ pub struct Tests {
     program: PathBuf,
 }
 
-/// The outcomes of tests by name, in the words of ginkgo, such as `passed`.
+/// The outcomes of tests by name, as states of ginkgo, such as `passed`.
 pub type Outcomes = BTreeMap<String, String>;
 
 impl Tests {

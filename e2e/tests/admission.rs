@@ -151,7 +151,8 @@ fn expectation(answer: &Answer) -> Value {
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
-    // The rest of the message is the cause. For an unusable binding, our message and the API server's differ before it.
+    // Only the rest of the message is compared. If a binding is unusable, our message and the API
+    // server's differ in the part before the rest.
     let cause = cause
         .rsplit_once("failed to configure binding: ")
         .map_or(cause, |_| cause);

@@ -136,10 +136,10 @@ async fn clear_removes_only_own_conditions() {
     let observed = wait_for(&client, "warned", "Stalled=True/ExpressionWarnings", "-").await;
     assert!(observed.contains(&"Ready=False/ExpressionWarnings".to_owned()));
     // Once the policy is fixed, the condition is removed, not set to False.
-    let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
+    let fixed = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
     let params = PatchParams::default();
     policies(&client)
-        .patch("warned", &params, &Patch::Merge(&mended))
+        .patch("warned", &params, &Patch::Merge(&fixed))
         .await
         .unwrap();
     wait_for(&client, "warned", "Ready=True", "Stalled").await;
@@ -229,9 +229,9 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
         assert!(Instant::now() < deadline, "{managers:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
+    let fixed = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
     for name in ["forgotten", "copied"] {
-        let patch = Patch::Merge(&mended);
+        let patch = Patch::Merge(&fixed);
         policies(&client)
             .patch(name, &params, &patch)
             .await

@@ -43,7 +43,7 @@ async fn two_control_planes_run_at_once() {
         "the two control planes share their data"
     );
     client_lists_namespaces(&one).await;
-    certificate_of_another_control_plane_is_refused(&one, &two).await;
+    certificate_of_another_control_plane_is_rejected(&one, &two).await;
     user_has_no_more_than_the_rights_of_its_name(&one, user.name()).await;
     kubectl_works(&one);
     kcm_writes_the_status_of_a_policy(&two).await;
@@ -82,7 +82,7 @@ async fn client_lists_namespaces(control_plane: &ControlPlane) {
 
 /// The addresses have the same host and differ only in their ports, so the client recognizes a control plane only by
 /// its certificate authority.
-async fn certificate_of_another_control_plane_is_refused(one: &ControlPlane, two: &ControlPlane) {
+async fn certificate_of_another_control_plane_is_rejected(one: &ControlPlane, two: &ControlPlane) {
     let mut mixed: serde_json::Value =
         serde_json::from_slice(&fs::read(one.kubeconfig().unwrap()).unwrap()).unwrap();
     mixed["clusters"][0]["cluster"]["server"] = json!(two.url());

@@ -196,9 +196,9 @@ async fn policy_of_crd_during_api_server_restart_is_not_written() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
-    // The wait ends when discovery was refreshed, which shows that the controller has connected to the new API server.
-    // A starting API server rejects requests for a moment, and a watch without events shows only later that it works
-    // again.
+    // The controller is ready once it has refreshed discovery, so it has then connected to the new
+    // API server. No earlier sign exists: a starting API server rejects requests for a moment, and
+    // a watch without events shows only later that it works again.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let (status, text) = controller.get("/readyz?verbose").await.unwrap();

@@ -445,8 +445,8 @@ async fn suites_decide_as_the_api_server() {
                     Verdict::PolicyRefused | Verdict::DecidedOtherwise | Verdict::DoesNotApply => {
                         !passed
                     }
-                    // These requests get no decision from the API server, but the probe has one even for incomplete
-                    // objects.
+                    // The API server decides nothing here, so no decisions can be compared: the
+                    // probe decides even about incomplete objects.
                     Verdict::ObjectRefused | Verdict::NotAsked => true,
                 };
                 let line = format!(

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
 struct Setup {
-    // Dropped in this order.
+    // Fields are dropped in this order: the proxy before the control plane.
     proxy: FaultProxy,
     through: Client,
     direct: Client,

@@ -687,7 +687,7 @@ async fn mutating_policies_served_later_are_watched() {
     controller.finish().await.unwrap();
 }
 
-/// The cluster serves neither of these kinds.
+/// The cluster serves neither mutating policies nor their bindings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_not_served_are_not_requested() {
     let cluster = Cluster::start(&[

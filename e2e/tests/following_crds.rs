@@ -245,7 +245,7 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     cluster
         .wait(stale, "Stalled", "True/CompilationFailed")
         .await;
-    // The API server rejects objects, as the condition says.
+    // The API server rejects objects for the reason that the condition reports.
     let gvk = GroupVersionKind::gvk("example.com", "v2", "Stale");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "stale");
     let objects: Api<DynamicObject> =

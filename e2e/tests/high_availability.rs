@@ -32,8 +32,8 @@ use serde_json::{Value, json};
 
 const N_POLICIES: u64 = 40;
 
-/// The interval between changes. Each policy changes every four seconds, so 15 times a minute: less than the 100 times
-/// a minute that the controller writes the status of one policy at most.
+/// The interval between changes. Each policy changes every four seconds, which is 15 times a
+/// minute. This is below the controller's limit of 100 status writes per policy and minute.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The maximum time in which a replica must shut down.
@@ -363,7 +363,7 @@ fn check_writers(writes: &[Write]) -> (usize, usize) {
 struct HandOver {
     successor: String,
     to_lease: SignedDuration,
-    /// The time to the first status; `None` if the successor itself ended before it wrote a status.
+    /// The time to the first status; `None` if the successor was stopped before it wrote a status.
     to_status: Option<SignedDuration>,
 }
 
@@ -388,7 +388,8 @@ impl HandOver {
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
             (Some(status), _) => Some(since(status.answered)),
-            // The successor ended without writing a status, but lived longer than allowed for one: that time counts.
+            // The successor was stopped without writing a status, but not before its time for the
+            // first status was over. Its lifetime is therefore a lower bound.
             (None, Some(end)) if since(*end) >= MAX_GAP => Some(since(*end)),
             (None, Some(_)) => None,
             (None, None) => panic!("{successor} acquired the Lease and wrote nothing"),
@@ -511,8 +512,8 @@ async fn replicas_killed_at_random_have_consistent_writes() {
     loop {
         let metrics = calm.get("/metrics").await.unwrap();
         // Waits until every policy is reconciled and the queue is empty.
-        let judged = format!("\nvap_policies {N_POLICIES}\n");
-        if metrics.contains(&judged) && metrics.contains("\nvap_queue_length 0\n") {
+        let expected = format!("\nvap_policies {N_POLICIES}\n");
+        if metrics.contains(&expected) && metrics.contains("\nvap_queue_length 0\n") {
             assert!(
                 metrics.contains("\nvap_status_writes_total 0\n"),
                 "{metrics}"

@@ -214,7 +214,8 @@ async fn create_group(client: &Client, group: &Hostile, counts: &mut Accepted) {
     }
 }
 
-/// Deletes all hostile objects, params before the policies that use them, as a user in a hurry would.
+/// Deletes all hostile objects without pauses. Params are deleted before the policies that use
+/// them.
 async fn delete_all(client: &Client) {
     let collections = [
         "/apis/hostile.example.com/v1/namespaces/default/hoards",

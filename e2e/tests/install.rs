@@ -40,7 +40,8 @@ fn helm(settings: &[&str]) -> String {
     output(&mut helm)
 }
 
-/// Applies as a dry run with strict field validation, and returns the API server's message for each object.
+/// Applies `manifests` as a dry run with strict field validation, and returns the API server's
+/// message for each object.
 #[track_caller]
 fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
     let mut kubectl = control_plane
@@ -253,7 +254,8 @@ fn commands_by_kind(command: &str) -> Vec<String> {
                 .collect(),
         )
     })();
-    // A command without such a choice is about kinds other than policies.
+    // A command without alternatives for the kind is about kinds other than
+    // ValidatingAdmissionPolicies, or about no kind.
     let others = FOLLOWED[1..].iter();
     let of_others = || {
         if command.contains(KIND) {
@@ -296,8 +298,8 @@ async fn commands_of_alerts_and_runbooks_succeed() {
     for (page, commands) in pages {
         apply(SUBJECTS);
         for command in commands {
-            // Some commands need a pod, which does not exist here. A search may find nothing; then its input must
-            // exist.
+            // Commands that need a pod are skipped, because no pod exists here. A `grep` or `tail`
+            // may find nothing, so only the command before it is run.
             if command.contains("POD") || command.contains("rollout status") {
                 continue;
             }

@@ -44,7 +44,7 @@ struct Counts {
     agreed: usize,
     /// Requests that a client cannot send as they are: for subresources, for kinds that are not served, in terminating
     /// namespaces, and with an object that already exists.
-    passed_over: usize,
+    not_sendable: usize,
     refused: Vec<String>,
     otherwise: Vec<String>,
 }
@@ -164,7 +164,7 @@ async fn namespace(client: &Client, name: &str, given: &Value) {
     }
     current["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
     send(client, "PUT", &path, &current).await;
-    // Admission reads namespaces from a watch cache, which needs some time.
+    // Admission reads namespaces from a watch cache, which is updated with a delay.
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
@@ -266,7 +266,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
     for replay in &replays {
         for case in replay.probe["spec"]["cases"].as_array().unwrap() {
             let Some(answer) = ask(&client, &builtin, replay, case).await else {
-                counts.passed_over += 1;
+                counts.not_sendable += 1;
                 continue;
             };
             let policy = &replay.probe["spec"]["policyName"];
@@ -293,7 +293,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
         counts.agreed,
         counts.refused.len(),
         counts.otherwise.len(),
-        counts.passed_over,
+        counts.not_sendable,
         counts.refused.join("\n"),
         counts.otherwise.join("\n")
     );

@@ -73,7 +73,8 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
         let own = GroupVersion::from_openapi_file_name(&name);
         documents.push((own, kinds, reduced(&document).to_string()));
     }
-    // The schema of a kind is taken from the document of its own group version, or else from the first that has it.
+    // The schema of a kind is taken from the document of its own group version. If that document
+    // lacks the kind, the first document with the kind is used.
     let mut holders: BTreeMap<Gvk, usize> = BTreeMap::new();
     for (n, (own, kinds, _)) in documents.iter().enumerate() {
         for gvk in kinds {
@@ -124,7 +125,7 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Returns an error if [`pack`] has not made the file.
+/// Returns an error if the file was not written by [`pack`].
 pub fn unpack(file: &[u8]) -> Result<Vec<String>> {
     let (head, rest) = file.split_at_checked(4).context("no length")?;
     let length = usize::try_from(u32::from_le_bytes(head.try_into()?))?;
@@ -152,7 +153,7 @@ fn triple(gvk: &Gvk) -> (String, String, String) {
     (gvk.group.clone(), gvk.version.clone(), gvk.kind.clone())
 }
 
-/// Returns the document with its reduced schemas and without everything else.
+/// Returns the document with only its schemas, which are reduced too.
 fn reduced(document: &Value) -> Value {
     let schemas = document.pointer("/components/schemas");
     let schemas = schemas.and_then(Value::as_object);

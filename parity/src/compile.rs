@@ -19,7 +19,8 @@ pub struct CompileLine {
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `new` or `stored`: compiled as on creation, or as by the admission plugin.
+    /// The mode: `new` compiles the policy as on its creation, `stored` as the admission plugin
+    /// does.
     pub mode: &'static str,
     /// True if all expressions compile.
     pub ok: bool,

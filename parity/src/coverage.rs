@@ -304,7 +304,8 @@ impl Coverage {
     }
 }
 
-/// Returns the category of a group, version, resource or operation in a rule; `None` if it has no category of its own.
+/// Returns the category of a group, version, resource or operation in a rule. Returns `None` if
+/// only the path of the field determines the category.
 fn sort_of_name(at: &str, text: &str) -> Option<&'static str> {
     let list = at.rsplit('.').next()?;
     Some(match (list, text) {

@@ -44,13 +44,13 @@ pub struct CustomResourceParity {
 /// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CustomResourceLine {
-    /// The number of versions of definitions with objects.
+    /// The number of versions of definitions that have requests.
     pub versions: usize,
     /// The number of compared requests.
     pub objects: usize,
     /// The number of updates among the compared requests.
     pub updates: usize,
-    /// The number of objects that upstream cannot decode.
+    /// The number of requests whose object upstream cannot decode.
     pub unread: usize,
     /// The number of rejected requests.
     pub refused: usize,
@@ -61,8 +61,9 @@ pub struct CustomResourceLine {
     /// The number of rejections whose causes upstream reports in random order. The order of these causes is not
     /// compared.
     pub unordered: usize,
-    /// The number of rejections whose causes we report in another order than upstream, although upstream's order was
-    /// the same in all runs. With many fields, upstream's order may be random too without a run that shows it.
+    /// The number of rejections whose causes we report in another order than upstream, although
+    /// upstream's order was the same in all runs. If an object has many fields, upstream's order
+    /// may be random even then.
     pub reordered: usize,
     /// The number of requests with the same result as upstream's.
     pub same: usize,
@@ -74,7 +75,7 @@ pub struct CustomResourceLine {
     pub our_nanos: Option<f64>,
 }
 
-/// The minimum number of rejections for each rejection with another order of causes.
+/// The minimum ratio of all rejections to rejections whose causes have another order.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -318,7 +319,8 @@ fn compare(
     (!is_same).then(|| json!(causes))
 }
 
-/// Returns an object without the fields that are generated for each object, with numbers in their original notation.
+/// Returns an object without the fields that are generated for each object. Numbers are converted
+/// back to their notation in the request.
 fn stored(object: &Value) -> Value {
     let mut object = written(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -38,7 +38,7 @@ pub struct PolicyDoc {
 }
 
 impl PolicyDoc {
-    /// Converts to the type for policies of the two kinds.
+    /// Converts the document to the type that covers both kinds of policy.
     pub fn to_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),

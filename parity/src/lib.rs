@@ -1,8 +1,9 @@
 //! Compares our engine with upstream's code.
 //!
-//! The binary `parity` runs our engine with the oracle's subcommands and file formats (`parity/oracle/README.md`), and
-//! compares the two. [`cases`] and [`rejections`] generate inputs from a seed, [`documents`] and [`corpus`] read them
-//! from files, and [`conformance`] runs the conformance tests of the CEL specification.
+//! The binary `parity` runs our engine with the oracle's subcommands and file formats
+//! (`parity/oracle/README.md`), and compares its results with those of the oracle. [`cases`] and
+//! [`rejections`] generate inputs from a seed, [`documents`] and [`corpus`] read them from files,
+//! and [`conformance`] runs the conformance tests of the CEL specification.
 
 pub mod admit;
 pub mod bench;

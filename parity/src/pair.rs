@@ -1,5 +1,5 @@
-//! `parity bench-pair`: measures the oracle and our engine alternately, so that changes of the machine's load affect
-//! both programs.
+//! `parity bench-pair`: measures the oracle and our engine alternately, so that changes of the
+//! machine's load affect both programs equally.
 
 use std::env;
 use std::io::Write;

@@ -208,7 +208,8 @@ impl RuleParity {
             let (mut ours, is_partial) = own_definition(definition);
             // If several expressions have the same cost, upstream reports random ones among them.
             name_by_cost(&mut ours.errors, &theirs.costs);
-            // The API server stops before some expressions whose cost the oracle also estimates.
+            // The oracle estimates the costs of all expressions. The API server stops after some
+            // errors, so the costs of later expressions are not compared.
             let mut theirs = theirs;
             let costs = theirs.costs.clone();
             name_by_cost(&mut theirs.errors, &costs);

@@ -320,7 +320,8 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {findings:#?}"
         );
     }
-    // No function is suggested for a variable, and no name is suggested for the same name.
+    // There are no suggestions: a function is not suggested for a variable, and a name is not
+    // suggested for itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(!findings.is_empty());

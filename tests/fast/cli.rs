@@ -529,7 +529,8 @@ fn excluded_policies_do_not_fail_the_status() {
         text.ends_with("\n2 policies: 1 Ready, 1 excluded\n"),
         "{text}"
     );
-    // A policy that has a status, or that the current options do not exclude, is reported by its status.
+    // If a policy has a status, or if the current options do not exclude the policy, the report
+    // shows its status.
     let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
     let report = StatusReport::with_exclusion(&[misspelt()], &exclusion);
     assert_eq!(report.exit(), Exit::Findings);

@@ -394,7 +394,8 @@ fn rules_are_found_anywhere_in_schema() {
         json!({"type": "object"}),
         json!({"type": "object", "x-kubernetes-validations": []}),
         json!({"type": "object", "x-kubernetes-validations": null}),
-        // A field is called like the keyword, and a default value contains the keyword as a key.
+        // A field has the same name as the keyword, and a default value contains the keyword as a
+        // key.
         json!({"type": "object", "properties": {"x-kubernetes-validations": {"type": "array"}}}),
         json!({"type": "object", "default": {"x-kubernetes-validations": rules}}),
         json!(7),

@@ -101,7 +101,8 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
     ] {
         assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
     }
-    // Neither is a policy with a namespace selector in the policy or the binding, or with an object selector.
+    // A policy is not reported either if its binding has a namespace selector that excludes the
+    // system namespaces.
     let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
                     [kube-system, kube-node-lease]}]}\n";
     let of_binding = format!("{DENY}  matchResources:\n    {selector}");

@@ -1,5 +1,5 @@
-//! Tests which messages of syntax errors are used: the API server's if they are compared with it or sent to it, our own
-//! elsewhere.
+//! Tests the wording of syntax errors. Results that are compared with the API server's or sent to
+//! it have the API server's wording. All other results have our own wording.
 //!
 //! `tests/cases/check/syntax_errors.md` has the API server's messages for many expressions.
 

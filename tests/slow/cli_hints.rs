@@ -152,7 +152,7 @@ fn unmatched_bindings_show_the_reason() {
         "  policyName: replica-limit\n  cases:\n  - name: a\n    request: {{object: {object}}}\n    \
          expect: {{applies: true}}\n"
     );
-    // The example file also has a binding, which is removed here.
+    // The example file also has a binding. It is removed, so that only the bindings above exist.
     let policy = fs_policy();
     let policy = policy.split("---").next().unwrap().to_owned();
     let files = [
@@ -174,8 +174,8 @@ fn unmatched_bindings_show_the_reason() {
     check_output(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
 }
 
-/// An object may have the metadata and status that `kubectl get -o yaml` prints: policies are evaluated before the
-/// storage would reject it.
+/// An object may have the metadata and status that `kubectl get -o yaml` prints: policies are
+/// evaluated for it, although an API server would reject its creation.
 #[test]
 fn stored_objects_are_evaluated() {
     let mut object = deployment("web", 200);

@@ -64,7 +64,8 @@ fn main() -> Result<()> {
     fs::write(path("objects.json"), serde_json::to_string(&list)?)?;
     let mut documents = String::new();
     for object in &objects {
-        // A document that starts with `{` would be parsed as JSON.
+        // The first line must not be JSON: a document that starts with `{` would be parsed as JSON,
+        // not as YAML.
         write!(documents, "---\nkind: Deployment\n")?;
         for (name, value) in object.as_object().into_iter().flatten() {
             if name != "kind" {

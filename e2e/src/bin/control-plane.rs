@@ -66,7 +66,8 @@ async fn build() -> Result<()> {
 }
 
 async fn run_until_signal(builder: Builder) -> Result<()> {
-    // Registered before the start, so that signals no longer terminate the program immediately.
+    // The handlers are installed before the control plane starts, so that a signal never terminates
+    // the program without cleanup.
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;
     tokio::select! {
@@ -87,8 +88,8 @@ async fn run(builder: Builder) -> Result<()> {
         control_plane.kubeconfig()?.display(),
         binaries.directory().display()
     );
-    // A reader may close the pipe after the first line. Hence a single write, since `println!` writes each line
-    // separately, and no panic on an error.
+    // A reader may close the pipe after the first line. A single write avoids a partial output
+    // (`println!` writes each line separately), and an error does not cause a panic.
     if let Err(error) = std::io::stdout().write_all(exports.as_bytes()) {
         eprintln!("warning: the commands were not printed: {error}\n{exports}");
     }

@@ -174,7 +174,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane");
     check_go(directory)?;
     fs::create_dir_all(cache).with_context(|| format!("create {}", cache.display()))?;
-    let lock_path = beside(directory, "lock");
+    let lock_path = with_suffix(directory, "lock");
     let lock = File::create(&lock_path).with_context(|| lock_path.display().to_string())?;
     if lock.try_lock().is_err() {
         print_progress("waiting for another process that builds the control plane");
@@ -185,8 +185,9 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         return Ok(());
     }
 
-    // Removes the remains of a killed build first. Since this process holds the lock, that build has ended.
-    let partial = beside(directory, "partial");
+    // Removes what a killed build left behind. No build is running, because this process holds the
+    // lock.
+    let partial = with_suffix(directory, "partial");
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
     }
@@ -202,7 +203,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
 }
 
 /// Appends a dot and `suffix` to the whole name of `directory`: `with_extension` would replace a part of the version.
-fn beside(directory: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(directory: &Path, suffix: &str) -> PathBuf {
     let mut path = directory.as_os_str().to_owned();
     path.push(".");
     path.push(suffix);

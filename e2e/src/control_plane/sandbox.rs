@@ -1,4 +1,4 @@
-//! A directory and a process group that are cleaned up when their owner ends in any way.
+//! A directory and a process group that are cleaned up however their owner ends.
 //!
 //! A destructor does not run if its process is killed, so there are two helper processes:
 //!
@@ -76,7 +76,7 @@ impl Sandbox {
                 return Err(error);
             }
         };
-        // From now on the janitor removes the directory.
+        // From this point on, the janitor removes the directory.
         Ok(Self {
             directory: directory.keep(),
             anchor,

@@ -64,8 +64,8 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         .arg(format!("--etcd-servers={ETCD_SOCKET}"))
         .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
         .arg(format!("--secure-port={}", control_plane.port))
-        // The API server registers its address as the endpoint of the Service `kubernetes`, which would reject a
-        // loopback address.
+        // Disables the registration of the API server's address as the endpoint of the Service
+        // `kubernetes`: endpoints must not have loopback addresses.
         .arg("--endpoint-reconciler-type=none")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .arg("--cert-dir=certificates")

@@ -59,7 +59,7 @@ struct Inner {
     answered_writes: signal::Sender<u64>,
 }
 
-/// The client of the API server, in a type without a `Debug` representation that shows it.
+/// The client of the API server. Its `Debug` output omits the client.
 struct Upstream(Client);
 
 impl std::fmt::Debug for Upstream {
@@ -130,7 +130,7 @@ impl FaultProxy {
         self.inner.schedule.send_replace(None);
     }
 
-    /// Responds to all requests below `path` that nothing is served there, even while the proxy is quiet.
+    /// Responds with 404 to all requests below `path`, even while the proxy is quiet.
     pub fn withhold(&self, path: &str) {
         self.inner.state().withheld.push(path.to_owned());
     }
@@ -156,7 +156,8 @@ async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // The process has too many open files: other connections may be closed meanwhile.
+                // The process has too many open files. Waits until other connections may have been
+                // closed.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;

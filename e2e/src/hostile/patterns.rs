@@ -56,7 +56,8 @@ pub fn pattern(random: &mut Random, n: u64) -> String {
     }
 }
 
-/// Returns a boolean expression of about `n_bytes` bytes in which each term matches another pattern.
+/// Returns a boolean expression of about `n_bytes` bytes whose terms each match a different
+/// pattern.
 #[must_use]
 pub fn expression(random: &mut Random, n_bytes: usize) -> String {
     let is_same_form = random.permille(400);
@@ -72,7 +73,7 @@ pub fn expression(random: &mut Random, n_bytes: usize) -> String {
         };
         let term = match random.below(5) {
             0 => format!("object.metadata.name.matches(r'{pattern}')"),
-            // The pattern is only known at evaluation.
+            // The pattern is known only at evaluation, not at compilation.
             1 => format!("'a'.matches(r'{pattern}' + object.metadata.name)"),
             2 => format!("object.metadata.name.findAll(r'{pattern}').size() >= 0"),
             3 => format!("'{}'.find(r'{pattern}') != 'a'", "a".repeat(50)),

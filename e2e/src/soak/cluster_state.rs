@@ -74,7 +74,8 @@ impl Slot {
         ]
     };
 
-    /// Returns the slots of a cluster; those of mutating policies only if `follows`.
+    /// Returns the slots of a cluster. Slots of mutating policies are included only if `follows` is
+    /// true.
     pub fn all(follows: bool) -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
@@ -255,7 +256,8 @@ impl ClusterState {
         }
     }
 
-    /// Returns a second change of the object of `change`, to be made immediately: a race.
+    /// Returns a second change of the object that `change` affects. It is made immediately after
+    /// `change`, to provoke a race.
     pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
         match change {
             Change::Policy(slot, Some(_)) if random.permille(500) => {

@@ -16,24 +16,25 @@ pub type Conditions = BTreeMap<&'static str, &'static str>;
 pub fn expected_conditions(state: &ClusterState, slot: Slot) -> Option<Conditions> {
     let edition = *state.policies.get(&slot)?;
     // `Ready` has the reason of the first False condition in this order.
-    let counting = [
+    let required = [
         ("Compiled", "True/AllExpressionsCompile"),
         ("ResourcesMatched", resources_matched(state, slot)),
         ("ParamsResolved", params_resolved(state, slot)),
         ("TypeChecked", type_checked(state, slot, edition)),
         ("ProbesPassed", probes_passed(state, slot, edition)),
     ];
-    let counting = counting
+    let required = required
         .into_iter()
         .filter(|(type_, _)| !slot.is_mutating || *type_ != "ProbesPassed");
-    let mut conditions: Conditions = counting.clone().collect();
-    let failing = counting
+    let mut conditions: Conditions = required.clone().collect();
+    let failing = required
         .map(|(_, verdict)| verdict)
         .find(|verdict| verdict.starts_with("False/"));
     conditions.insert("Ready", failing.unwrap_or("True/Ready"));
     // CRDs and params do not affect warnings about built-in kinds.
-    let has_own_kinds = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);
-    if has_own_kinds && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings") {
+    let has_builtin_kinds_only = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);
+    if has_builtin_kinds_only && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings")
+    {
         conditions.insert("Stalled", "True/ExpressionWarnings");
     }
     let bound = match state.bindings.get(&slot) {

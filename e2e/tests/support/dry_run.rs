@@ -23,7 +23,7 @@ pub(crate) const BINDINGS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
 /// Fields that an API server generates or sets from its configuration.
-const MADE: [&str; 16] = [
+const SET_BY_SERVER: [&str; 16] = [
     "uid",
     "creationTimestamp",
     "resourceVersion",
@@ -150,11 +150,14 @@ pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) ->
 pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            if !fields.keys().any(|name| MADE.contains(&name.as_str())) {
+            if !fields
+                .keys()
+                .any(|name| SET_BY_SERVER.contains(&name.as_str()))
+            {
                 out.push(format!("size({expression}) == {}", fields.len()));
             }
             for (name, value) in fields {
-                if !MADE.contains(&name.as_str()) {
+                if !SET_BY_SERVER.contains(&name.as_str()) {
                     facts(value, &format!("{expression}[{}]", json!(name)), out);
                 }
             }

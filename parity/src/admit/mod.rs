@@ -258,7 +258,7 @@ pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLin
     Ok(lines)
 }
 
-/// Calls `f` with the number and content of each line of a file that is not blank.
+/// Calls `f` with the number and content of each nonblank line of a file.
 ///
 /// # Errors
 ///
@@ -433,7 +433,7 @@ impl ReadyCase {
             .review(&self.request, &self.bindings, &self.context())
     }
 
-    /// Evaluates the policy once for each of the params, and ignores its match constraints.
+    /// Evaluates the policy once per param object, and ignores its match constraints.
     pub(super) fn evaluate(&self) -> Vec<Evaluation> {
         let matched = (&self.request.gvr, &self.request.gvk);
         let context = self.context();
@@ -462,7 +462,7 @@ fn binding(value: &Value) -> Result<Binding> {
     Ok(Binding::new(&decode::binding(value)?))
 }
 
-/// How the objects of a request are decoded.
+/// The form in which the objects of a request are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decode {
     /// Objects stay as they are in the case.
@@ -522,8 +522,8 @@ fn go_numbers(value: &mut Value) {
     }
 }
 
-/// Returns true if objects of a kind are namespaced, according to the served resources; for kinds that are not served,
-/// according to the given params.
+/// Returns true if objects of a kind are namespaced. If the kind is not served, the given params
+/// determine the result.
 fn is_namespaced(
     api_version: &str,
     kind: &str,

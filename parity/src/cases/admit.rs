@@ -211,8 +211,8 @@ fn policy(
     })
 }
 
-/// Generates the match constraints of a policy or binding. In `percent` of a hundred cases they match the request;
-/// selectors are added afterwards and may exclude it.
+/// Generates the match constraints of a policy or binding. Their rules match the request with a
+/// probability of `percent`. Selectors are added afterwards and may exclude the request.
 fn constraints(
     choices: &mut Choices<'_>,
     subject: &Subject,

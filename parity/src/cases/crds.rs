@@ -39,7 +39,8 @@ fn root(choices: &mut Choices<'_>) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// Returns the `n`th of the schemas that are not structural or nearly empty; `None` if there are fewer.
+/// Returns the `n`th odd schema: one that is not structural, or is nearly empty. Returns `None` if
+/// there are fewer odd schemas.
 fn odd(n: u64) -> Option<Value> {
     let of_spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
     Some(match n {

@@ -33,7 +33,7 @@ pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     base_env().extend(declared)
 }
 
-/// Returns the declared type that an OpenAPI schema gives.
+/// Converts an OpenAPI schema to its declared type.
 pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"made": {
         "type": "object",
@@ -47,7 +47,7 @@ pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     Ok(Arc::clone(&of_self.type_))
 }
 
-/// Generates an expression of `type_`, or of a random type if it is `None`.
+/// Generates an expression of `type_`, or of a random type if `type_` is `None`.
 pub(crate) fn make(
     material: &Material,
     choices: &mut Choices<'static>,
@@ -65,7 +65,8 @@ pub(crate) fn make(
 
 /// Returns true if the expression does not crash upstream and has a deterministic result.
 pub(crate) fn is_steady(text: &str) -> bool {
-    // A range is fully allocated before its cost is known, so long ranges may exhaust the memory.
+    // Upstream allocates a range completely before it computes the cost of the range, so long
+    // ranges may exhaust the memory.
     let ranges = text.split("lists.range(").skip(1);
     let are_short = ranges.into_iter().all(|rest| {
         let argument = rest.split([')', ',']).next().unwrap_or_default();

@@ -74,7 +74,7 @@ impl ValueGenerator<'_> {
             }
             let schemas = self.schemas;
             let named = schemas.get(name)?;
-            if self.shuns(schema) {
+            if self.avoids_atomic(schema) {
                 return None;
             }
             return self.value(named, depth);
@@ -86,7 +86,7 @@ impl ValueGenerator<'_> {
         if self.random.permille(mistakes) {
             return Some(self.anything(0));
         }
-        if depth > MAX_DEPTH || self.shuns(schema) {
+        if depth > MAX_DEPTH || self.avoids_atomic(schema) {
             return None;
         }
         let value = match schema["type"].as_str() {
@@ -185,7 +185,7 @@ impl ValueGenerator<'_> {
     }
 
     /// Returns true if the schema is atomic and the generator decides to avoid atomic values here.
-    fn shuns(&mut self, schema: &Value) -> bool {
+    fn avoids_atomic(&mut self, schema: &Value) -> bool {
         let Purpose::Applied { atomics, .. } = self.purpose else {
             return false;
         };

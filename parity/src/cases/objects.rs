@@ -68,7 +68,8 @@ pub(crate) fn object(resource: &str) -> Value {
     }
 }
 
-/// Collects JSON pointers of all values below `value` that may be changed. The type and the name of an object must not.
+/// Collects JSON pointers to all values below `value` that may be changed: all except the type and
+/// the name of an object.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let mut add = |key: &str, inner: &Value| {
         let place = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));

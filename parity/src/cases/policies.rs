@@ -93,8 +93,8 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
             let subject = pick(&mut choices, &subjects)?;
             generated(&mut choices, subject)
         } else {
-            // 60 % of the mutants are made from hand-written policies; the others may also be made from earlier
-            // generated ones.
+            // 60 % of the mutants derive from hand-written policies. The others derive from any
+            // earlier policy, which may be generated.
             let of = if choices.chance(60) {
                 n_by_hand
             } else {

@@ -1,4 +1,4 @@
-//! Changes the match constraints of a policy, and those of its fields that contain no conditions.
+//! Changes the match constraints of a policy, and its fields that contain no conditions.
 
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -146,7 +146,8 @@ pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     object
 }
 
-/// Turns `object` into a possible old version of it. The greater `percent` is, the more values change.
+/// Changes `object` to a possible old version of itself. The greater `percent` is, the more values
+/// change.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usize) {
     match object {
         Value::Object(fields) => {

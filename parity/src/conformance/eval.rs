@@ -64,7 +64,7 @@ fn actual(value: &Value) -> Option<Actual> {
     })
 }
 
-/// Returns the type with this name at run time; `None` if the engine has none.
+/// Returns the type that has this name at run time; `None` if the engine has no such type.
 fn named(name: &str) -> Option<Type> {
     let types = [
         Type::Null,
@@ -96,7 +96,8 @@ pub fn is_expected(expected: &Value, value: &Actual) -> bool {
         (Value::Int(a), Actual::Int(b)) => a == b,
         (Value::Uint(a), Actual::Uint(b)) => a == b,
         (Value::Double(a), Actual::Double(b)) => {
-            // As protobuf compares doubles: the sign of zero is significant.
+            // Doubles are equal if protobuf considers them equal: the sign of zero is significant,
+            // and all NaNs are equal.
             a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
         }
         (Value::String(a), Actual::String(b)) => **a == **b,

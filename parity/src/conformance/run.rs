@@ -157,7 +157,8 @@ fn parse(text: &str) -> Result<Ast, Failure> {
     ast.ok_or_else(|| Failure::Parse(messages(&found)))
 }
 
-/// Returns the tree with the fully qualified names of all declarations in `container` and its parents.
+/// Returns the tree in which names that refer to declarations in `container` or its parents are
+/// fully qualified.
 ///
 /// Kubernetes has only the empty container, so the checker supports no other.
 ///

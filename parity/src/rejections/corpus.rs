@@ -10,8 +10,9 @@ use super::load_files;
 use super::mutate::{Mutant, mutants_of};
 use crate::random::Random;
 
-/// Returns the webhook configurations in the files below `folder`, once as they are and once completed so that they are
-/// valid, and `n` mutants of the completed ones, which are the same for the same seed.
+/// Returns each webhook configuration in the files below `folder` twice: as it is, and completed so
+/// that it is valid. Also returns `n` mutants of the completed configurations, which are the same
+/// for the same seed.
 ///
 /// # Errors
 /// Returns an error if there are no webhook configurations.

@@ -11,7 +11,7 @@ pub(super) enum Tree {
     Scalar(Value),
     /// A list.
     List(Vec<Self>),
-    /// An object with its keys in order, of which some may be equal.
+    /// An object as a list of keys with their values, in order. Keys may be equal.
     Map(Vec<(String, Self)>),
 }
 

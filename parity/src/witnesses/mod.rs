@@ -95,8 +95,9 @@ const DECIDED: [Rule; 26] = [
     Rule::UnwatchedSubresource,
 ];
 
-/// The policies in the files, by file and name. A mutating policy is stored as the part that it shares with validating
-/// policies, and as the policy itself.
+/// The policies in the files, by file and name. `shared` has validating policies and, for each
+/// mutating policy, a validating policy with the part that both kinds share. `mutating` has the
+/// mutating policies themselves.
 #[derive(Debug, Default)]
 struct Policies {
     shared: BTreeMap<(String, String), Value>,

@@ -278,7 +278,7 @@ fn authorizer_has_request_resource() {
 
 #[test]
 fn value_of_several_possible_types_fails_only_if_all_fail() {
-    // Requests for a Pod with `secretRef` are possible, and the conjunction fails for them.
+    // There are requests for a Pod with `secretRef`, and `all` fails for them.
     check_true("object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.orValue(true))");
     check_false_to_us(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",

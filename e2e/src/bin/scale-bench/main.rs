@@ -127,8 +127,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     fill(&client, size).await?;
 
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    // The client patches separate policies: managed fields of other writers would make a policy larger and each write
-    // slower.
+    // The client patches policies that are deleted afterwards. With the managed fields of a second
+    // writer, a policy would be larger and each write of the controller slower.
     create_policies(&client, size).await?;
     let usage = Usage::measure(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
@@ -155,7 +155,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
-    // The measured time has already been taken: a list of all policies takes the API server a second.
+    // This check is not part of the measured time: listing all policies takes the API server a
+    // second.
     ensure_met(&policies, unbound).await?;
 
     let created = bind_all(&client, size).await?;
@@ -247,7 +248,8 @@ async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64>
     Ok(values.sum())
 }
 
-/// Returns the requests by verb, the reconciliations by outcome and the status writes since the start.
+/// Returns the number of requests by verb, of reconciliations by outcome, and of status writes, all
+/// since the start.
 async fn requests(controller: &Controller) -> Result<String> {
     let samples = controller.samples().await?;
     let total = |name: &str, label: &str, value: &str| {
@@ -280,7 +282,8 @@ async fn requests_but_events(controller: &Controller) -> Result<f64> {
 
 async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Result<()> {
     let requests = requests_but_events(controller).await?;
-    // Scraping the metrics uses more processor time than anything else that an idle controller does.
+    // The pause excludes the scrape above from the measurement: scraping the metrics uses more
+    // processor time than all other work of an idle controller.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()?;
     tokio::time::sleep(time).await;

@@ -16,7 +16,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Measures the usage so far. The controller's is zero if no controller runs.
+    /// Measures the usage so far. The controller's usage is zero if no controller runs.
     pub(crate) fn measure(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,

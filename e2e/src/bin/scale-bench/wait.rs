@@ -26,7 +26,8 @@ const QUIET: Duration = Duration::from_secs(4);
 /// The number of sample policies that are polled one after the other before all policies are read.
 pub(crate) const N_SAMPLES: usize = 8;
 
-/// The maximum number of policies that are read one by one; more are read by a list.
+/// The maximum number of policies that are read one by one. Larger numbers are read with a list
+/// request.
 const FEW: usize = 200;
 
 /// The interval between polls of a policy or of the controller's metrics: short compared with the measured durations,
@@ -75,7 +76,8 @@ pub(crate) async fn await_condition(
     Ok(())
 }
 
-/// Waits for the last policies of a list: statuses are written in list order, so the others are written before.
+/// Waits for the last policies of a list. Statuses are written in list order, so all other statuses
+/// have been written by then.
 pub(crate) async fn await_samples(
     api: &Api<ValidatingAdmissionPolicy>,
     names: &[String],
