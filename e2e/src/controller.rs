@@ -84,7 +84,8 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Allows the controller's user to create access reviews, like the kustomize component for them.
+/// Allows the controller's user to create access reviews: applies the role of the kustomize
+/// component for access reviews.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.

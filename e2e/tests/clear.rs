@@ -1,5 +1,6 @@
-//! Tests what the controller writes and removes on a real API server: the condition `Stalled`, the statuses of excluded
-//! policies, and `clear`. Also tests for which exempt resources the API server never calls policies.
+//! Tests what the controller writes and removes on a real API server: the condition `Stalled`, the
+//! statuses of excluded policies, and `clear`. Also tests that the API server never calls policies
+//! for exempt resources.
 
 #![allow(
     clippy::indexing_slicing,
@@ -185,9 +186,9 @@ async fn clear_removes_only_own_conditions() {
     assert_eq!(text, "0 cleared, 3 had no fields of the controller\n");
 }
 
-/// A user who clears managed fields or applies a copy of a status becomes a co-owner of the controller's conditions.
-/// When the controller stops applying such a condition, server-side apply keeps it. It must not become wrong or
-/// permanent.
+/// A user who clears managed fields or applies a copy of a status becomes a co-owner of the
+/// controller's conditions. When the controller stops applying such a condition, server-side apply
+/// keeps the condition, which must then not become outdated or permanent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let control_plane = control_plane().await.unwrap();
@@ -368,8 +369,8 @@ async fn excluded_policies_with_kcm_are_not_written() {
     controller.finish().await.unwrap();
 }
 
-/// A policy that would deny every binding and every review denies none: API servers never call policies for these
-/// resources, and neither does the API server of this test.
+/// API servers never call policies for exempt resources, so a policy that would deny every binding
+/// and every review denies no request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_are_not_called_for_exempt_resources() {
     let control_plane = control_plane().await.unwrap();

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 const N_CRDS: usize = 100;
 const N_POLICIES: usize = 50;
 
-/// The number of CRDs in a group, as an operator would install them.
+/// The number of CRDs per API group, which is typical of an operator's installation.
 const CRDS_OF_A_GROUP: usize = 5;
 
 /// The controller's own delays between the publication of a resource and the new status of the policy that needs it.

@@ -1,8 +1,8 @@
 //! Compares `kubectl vap test` with a real API server: probes have the same results as server-side dry runs of their
 //! requests, for many kinds.
 //!
-//! Policies are generated from a seed. They compare fields of an object, as the API server has completed it, with their
-//! actual values or with other values.
+//! Policies are generated from a seed. Their conditions compare the fields of an object that the
+//! API server has completed with the actual values or with other values.
 
 #![allow(
     clippy::indexing_slicing,

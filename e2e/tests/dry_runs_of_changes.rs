@@ -121,7 +121,8 @@ async fn changes(
     let stored = send(client, "GET", &path, &Value::Null).await.body;
     let kind = format!("{:?}", target.gvk);
 
-    // The new object of an update: the object as its author wrote it, and as a client reads it, each with a new label.
+    // The new objects of updates: `new` is the object that its author wrote, with a new label;
+    // `whole` is the stored object, with a new label and annotation.
     let mut new = written.clone();
     new["metadata"]["labels"]["n"] = json!("1");
     let mut whole = stored.clone();

@@ -84,8 +84,8 @@ enum Verdict {
     ObjectRefused,
     /// The API server makes another decision than the suite expects.
     DecidedOtherwise,
-    /// The API server's response is as the suite expects, but the API server does not evaluate the policy. The probe
-    /// reports that.
+    /// The API server's response is as the suite expects, but the API server does not evaluate the
+    /// policy. The probe reports that the policy does not apply.
     DoesNotApply,
     /// The request cannot be sent: its kind is not served here, or it is a CONNECT request.
     NotAsked,

@@ -629,7 +629,8 @@ async fn mutating_policies_served_later_are_watched() {
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
-        // These admission plugins would wait for the missing API, and the start of the API server would wait for them.
+        // These admission plugins are disabled, because they would wait for the missing API and
+        // block the start of the API server.
         "--disable-admission-plugins=MutatingAdmissionPolicy",
     ])
     .await;

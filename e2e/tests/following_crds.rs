@@ -519,7 +519,8 @@ async fn definition_conditions_follow_their_definitions() {
     again.finish().await.unwrap();
 }
 
-/// As long as the CRD of status objects is missing, probes report that it is. Once it is installed, they are evaluated.
+/// While the CRD of status objects is missing, probes are pending and report the missing CRD. Once
+/// the CRD is installed, the probes are evaluated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_definitions_without_status_crd_are_pending() {
     let cluster = Cluster::start().await;
@@ -573,7 +574,8 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// The controller has one watch of definitions, with and without the flag. Without it, no status objects are requested.
+/// The controller has one watch of definitions, with and without the flag. Without the flag, the
+/// controller requests no status objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;

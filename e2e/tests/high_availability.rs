@@ -196,7 +196,7 @@ fn name(n: u64) -> String {
     format!("ha-{n}")
 }
 
-/// Returns the `n`th spec, which is unique; every second one causes a warning.
+/// Returns the `n`th spec, which is unique. Every second spec causes a warning.
 fn spec(n: u64) -> Value {
     let field = if n.is_multiple_of(2) {
         "replicas"

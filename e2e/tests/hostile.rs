@@ -231,7 +231,8 @@ async fn delete_all(client: &Client) {
     }
 }
 
-/// Creates a sound policy. Returns the time until it has its conditions, or `None` if it does not get them.
+/// Creates a sound policy. Returns the time until the policy has its conditions; `None` if it does
+/// not get them in time.
 fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration>)> {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     tokio::spawn(async move {

@@ -35,8 +35,8 @@ const N_GROUPS: u64 = ROUND as u64;
 /// Time in which a command must end, generous because debug builds on a busy machine are slow.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Maximum memory of a command, in KiB. The plugin stores the position of each value of a file, so 150,000 small maps
-/// need almost all of it.
+/// Maximum memory of a command, in KiB. The plugin stores the position of each value of a file, so
+/// 150,000 small maps need almost all of this memory.
 const LIMIT_KIB: u64 = 640 << 10;
 
 /// Number of processes at the same time.

@@ -1,5 +1,5 @@
-//! Sends the output of kustomize and Helm to a real API server, as server-side apply with dry run. Also runs the
-//! commands of alerts and runbooks as they are written there.
+//! Sends the output of kustomize and Helm to a real API server, as server-side apply with dry run.
+//! Also runs the commands of alerts and runbooks unchanged, except for placeholders.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 

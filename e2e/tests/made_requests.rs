@@ -42,8 +42,8 @@ const OTHERWISE_PERCENT: usize = 3;
 #[derive(Debug, Default)]
 struct Counts {
     agreed: usize,
-    /// Requests that a client cannot send as they are: for subresources, for kinds that are not served, in terminating
-    /// namespaces, and with an object that already exists.
+    /// Requests that a client cannot send unchanged: for subresources, for kinds that are not
+    /// served, in terminating namespaces, and with an object that already exists.
     not_sendable: usize,
     refused: Vec<String>,
     otherwise: Vec<String>,
@@ -186,7 +186,7 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Sends the request of a case. Returns `None` if it cannot be sent as it is.
+/// Sends the request of a case. Returns `None` if a client cannot send the request unchanged.
 async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) -> Option<Answer> {
     let request = &case["request"];
     let operation = request["operation"].as_str().unwrap_or("CREATE");

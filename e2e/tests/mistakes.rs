@@ -466,7 +466,8 @@ impl Sent {
         };
         let path = format!("{path}?dryRun=All");
         let (status, answer) = send(client, (method, &path), body, &self.extra).await;
-        // If several policies deny, the message is that of the first denial, and the others are among the causes.
+        // If several policies deny the request, the response has the message of the first denial,
+        // and the other messages are among the causes.
         let causes = answer["details"]["causes"].as_array();
         let causes = causes.into_iter().flatten().map(|cause| &cause["message"]);
         let texts = std::iter::once(&answer["message"]).chain(causes);

@@ -40,7 +40,7 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// at least one in twenty.
 const LEAST: (u64, u64) = (3, 20);
 
-/// Creates the policies and bindings, and waits until the API server calls them.
+/// Creates the policies and bindings, and waits until the API server calls the policies.
 async fn install(client: &Client, trials: &mut [Trial]) {
     for trial in &mut *trials {
         create(client, POLICIES, &trial.policy).await;

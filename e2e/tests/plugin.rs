@@ -58,8 +58,8 @@ async fn check_live_uses_schemas_of_the_cluster() {
         );
     }
 
-    // The API server sets defaults before policies are evaluated. A field with a default therefore exists, although the
-    // file of the CRD does not say so; a field without one may be missing.
+    // The API server sets defaults before policies are evaluated. A field with a default therefore
+    // always exists. A field without a default may be missing.
     let default = bench.file(
         "default.yaml",
         &policy(

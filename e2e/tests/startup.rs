@@ -51,7 +51,8 @@ async fn startup_missing_api_is_reported() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")
-        // These admission plugins would wait for the missing API, and the start of the API server would wait for them.
+        // These admission plugins are disabled, because they would wait for the missing API and
+        // block the start of the API server.
         .api_server_arg(
             "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy,\
              ValidatingAdmissionWebhook,MutatingAdmissionWebhook",

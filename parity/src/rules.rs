@@ -206,7 +206,8 @@ impl RuleParity {
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
             let (mut ours, is_partial) = own_definition(definition);
-            // If several expressions have the same cost, upstream reports random ones among them.
+            // If several expressions have the same cost, upstream reports a random selection of
+            // them.
             name_by_cost(&mut ours.errors, &theirs.costs);
             // The oracle estimates the costs of all expressions. The API server stops after some
             // errors, so the costs of later expressions are not compared.

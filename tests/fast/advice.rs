@@ -258,7 +258,8 @@ fn mistake_gives_only_one_finding() {
         actual[0].2.contains("a variable cannot read itself"),
         "{actual:#?}"
     );
-    // The error does not depend on the types of the kind, so it is not reported for the kind again.
+    // The error does not depend on the types of the kind, so the check of the kind does not report
+    // it again.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
     assert_eq!(
         rules(&validation("object.metadata.name in 'abc'")),

@@ -112,7 +112,8 @@ fn costs_near_limit_are_reported() {
     );
 }
 
-/// Each finding about an expression that can fail has its effect on requests as JSON data and in its help.
+/// Each finding about an expression that can fail states the effect on requests, both in its JSON
+/// data and in its help.
 #[test]
 fn findings_have_consequence() {
     let mut ids = BTreeSet::new();

@@ -480,7 +480,7 @@ fn huge_lists_and_strings_exceed_cost_limit() {
     let both = "sets.equivalent(text.split(','), text.split(','))";
     check_hostile(both, &text, OUT_OF_MEMORY);
     check_hostile("text.replace('', text)", &text, OUT_OF_MEMORY);
-    // The cost is a fifth of the string's length, which is known before the call.
+    // The cost is a fifth of the string's length, so it is known before the call.
     let thrice = "['', ''].map(x, text).join(text).replace('', text)";
     check_hostile(thrice, &text, OVER_LIMIT);
 }

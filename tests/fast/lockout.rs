@@ -169,7 +169,7 @@ fn params_of_custom_kind_that_block_cluster_start_are_a_note() {
 
 #[test]
 fn denied_deletions_by_system_components_are_reported() {
-    // The request of a DELETE has no object.
+    // A DELETE request has no object.
     let deleted = |resource: &str, spec: &str| {
         let group = if resource == "replicasets" {
             "apps"

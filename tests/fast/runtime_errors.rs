@@ -321,7 +321,7 @@ fn witness_matches_selectors() {
         ),
         ("objectSelector: {matchLabels: {team: a}}", "default"),
     ] {
-        // First the policy has the selector, then (below) its binding.
+        // Here the policy has the selector. Below, its binding has the selector.
         let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
         let manifest = policy(DEPLOYMENT, "CREATE", spec);
         let manifest = manifest.replace(

@@ -424,7 +424,8 @@ fn init_generates_probes() {
     assert!(mutants.killed * 2 > mutants.total, "{mutants:?}");
 }
 
-/// The API server accepts the denied requests that `init` generates up to the evaluation of policies.
+/// The denied requests that `init` generates pass all checks of the API server that precede the
+/// evaluation of policies.
 #[test]
 fn init_requests_are_valid() {
     let denied = |resource: &str, expression: &str| {

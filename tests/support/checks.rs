@@ -13,8 +13,8 @@ use vap_status_controller::status::warnings::warnings;
 
 use crate::support;
 
-/// Checks at least `at_least` policies in the files `policies` by `kubectl vap check` and by the type checker, in both
-/// profiles.
+/// Asserts that `kubectl vap check` and the type checker report the same warnings about the files
+/// `policies`, in both profiles. At least `at_least` policies must be compared.
 pub(crate) fn warnings_match_the_type_checker(
     policies: &[PathBuf],
     crds: &[PathBuf],

@@ -49,7 +49,8 @@ impl User {
         )
     }
 
-    /// Returns the name of the user, as role bindings and the kubeconfig methods expect it.
+    /// Returns the name of the user, in the form that role bindings and the methods for kubeconfig
+    /// files expect.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

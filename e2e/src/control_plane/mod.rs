@@ -79,7 +79,8 @@ impl Builder {
         self.kcm_controllers(&[STATUS_CONTROLLER])
     }
 
-    /// Starts kube-controller-manager with these controllers; an empty list does not start it.
+    /// Starts kube-controller-manager with these controllers. If the list is empty,
+    /// kube-controller-manager is not started.
     #[must_use]
     pub fn kcm_controllers(mut self, controllers: &[&str]) -> Self {
         self.kcm_controllers = controllers.iter().map(ToString::to_string).collect();

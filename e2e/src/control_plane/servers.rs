@@ -123,7 +123,7 @@ fn path_args(flags: &[(&str, PathBuf)]) -> Vec<OsString> {
     flags.iter().map(argument).collect()
 }
 
-/// Waits until the API server is ready and has created the namespace `default`, which it does a little later.
+/// Waits until the API server is ready and, a little later, has created the namespace `default`.
 pub(super) async fn await_api_server(
     api_server: &mut Process,
     etcd: &mut Process,

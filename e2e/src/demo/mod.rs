@@ -132,7 +132,7 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Prints how the user can continue manually.
+    /// Prints instructions for continuing manually.
     ///
     /// # Errors
     /// Returns an error if the control plane has no administrator.

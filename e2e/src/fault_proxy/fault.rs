@@ -34,7 +34,7 @@ macro_rules! faults {
 faults! {
     /// The request, its response or an event is delayed.
     Delay = "delay",
-    /// An event of a watch arrives after the response to the write that caused it.
+    /// A watch event arrives after the response to the write that caused the event.
     Reorder = "reorder",
     /// The connection is cut: before the request, between request and response, or before an event.
     Cut = "cut",

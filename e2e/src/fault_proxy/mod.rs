@@ -221,7 +221,8 @@ impl Inner {
 }
 
 fn write_kubeconfig(path: &Path, port: u16) -> Result<()> {
-    // A kubeconfig file is YAML. JSON is a subset of YAML. It has no credentials: the proxy adds them.
+    // A kubeconfig file is YAML, and JSON is a subset of YAML. The file has no credentials: the
+    // proxy adds them.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Label of every generated object, by which a test deletes all of them.
+/// Label of every generated object. Tests use it as a selector to delete all generated objects.
 pub const LABEL: &str = "hostile.example.com/corpus";
 
 /// Number of groups in which each [`Family`] occurs at least once.

@@ -33,7 +33,7 @@ pub struct Slot {
     pub shape: Shape,
     /// True if its failurePolicy is Fail.
     pub fails_closed: bool,
-    /// True if it is a MutatingAdmissionPolicy.
+    /// True if the policy is a MutatingAdmissionPolicy.
     pub is_mutating: bool,
 }
 
@@ -173,7 +173,7 @@ pub struct ClusterState {
     pub namespaces: BTreeMap<usize, u64>,
 }
 
-/// A change of one object. `None` deletes it.
+/// A change of one object. `None` deletes the object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// A policy.

@@ -21,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How long the cluster must match the prediction before the match is considered final.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// Waits until every condition of every policy matches the prediction and stays so. Mutating policies are included if
-/// they are watched.
+/// Waits until every condition of every policy matches the prediction for [`STEADY`]. Mutating
+/// policies are included if they are watched.
 ///
 /// # Errors
 /// Returns an error, with the differences, if that does not happen within `patience`.

@@ -70,7 +70,8 @@ pub struct Settings {
     pub follows: bool,
     /// The aggregated APIs.
     pub aggregation: Aggregation,
-    /// True if black holes stay open, so that only the controller itself can detect them.
+    /// True if connections in black holes stay open, so that only the controller itself can detect
+    /// that they are dead.
     pub black_holes_stay: bool,
 }
 

@@ -259,7 +259,8 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     own_alone(&mut policy, &name);
     Trial {
         policy,
-        // There is only one binding: of several bindings, the API server would report a random one.
+        // There is only one binding: if there were several, an error of the API server would name a
+        // random one.
         binding: json!({}),
         object: box_of(seed, n, &name),
         old: None,

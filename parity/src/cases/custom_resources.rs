@@ -1,5 +1,6 @@
-//! Generates requests for custom resources from a seed: CustomResourceDefinitions with all validation keywords, and
-//! objects of them, valid and invalid, with older versions of the objects.
+//! Generates requests for custom resources from a seed: CustomResourceDefinitions with all
+//! validation keywords, valid and invalid objects of the defined kinds, and older versions of these
+//! objects.
 
 use serde_json::{Map, Value, json};
 

@@ -86,7 +86,7 @@ fn authorizer() -> Value {
     ])
 }
 
-/// Variables, and the overloads and literals for expressions about them.
+/// Variables, with the overloads and literals for expressions about these variables.
 struct Scope {
     material: Material,
     vars: Value,

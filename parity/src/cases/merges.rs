@@ -1,6 +1,6 @@
-//! Generates inputs for merges and patches: objects and configurations to apply to them, from the schemas of an OpenAPI
-//! document and with some mistakes; patches; and CustomResourceDefinitions with every schema feature that affects
-//! merges.
+//! Generates inputs for merges and patches: objects, configurations to apply to the objects,
+//! patches, and CustomResourceDefinitions with every schema feature that affects merges. Objects
+//! and configurations follow the schemas of an OpenAPI document, except for some mistakes.
 
 use std::collections::BTreeMap;
 

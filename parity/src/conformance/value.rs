@@ -46,7 +46,7 @@ pub enum Value {
 pub struct Span {
     /// Whole seconds.
     pub seconds: i64,
-    /// The nanoseconds. Their sign is that of the duration; for a timestamp they are not negative.
+    /// The nanoseconds. They have the sign of the duration. For a timestamp, they are not negative.
     pub nanos: i32,
 }
 

@@ -1,5 +1,5 @@
-//! The webhook configurations of a corpus: as they are, completed so that they are valid, and mutants of the valid
-//! ones.
+//! The webhook configurations of a corpus: unchanged configurations, configurations that are
+//! completed to be valid, and mutants of the completed configurations.
 
 use std::path::Path;
 

@@ -26,8 +26,8 @@ spec:
 pub fn hand_written() -> Vec<Mutant> {
     let mut texts = Vec::new();
     let mut policy = |text: String| texts.push((MutantKind::Policy, text));
-    // Older versions that API servers know are excluded: a cluster may not serve them, and they have their own
-    // endpoints.
+    // This list excludes older versions that API servers know: a cluster may not serve them, and
+    // they have their own endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
     }

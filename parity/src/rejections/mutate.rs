@@ -63,7 +63,8 @@ pub struct Mutant {
     pub text: String,
 }
 
-/// The names of allowed fields, by the name of the field that contains them; the first entry is the document.
+/// The names of allowed fields, by the name of the field that contains them. The first entry is for
+/// the document itself.
 const FIELDS: [(&str, &[&str]); 19] = [
     ("", &["metadata", "spec", "webhooks", "status", "data"]),
     (

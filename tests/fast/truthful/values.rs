@@ -37,7 +37,8 @@ fn values_have_types_of_decoded_objects() {
     );
 }
 
-/// In the branches of a condition, only those types of a value remain for which the condition can have that result.
+/// In each branch of a condition, the checker keeps only the types for which the condition can have
+/// the result of that branch.
 #[test]
 fn conditions_narrow_values() {
     let pods = json!({"resources": ["pods"]});
