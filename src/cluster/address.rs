@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redacted_has_no_credentials() {
+    fn redacted_url_has_no_credentials() {
         for (text, expect) in [
             ("http://user:p4ssw0rd@host:6443/a", "http://host:6443/a"),
             ("https://token@host", "https://host"),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn reason_classifies_errors() {
+    fn error_reason_depends_on_status_and_message() {
         let table = [
             (api(401, ""), ErrorReason::Unauthorized),
             (api(403, ""), ErrorReason::Forbidden),

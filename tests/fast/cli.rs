@@ -272,7 +272,7 @@ ParamsResolved    False    ParamKindNotFound      90s
 }
 
 #[test]
-fn details_keep_carets_of_warnings() {
+fn details_keep_caret_positions_of_warnings() {
     let text = render::details(&PolicyReport::new(&misspelt()), now(), terminal(80));
     check_shape(&text, 80);
     check(

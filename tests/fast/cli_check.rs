@@ -87,7 +87,7 @@ fn mutating_policies_are_checked() {
 }
 
 #[test]
-fn structure_errors_have_locations() {
+fn check_structure_errors_have_locations() {
     check("structure", Profile::Truthful, Exit::Findings);
 }
 
@@ -102,7 +102,7 @@ fn exempt_resources_are_reported() {
 }
 
 #[test]
-fn costs_near_limit_are_reported() {
+fn check_costs_near_limit_are_reported() {
     check("costs", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/costs.yaml", Profile::Truthful);
     let costs: Vec<_> = report.policies.iter().map(|policy| &policy.costs).collect();

@@ -123,7 +123,7 @@ fn commands_make_no_decision_if_memory_is_exceeded() {
 }
 
 #[test]
-fn eval_of_all_variables_as_map_ends() {
+fn eval_of_all_variables_as_map_terminates() {
     let policy = policy("Fail", "dyn(variables).limit == false");
     let folder = files(
         "memory_variables",

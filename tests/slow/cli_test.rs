@@ -35,7 +35,7 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
-fn cases_pass_fail_or_stay_pending() {
+fn test_report_has_passed_failed_and_pending_cases() {
     let report = report(&["tests/cli_test/files"]);
     compare("files.txt", &test::render::text(&report, PLAIN, false));
     compare(
@@ -397,7 +397,7 @@ fn kyverno_suite_may_have_either_api_group() {
 
 /// The cases that `init` generates pass, and include an allowed and a denied request for each validation.
 #[test]
-fn init_generates_probes() {
+fn init_generates_probes_that_pass() {
     let policy = "tests/cli_test/ways/policies.yaml";
     let options = Options {
         paths: vec![PathBuf::from(policy)],

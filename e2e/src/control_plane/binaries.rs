@@ -185,7 +185,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         return Ok(());
     }
 
-    // Removes what a killed build left behind. No build is running, because this process holds the
+    // Removes the remains of a killed build. No build is running, because this process holds the
     // lock.
     let partial = with_suffix(directory, "partial");
     if partial.exists() {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_other_moment_or_generation_are_reported() {
+    fn differences_at_other_moment_or_generation_are_reported() {
         let none: [String; 0] = [];
         assert_eq!(differences(&sample(2), Moment::First).unwrap(), none);
         assert_eq!(

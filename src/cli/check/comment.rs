@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directive_requires_rule_and_reason() {
+    fn comment_directive_without_rule_or_reason_is_an_error() {
         let allows = Directive::Allow(Rule::UndefinedField, "a, b".to_owned());
         assert_eq!(directive("allow undefined-field, a, b"), allows);
         assert_eq!(directive("allow   undefined-field ,  a, b"), allows);

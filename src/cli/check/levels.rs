@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_several_sources_prefers_first_and_rule_over_all() {
+    fn level_of_first_source_takes_precedence_and_rule_over_all() {
         let rule = Rule::AbsentField;
         let id = "absent-field";
         check(&[], rule, Some(Severity::Warning));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_rejected_or_unreadable_finding_keeps_severity() {
+    fn level_of_rejected_or_unreadable_finding_is_not_applied() {
         for mut finding in [
             sample(Rule::InvalidValue, true),
             sample(Rule::Unreadable, false),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn set_unknown_rule_or_second_level_fails() {
+    fn level_of_unknown_rule_or_second_level_of_rule_is_an_error() {
         let mut levels = Levels::default();
         let error = levels.set("absent-feild", Level::Note).unwrap_err();
         assert_eq!(

@@ -117,7 +117,7 @@ async fn request_without_response_is_measured() {
 }
 
 #[test]
-fn verb_equals_verb_in_audit_log() {
+fn request_verb_equals_verb_in_audit_log() {
     for (method, path, expect) in [
         ("GET", "/apis", "get"),
         ("GET", "/api/v1", "get"),

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_charge_releases_bytes() {
+    fn memory_meter_releases_bytes_of_dropped_charge() {
         let meter = Meter::default();
         let charge = meter.charge(5);
         let other = meter.charge(7);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn null_field_is_absent() {
+    fn opt_in_policy_null_field_is_absent() {
         let empty = Subject::MutatingPolicy {
             policy: RequestPolicy::default(),
             mutations: Vec::new(),

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn null_field_is_absent() {
+    fn wire_policy_null_field_is_absent() {
         let nothing = ValidatingAdmissionPolicy::default();
         for value in [
             json!({}),

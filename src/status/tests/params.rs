@@ -104,7 +104,7 @@ fn missing(denies: bool) -> MissingParams {
 }
 
 #[test]
-fn params_resolved_reports_params_of_bindings() {
+fn params_resolved_depends_on_params_of_bindings() {
     let examined = |n_found, missing: &[MissingParams]| ParamsState::Examined {
         n_found,
         missing: missing.to_vec(),
@@ -160,7 +160,7 @@ fn params_resolved_reports_params_of_bindings() {
 }
 
 #[test]
-fn bound_reports_bindings() {
+fn bound_condition_depends_on_actions_of_bindings() {
     let bound = |bindings: &[BindingFacts]| {
         let bindings = BindingsState::Known(bindings.to_vec());
         Facts::sound().with(|facts| facts.bindings = bindings)

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_unpacked_on_demand() {
+    fn builtin_documents_are_unpacked_on_demand() {
         let builtin = Builtin::load().unwrap();
         let unpacked = |builtin: &Builtin| {
             let documents = builtin.documents.iter();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_data_is_an_error() {
+    fn builtin_documents_with_truncated_data_are_an_error() {
         for length in [0, 3, 4, 100, DATA.len() - 1] {
             assert!(Builtin::from_bytes(&DATA[..length]).is_err(), "{length}");
         }

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn evaluated_message_must_be_one_line() {
+    fn evaluated_message_that_is_blank_multiline_or_too_long_is_ignored() {
         check(" padded\u{2003}\n", Some("padded"));
         check("two\nlines", None);
         check("a\r b", Some("a\r b"));

@@ -40,7 +40,7 @@ fn check_field(schema: Value, expected: bool) {
 }
 
 #[test]
-fn metadata_has_standard_type() {
+fn crd_metadata_without_schema_has_standard_types() {
     let type_ = crd_type(json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
     let type_ = type_.unwrap();
     check(&type_, "metadata.labels", "map(string, string)");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn step_errors_equal_errors_of_mutate() {
+    fn mutation_trial_step_has_same_error_as_mutate() {
         let kinds = KnownKinds::new(Builtin::load().unwrap(), Vec::new());
         let namespace = json!({"metadata": {"name": "default"}});
         let namespaces = Some(Namespace::new(&namespace));
