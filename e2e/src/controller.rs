@@ -320,7 +320,7 @@ impl Controller {
         if !status.success() {
             failures.push(format!("it ended with {status}"));
         }
-        verdict(&failures)
+        ensure_no_failures(&failures)
     }
 
     /// Kills the controller, like a crash of its node, and checks the log and metrics up to that moment.
@@ -331,7 +331,7 @@ impl Controller {
         self.is_checked = true;
         let metrics = self.get("/metrics").await;
         self.process.kill();
-        verdict(&self.failures(metrics)?)
+        ensure_no_failures(&self.failures(metrics)?)
     }
 
     /// Waits for the controller to exit by itself, for at most `timeout`, and checks its log. The metrics cannot be
@@ -344,7 +344,7 @@ impl Controller {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.process.exit_status()? {
-                verdict(&self.failures(Ok((200, String::new())))?)?;
+                ensure_no_failures(&self.failures(Ok((200, String::new())))?)?;
                 return Ok(status);
             }
             ensure!(
@@ -501,7 +501,7 @@ impl Drop for Controller {
 }
 
 /// Returns an error that lists the failures, if there are any.
-fn verdict(failures: &[String]) -> Result<()> {
+fn ensure_no_failures(failures: &[String]) -> Result<()> {
     ensure!(
         failures.is_empty(),
         "unexpected failures of the controller:\n  {}",

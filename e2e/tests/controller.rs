@@ -120,7 +120,7 @@ async fn wait_for_condition(
 }
 
 /// Fails if the policy is written within `duration`.
-async fn assert_rests(api: &Api<ValidatingAdmissionPolicy>, name: &str, duration: Duration) {
+async fn assert_not_written(api: &Api<ValidatingAdmissionPolicy>, name: &str, duration: Duration) {
     let before = api.get(name).await.unwrap().metadata.resource_version;
     tokio::time::sleep(duration).await;
     assert_eq!(
@@ -313,7 +313,7 @@ async fn restart_writes_nothing() {
 
     controller.kill().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
-    assert_rests(&api, "one", Duration::from_secs(5)).await;
+    assert_not_written(&api, "one", Duration::from_secs(5)).await;
     assert_eq!(n_writes(&controller).await, 0, "after its restart");
     assert_eq!(in_sync(&controller).await, 1, "after its restart");
     assert_eq!(
@@ -326,7 +326,7 @@ async fn restart_writes_nothing() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     control_plane.start_api_server_again().await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
-    assert_rests(&api, "one", Duration::from_secs(15)).await;
+    assert_not_written(&api, "one", Duration::from_secs(15)).await;
     assert_eq!(
         api.get("one").await.unwrap().metadata.resource_version,
         before
@@ -393,7 +393,7 @@ async fn controller_and_kcm_stop_writing_after_conflict() {
             writes <= 2,
             "{writes} writes by the controller after change {generation}"
         );
-        assert_rests(&api, "both", Duration::from_secs(10)).await;
+        assert_not_written(&api, "both", Duration::from_secs(10)).await;
     }
     controller.finish().await.unwrap();
 }

@@ -108,7 +108,7 @@ impl Published {
     }
 
     /// Polls discovery and the index, and fetches the documents that changed.
-    async fn look(&mut self) {
+    async fn poll(&mut self) {
         let request = Request::get("/openapi/v3").body(Vec::new()).unwrap();
         let index: Value = self.client.request(request).await.unwrap();
         for (path, entry) in index["paths"].as_object().unwrap() {
@@ -139,7 +139,7 @@ impl Published {
 }
 
 /// Returns the conditions `TypeChecked` and `Ready` of each policy, as `True/NoWarnings`.
-async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [String; 2]> {
+async fn conditions(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [String; 2]> {
     let list = api.list(&ListParams::default()).await.unwrap();
     list.into_iter()
         .map(|policy| {
@@ -151,8 +151,8 @@ async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [Str
                     format!("{}/{}", condition.status, condition.reason)
                 })
             };
-            let verdict = [of("TypeChecked"), of("Ready")];
-            (policy.metadata.name.unwrap(), verdict)
+            let statuses = [of("TypeChecked"), of("Ready")];
+            (policy.metadata.name.unwrap(), statuses)
         })
         .collect()
 }
@@ -175,7 +175,7 @@ async fn publication(client: &Client, started: Instant) -> (Published, Times) {
         assert!(started.elapsed() < TIMEOUT, "{} are published", at.len());
         let start = Instant::now();
         let served = published.served().await;
-        published.look().await;
+        published.poll().await;
         slowest = slowest.max(start.elapsed());
         let now = started.elapsed();
         for n in 0..N_POLICIES {
@@ -189,19 +189,19 @@ async fn publication(client: &Client, started: Instant) -> (Published, Times) {
 }
 
 /// Waits until all policies are Ready.
-async fn turns(api: &Api<ValidatingAdmissionPolicy>, started: Instant) -> Times {
+async fn await_ready(api: &Api<ValidatingAdmissionPolicy>, started: Instant) -> Times {
     let Times {
         mut at,
         mut slowest,
     } = Times::default();
     while at.len() < N_POLICIES {
         let start = Instant::now();
-        let verdicts = verdicts(api).await;
+        let conditions = conditions(api).await;
         slowest = slowest.max(start.elapsed());
         let now = started.elapsed();
-        assert!(now < TIMEOUT, "{verdicts:?}");
+        assert!(now < TIMEOUT, "{conditions:?}");
         for n in 0..N_POLICIES {
-            if verdicts[&format!("burst-{n}")] == ["True/NoWarnings", "True/Ready"] {
+            if conditions[&format!("burst-{n}")] == ["True/NoWarnings", "True/Ready"] {
                 at.entry(n).or_insert(now);
             }
         }
@@ -225,8 +225,8 @@ async fn policies_become_ready_after_a_burst_of_crds() {
     }
     let started = Instant::now();
     let is_unserved = |[_, ready]: &[String; 2]| ready == "False/NoServedResources";
-    while !verdicts(&api).await.values().all(is_unserved) {
-        assert!(started.elapsed() < TIMEOUT, "{:?}", verdicts(&api).await);
+    while !conditions(&api).await.values().all(is_unserved) {
+        assert!(started.elapsed() < TIMEOUT, "{:?}", conditions(&api).await);
         tokio::time::sleep(PAUSE).await;
     }
 
@@ -242,20 +242,23 @@ async fn policies_become_ready_after_a_burst_of_crds() {
             .await;
         println!("{N_CRDS} CRDs created after {:.2?}", started.elapsed());
     };
-    let ((), (mut published, publication), turns) =
-        tokio::join!(burst, publication(&client, started), turns(&api, started));
-    let slowest = publication.slowest.max(turns.slowest);
+    let ((), (mut published, publication), ready) = tokio::join!(
+        burst,
+        publication(&client, started),
+        await_ready(&api, started)
+    );
+    let slowest = publication.slowest.max(ready.slowest);
     let allowed = OWN_PAUSES + slowest * ROUNDS;
-    let (published_at, turned_at) = (publication.at, turns.at);
-    let late: BTreeMap<usize, Duration> = turned_at
+    let (published_at, ready_at) = (publication.at, ready.at);
+    let late: BTreeMap<usize, Duration> = ready_at
         .iter()
-        .map(|(n, turned)| (*n, turned.saturating_sub(published_at[n])))
+        .map(|(n, ready)| (*n, ready.saturating_sub(published_at[n])))
         .collect();
     println!("the slowest poll took {slowest:.2?}; the limit is {allowed:.2?}");
     println!(
         "the last CRD is published after {:.2?}, its policy is Ready after {:.2?}; at most {:.2?} between the two",
         published_at.values().max().unwrap(),
-        turned_at.values().max().unwrap(),
+        ready_at.values().max().unwrap(),
         late.values().max().unwrap()
     );
     let too_late: Vec<_> = late.iter().filter(|(_, late)| **late > allowed).collect();
@@ -271,24 +274,24 @@ async fn policies_become_ready_after_a_burst_of_crds() {
         .unwrap();
     let started = Instant::now();
     let mut document_at = None;
-    let turned_at = loop {
-        published.look().await;
+    let ready_at = loop {
+        published.poll().await;
         if published.replicas_type(7) == Some("string") {
             document_at.get_or_insert_with(|| started.elapsed());
         }
-        let verdict = &verdicts(&api).await["burst-7"];
-        if verdict[0] == "False/ExpressionWarnings" && document_at.is_some() {
+        let condition = &conditions(&api).await["burst-7"];
+        if condition[0] == "False/ExpressionWarnings" && document_at.is_some() {
             break started.elapsed();
         }
-        assert!(started.elapsed() < TIMEOUT, "{verdict:?}");
+        assert!(started.elapsed() < TIMEOUT, "{condition:?}");
         tokio::time::sleep(PAUSE).await;
     };
     let document_at = document_at.unwrap();
     println!(
-        "a changed schema is published after {document_at:.2?}, its policy changes after {turned_at:.2?}"
+        "a changed schema is published after {document_at:.2?}, its policy changes after {ready_at:.2?}"
     );
     controller.finish().await.unwrap();
     assert!(too_late.is_empty(), "{too_late:?}");
-    let late = turned_at.saturating_sub(document_at);
+    let late = ready_at.saturating_sub(document_at);
     assert!(late <= allowed, "{late:?}, allowed {allowed:?}");
 }

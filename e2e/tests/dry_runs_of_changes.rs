@@ -266,7 +266,7 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
 
 /// Returns conditions on the object of a subresource, some true and some false. There are few, since an API server
 /// truncates warnings.
-fn questions(fields: &[&str]) -> Vec<String> {
+fn conditions_on_fields(fields: &[&str]) -> Vec<String> {
     let of_object = fields.iter().map(|field| format!("object.{field}"));
     let mut all: Vec<String> = of_object.collect();
     for question in [
@@ -336,7 +336,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
     create(client, &target.path, &widget).await;
     scaled.push((target, "changed-widget".to_owned()));
 
-    let of_scale = questions(&[
+    let of_scale = conditions_on_fields(&[
         "spec.replicas == 2",
         "spec.replicas == 5",
         "metadata.name.startsWith('changed')",
@@ -381,7 +381,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
     let policy = out.policy(
         "changed-pod",
         &rule(&pods, "pods/eviction", "CREATE"),
-        &questions(&[
+        &conditions_on_fields(&[
             "kind == 'Eviction'",
             "apiVersion == 'policy/v1'",
             "metadata.name == 'changed-pod'",
@@ -419,7 +419,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
     let policy = out.policy(
         "changed-account",
         &rule(&accounts, "serviceaccounts/token", "CREATE"),
-        &questions(&[
+        &conditions_on_fields(&[
             "kind == 'TokenRequest'",
             "spec.expirationSeconds == 3600",
             "spec.expirationSeconds == 700",
@@ -493,7 +493,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
         let policy = out.policy(
             &name,
             &rule(&pods, &format!("pods/{subresource}"), "CONNECT"),
-            &questions(&[
+            &conditions_on_fields(&[
                 "kind.startsWith('Pod')",
                 "apiVersion == 'v1'",
                 "stdin == true",

@@ -27,7 +27,7 @@ use vap_status_controller::policy::subject::SubjectKind;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The prefixes of the two kinds of configurations.
-const SORTS: [&str; 2] = ["Validating", "Mutating"];
+const PREFIXES: [&str; 2] = ["Validating", "Mutating"];
 
 const FOLLOW: &str = "--follow=validatingwebhookconfigurations,mutatingwebhookconfigurations";
 
@@ -66,8 +66,8 @@ impl Cluster {
             client,
             directory,
         };
-        for sort in SORTS {
-            let kind = kind_of(sort);
+        for prefix in PREFIXES {
+            let kind = kind_of(prefix);
             Statuses::install(&cluster.control_plane, kind)
                 .await
                 .unwrap();
@@ -75,39 +75,39 @@ impl Cluster {
         cluster
     }
 
-    fn configurations(&self, sort: &str) -> Api<DynamicObject> {
-        let kind = format!("{sort}WebhookConfiguration");
+    fn configurations(&self, prefix: &str) -> Api<DynamicObject> {
+        let kind = format!("{prefix}WebhookConfiguration");
         let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", &kind);
         Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
     }
 
-    fn statuses(&self, sort: &str) -> Statuses {
-        Statuses::new(&self.client, kind_of(sort))
+    fn statuses(&self, prefix: &str) -> Statuses {
+        Statuses::new(&self.client, kind_of(prefix))
     }
 
-    async fn create(&self, sort: &str, name: &str, webhooks: Value) {
-        let kind = format!("{sort}WebhookConfiguration");
+    async fn create(&self, prefix: &str, name: &str, webhooks: Value) {
+        let kind = format!("{prefix}WebhookConfiguration");
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": name}, "webhooks": webhooks});
         let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let api = self.configurations(sort);
+        let api = self.configurations(prefix);
         api.create(&PostParams::default(), &object).await.unwrap();
     }
 
-    async fn object(&self, sort: &str, name: &str) -> Value {
-        self.statuses(sort).object(name).await.unwrap()
+    async fn object(&self, prefix: &str, name: &str) -> Value {
+        self.statuses(prefix).object(name).await.unwrap()
     }
 
-    async fn wait(&self, (sort, name): (&str, &str), type_: &str, wanted: &str) -> String {
-        let statuses = self.statuses(sort);
+    async fn wait(&self, (prefix, name): (&str, &str), type_: &str, wanted: &str) -> String {
+        let statuses = self.statuses(prefix);
         statuses.wait(name, type_, wanted).await.unwrap()
     }
 
     /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
-        for sort in SORTS {
-            versions.extend(self.statuses(sort).versions().await.unwrap());
+        for prefix in PREFIXES {
+            versions.extend(self.statuses(prefix).versions().await.unwrap());
         }
         versions
     }
@@ -126,9 +126,9 @@ impl Cluster {
     }
 }
 
-/// Returns the kind of configurations with the prefix `sort`.
-fn kind_of(sort: &str) -> SubjectKind {
-    if sort == "Validating" {
+/// Returns the kind of configurations with this prefix.
+fn kind_of(prefix: &str) -> SubjectKind {
+    if prefix == "Validating" {
         SubjectKind::ValidatingWebhookConfiguration
     } else {
         SubjectKind::MutatingWebhookConfiguration
@@ -172,14 +172,14 @@ async fn create_configurations(cluster: &Cluster) {
         "deployments",
         "object.spec.replica <= 5",
     );
-    for sort in SORTS {
+    for prefix in PREFIXES {
         let (one, other) = (sound("one.example.com"), sound("two.example.com"));
-        cluster.create(sort, "sound", json!([one, other])).await;
+        cluster.create(prefix, "sound", json!([one, other])).await;
         let two = json!([sound("one.example.com"), misspelt]);
-        cluster.create(sort, "misspelt", two).await;
+        cluster.create(prefix, "misspelt", two).await;
     }
     let unserved = webhook("one.example.com", "example.com", "widgets", "true");
-    let validating = SORTS[0];
+    let validating = PREFIXES[0];
     cluster
         .create(validating, "unserved", json!([unserved]))
         .await;
@@ -197,10 +197,10 @@ async fn create_configurations(cluster: &Cluster) {
 
 /// Checks the conditions, the table rows and the metrics of the configurations that [`create_configurations`] creates.
 async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
-    let validating = SORTS[0];
-    for sort in SORTS {
-        cluster.wait((sort, "sound"), "Ready", "True/Ready").await;
-        let checked = (sort, "misspelt");
+    let validating = PREFIXES[0];
+    for prefix in PREFIXES {
+        cluster.wait((prefix, "sound"), "Ready", "True/Ready").await;
+        let checked = (prefix, "misspelt");
         let checked = cluster
             .wait(checked, "TypeChecked", "False/ExpressionWarnings")
             .await;
@@ -208,7 +208,7 @@ async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
             checked.contains("webhooks[1].matchConditions[0].expression"),
             "{checked}"
         );
-        let object = cluster.object(sort, "misspelt").await;
+        let object = cluster.object(prefix, "misspelt").await;
         for none in ["Bound", "ParamsResolved", "ProbesPassed"] {
             assert!(condition(&object["status"], none).is_empty(), "{object:#}");
         }
@@ -217,10 +217,14 @@ async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
             warnings[0]["fieldRef"],
             "webhooks[1].matchConditions[0].expression"
         );
-        let configuration = cluster.configurations(sort).get("misspelt").await.unwrap();
+        let configuration = cluster
+            .configurations(prefix)
+            .get("misspelt")
+            .await
+            .unwrap();
         let owner = &object["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], configuration.metadata.uid.unwrap());
-        assert_eq!(owner["kind"], format!("{sort}WebhookConfiguration"));
+        assert_eq!(owner["kind"], format!("{prefix}WebhookConfiguration"));
         let generation = configuration.metadata.generation.unwrap();
         assert_eq!(object["status"]["policyGeneration"], generation);
     }
@@ -264,7 +268,7 @@ async fn webhook_conditions_follow_their_configurations() {
         .unwrap();
     check_reported_conditions(&cluster, &controller).await;
 
-    let mutating = SORTS[1];
+    let mutating = PREFIXES[1];
     // A change causes one write; a new configuration causes two.
     cluster.settle().await;
     let before = cluster.n_writes();
@@ -339,7 +343,7 @@ async fn webhook_conditions_follow_their_configurations() {
 async fn webhooks_without_flag_are_not_requested() {
     let cluster = Cluster::start().await;
     let webhooks = json!([webhook("one.example.com", "apps", "deployments", "true")]);
-    cluster.create(SORTS[0], "sound", webhooks).await;
+    cluster.create(PREFIXES[0], "sound", webhooks).await;
     let controller = Controller::start(&cluster.control_plane, &[])
         .await
         .unwrap();
@@ -362,16 +366,16 @@ async fn two_replicas_one_writes_webhooks() {
         .unwrap();
     for n in 0..5 {
         let webhooks = json!([webhook("one.example.com", "apps", "deployments", "true")]);
-        for sort in SORTS {
+        for prefix in PREFIXES {
             cluster
-                .create(sort, &format!("w{n}"), webhooks.clone())
+                .create(prefix, &format!("w{n}"), webhooks.clone())
                 .await;
         }
     }
     for n in 0..5 {
-        for sort in SORTS {
+        for prefix in PREFIXES {
             let name = format!("w{n}");
-            cluster.wait((sort, &name), "Ready", "True/Ready").await;
+            cluster.wait((prefix, &name), "Ready", "True/Ready").await;
         }
     }
     cluster.settle().await;

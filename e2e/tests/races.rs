@@ -71,7 +71,7 @@ async fn race<F: Future<Output = ()>>(
 }
 
 /// Waits until the controller has written nothing for a while.
-async fn rest(controller: &Controller) {
+async fn await_idle(controller: &Controller) {
     let started = Instant::now();
     let mut last = (
         controller.total("vap_status_writes_total").await.unwrap(),
@@ -105,7 +105,7 @@ async fn patched(with_kcm: bool) {
             .unwrap();
     })
     .await;
-    rest(&controller).await;
+    await_idle(&controller).await;
     let policies = api.list(&ListParams::default()).await.unwrap().items;
     assert_eq!(policies.len(), N_PATCHED);
     let is_stale = |policy: &ValidatingAdmissionPolicy| {
@@ -160,7 +160,7 @@ async fn deleted(with_kcm: bool) {
         api.delete(&name, &DeleteParams::default()).await.unwrap();
     })
     .await;
-    rest(&controller).await;
+    await_idle(&controller).await;
     assert_eq!(api.list(&ListParams::default()).await.unwrap().items, []);
     let samples = controller.samples().await.unwrap();
     let mut left: Vec<_> = samples

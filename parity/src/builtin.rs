@@ -19,7 +19,7 @@ use vap_status_controller::schema::{GroupVersion, Gvk, OpenApiDocument, RestMapp
 const LEVEL: u8 = 10;
 
 /// The schema keywords that affect types or merges and do not contain schemas.
-const KEPT: [&str; 19] = [
+const KEYWORDS: [&str; 19] = [
     "$ref",
     "type",
     "format",
@@ -175,7 +175,7 @@ fn reduced_schema(schema: &Value) -> Value {
     for (keyword, value) in keywords {
         let value = match (keyword.as_str(), value) {
             ("default", Value::Array(_) | Value::Object(_)) => Value::Bool(true),
-            (keyword, value) if KEPT.contains(&keyword) => value.clone(),
+            (keyword, value) if KEYWORDS.contains(&keyword) => value.clone(),
             ("properties", Value::Object(properties)) => properties
                 .iter()
                 .map(|(name, property)| (name.clone(), reduced_schema(property)))

@@ -129,7 +129,8 @@ async fn main() -> Result<()> {
 
 /// The sampling interval of the memory, and the duration without writes after which all statuses are considered
 /// written.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const INTERVAL_AND_QUIET: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(5));
 
 async fn wildcards(
     control_plane: &ControlPlane,
@@ -146,7 +147,7 @@ async fn wildcards(
         .lines()
         .filter(|line| line.ends_with("serverside-applied"))
         .count();
-    tokio::time::sleep(LOOKS.1).await;
+    tokio::time::sleep(INTERVAL_AND_QUIET.1).await;
     stream::iter(0..n_policies)
         .map(|n| async move {
             Ok::<_, anyhow::Error>(api.create(&PostParams::default(), &wildcard(n)?).await?)
@@ -163,10 +164,10 @@ async fn wildcards(
             "not all policies have a status"
         );
         peak_kib = peak_kib.max(controller.resident_kib()?);
-        tokio::time::sleep(LOOKS.0).await;
+        tokio::time::sleep(INTERVAL_AND_QUIET.0).await;
     }
     let all = started.elapsed();
-    tokio::time::sleep(LOOKS.1).await;
+    tokio::time::sleep(INTERVAL_AND_QUIET.1).await;
     let rest_kib = controller.resident_kib()?;
     println!("CRDs                                 {n_crds}");
     println!("policies with `*/*`                  {n_policies}");

@@ -108,7 +108,7 @@ impl Demo {
         heading("A live change: the missing CRD is installed, the policies stay as they are");
         let start = Instant::now();
         shown(&demo.control_plane, &["apply", "-k", "config/samples/late"])?;
-        for name in demo.turning(&policies).await? {
+        for name in demo.becoming_ready(&policies).await? {
             let policy = format!("validatingadmissionpolicy/{name}");
             shown(
                 &demo.control_plane,
@@ -217,7 +217,10 @@ impl Demo {
     }
 
     /// Returns the names of the policies that become Ready after the live change.
-    async fn turning(&self, policies: &Api<ValidatingAdmissionPolicy>) -> Result<Vec<String>> {
+    async fn becoming_ready(
+        &self,
+        policies: &Api<ValidatingAdmissionPolicy>,
+    ) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for policy in policies.list(&ListParams::default()).await? {
             let is_ready = |moment| -> Result<bool> {

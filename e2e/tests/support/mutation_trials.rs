@@ -256,7 +256,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     let case = mutate_requests::case(seed, n);
     let name = format!("m{n}");
     let mut policy = case["policies"][0]["policy"].clone();
-    own_alone(&mut policy, &name);
+    restrict_to_name(&mut policy, &name);
     Trial {
         policy,
         // There is only one binding: if there were several, an error of the API server would name a
@@ -363,7 +363,7 @@ fn policy_of(
         "reinvocationPolicy": if random.permille(300) { "IfNeeded" } else { "Never" },
         "mutations": mutations,
     }});
-    own_alone(&mut policy, name);
+    restrict_to_name(&mut policy, name);
     policy
 }
 
@@ -478,7 +478,7 @@ pub(crate) fn updating(seed: u64, n: u64) -> Trial {
 }
 
 /// Renames a policy and restricts it to the object with that name: the policies of other trials are on the same server.
-fn own_alone(policy: &mut Value, name: &str) {
+fn restrict_to_name(policy: &mut Value, name: &str) {
     policy["apiVersion"] = json!("admissionregistration.k8s.io/v1");
     policy["kind"] = json!("MutatingAdmissionPolicy");
     policy["metadata"] = json!({"name": name});
