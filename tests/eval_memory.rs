@@ -43,8 +43,8 @@ const OUT_OF_SMALL_BUDGET: &str = "the evaluation needs more than 524288 bytes o
 
 const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
 
-/// Returns a large value of the type `sig`, as an expression that may use the variables of `bindings`. Returns `None`
-/// if there is none.
+/// Returns a large value of the type `sig`, as an expression that may use the variables of
+/// `bindings`. Returns `None` if there is no such expression.
 fn large(sig: &Sig) -> Option<&'static str> {
     Some(match sig {
         Sig::Dyn | Sig::Any | Sig::Param(_) | Sig::String => "text",

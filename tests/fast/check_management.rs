@@ -223,7 +223,7 @@ fn comment_suppresses_finding_of_its_line_or_the_next() {
             allowed,
             "{text}"
         );
-        // A comment is not unused if the level of its rule also hides the finding.
+        // A comment counts as used even if the level of its rule also hides the finding.
         let (found, _) = check_text(
             &format!("comment-{n}"),
             &text,
@@ -428,7 +428,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
             .unwrap()
             .ends_with(".vap.yaml")
     );
-    // A file that is an explicit argument is also excluded.
+    // Files are excluded even if they are explicit arguments.
     let (report, _) = json(&root.join("p/w.gen.yaml"), &[]);
     assert_eq!(report["summary"]["excluded"], 1);
     let (out, _, _) = vap(&[root.join("p").to_str().unwrap()]);

@@ -577,7 +577,7 @@ fn plugin_checks_policies_without_status() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// The structure of `-o json` must not change, because it is a promise (see `StatusReport`).
+/// The structure of `-o json` must not change, because users rely on it (see `StatusReport`).
 #[test]
 fn json_has_stable_structure() {
     let report =

@@ -1,4 +1,4 @@
-//! Tests that imports between the modules, folders and files of a package have no circles.
+//! Tests that imports between the modules, folders and files of a package have no cycles.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,9 +24,9 @@ const PACKAGES: [&str; 9] = [
     "parity/src",
 ];
 
-/// The list of allowed circles of files, each circle in a paragraph. The list may only shrink: a circle that is not
-/// listed fails the test, and so does a listed circle that no longer exists.
-const KNOWN_CIRCLES: &str = "tests/import_circles.txt";
+/// The list of allowed cycles of files, each cycle in a paragraph. The list may only shrink: a cycle that is not
+/// listed fails the test, and so does a listed cycle that no longer exists.
+const KNOWN_CYCLES: &str = "tests/import_cycles.txt";
 
 /// The path of a module or item, relative to the root of its package.
 type ModulePath = Vec<String>;
@@ -194,12 +194,12 @@ fn reached<'a, T: Ord>(imports: &'a BTreeMap<T, BTreeSet<T>>, from: &'a T) -> BT
     seen
 }
 
-/// Returns the circles: the groups of nodes that can reach each other.
-fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSet<T>> {
+/// Returns the cycles: the groups of nodes that can reach each other.
+fn cycles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSet<T>> {
     let nodes = imports.keys().map(|from| (from, reached(imports, from)));
     let all: BTreeMap<&T, BTreeSet<&T>> = nodes.collect();
-    let in_circle = all.iter().filter(|(from, reached)| reached.contains(*from));
-    in_circle
+    let in_cycle = all.iter().filter(|(from, reached)| reached.contains(*from));
+    in_cycle
         .map(|(from, reached)| {
             let is_mutual = |to: &&&T| all.get(**to).is_some_and(|back| back.contains(from));
             reached
@@ -212,7 +212,7 @@ fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTree
 }
 
 #[test]
-fn imports_and_circles_find_known_examples() {
+fn imports_and_cycles_find_known_examples() {
     let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
     let import_paths = |source: &str, module: &str| -> Vec<ModulePath> {
         let imports = imports(source, &path(module)).into_iter();
@@ -237,12 +237,12 @@ fn imports_and_circles_find_known_examples() {
 
     let set = |names: &[&'static str]| -> BTreeSet<&str> { names.iter().copied().collect() };
     let mut all = BTreeMap::from([("a", set(&["b"])), ("b", set(&["c", "d"])), ("c", set(&[]))]);
-    assert!(circles(&all).is_empty());
+    assert!(cycles(&all).is_empty());
     all.insert("c", set(&["a"]));
     all.insert("x", set(&["y", "a"]));
     all.insert("y", set(&["x"]));
     assert_eq!(
-        circles(&all),
+        cycles(&all),
         [set(&["a", "b", "c"]), set(&["x", "y"])].into()
     );
 }
@@ -267,11 +267,11 @@ fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
     modules
 }
 
-/// Checks that three groups of modules have no circles of imports: the top-level modules of each package, the folders
-/// in each folder, and the files of `src/controller`. (Cargo prevents circles between packages.) Reexported names count
+/// Checks that three groups of modules have no cycles of imports: the top-level modules of each package, the folders
+/// in each folder, and the files of `src/controller`. (Cargo prevents cycles between packages.) Reexported names count
 /// as imports from the reexporting module.
 #[test]
-fn module_imports_have_no_circles() {
+fn module_imports_have_no_cycles() {
     let mut imported = Vec::new();
     for package in PACKAGES {
         let modules = modules(package);
@@ -299,8 +299,8 @@ fn module_imports_have_no_circles() {
         }
         for (folder, imports) in within {
             let folder = folder.join("/");
-            let circles = circles(&imports).into_iter();
-            imported.extend(circles.map(|circle| format!("{package}/{folder}: {circle:?}")));
+            let cycles = cycles(&imports).into_iter();
+            imported.extend(cycles.map(|cycle| format!("{package}/{folder}: {cycle:?}")));
         }
     }
     assert!(imported.is_empty(), "{}", imported.join("\n"));
@@ -328,13 +328,13 @@ fn defining<'a>(
     }
 }
 
-/// Checks that the files of each package have no circles of imports except for the listed ones.
+/// Checks that the files of each package have no cycles of imports except for the listed ones.
 ///
 /// Each file is a node, including the `mod.rs` of a folder. An import of a reexported name is an import of the file
 /// that defines the name. Module declarations are not imports. `pub use` is an import only if the file itself uses the
 /// name. Therefore, a submodule that imports a name through its folder's `mod.rs` does not import `mod.rs`.
 #[test]
-fn file_import_circles_are_listed() {
+fn file_import_cycles_are_listed() {
     let mut actual = BTreeSet::new();
     for package in PACKAGES {
         let modules = modules(package);
@@ -346,24 +346,24 @@ fn file_import_circles_are_listed() {
             let imports = imports.map(|imported| imported.join("/")).collect();
             files.insert(module.join("/"), imports);
         }
-        for circle in circles(&files) {
-            let files: Vec<_> = circle
+        for cycle in cycles(&files) {
+            let files: Vec<_> = cycle
                 .iter()
                 .map(|file| format!("{package}/{file}\n"))
                 .collect();
             actual.insert(files.concat());
         }
     }
-    let list = read(KNOWN_CIRCLES);
+    let list = read(KNOWN_CYCLES);
     let listed = list
         .split("\n\n")
-        .map(|circle| format!("{}\n", circle.trim_end()));
+        .map(|cycle| format!("{}\n", cycle.trim_end()));
     let listed: BTreeSet<_> = listed.collect();
     let new: Vec<_> = actual.difference(&listed).cloned().collect();
     let gone: Vec<_> = listed.difference(&actual).cloned().collect();
     assert!(
         new.is_empty() && gone.is_empty(),
-        "circles that are not in {KNOWN_CIRCLES}:\n\n{}\ncircles to remove from it:\n\n{}",
+        "cycles that are not in {KNOWN_CYCLES}:\n\n{}\ncycles to remove from it:\n\n{}",
         new.join("\n"),
         gone.join("\n")
     );

@@ -194,7 +194,7 @@ fn denied_deletions_by_system_components_are_reported() {
         findings[0].1.contains("generic-garbage-collector"),
         "{findings:#?}"
     );
-    // A policy that denies deletions of labeled objects only is not reported.
+    // A policy that denies only deletions of labeled objects is not reported.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
     for resource in ["pods", "replicasets", "*"] {
         assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");

@@ -676,7 +676,8 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
     let narrowed =
         "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
     assert!(wildcard_findings("*", narrowed, "object.spec.replicas > 1").is_empty());
-    // A rule that lists the resource by name is intended for its kind. A failure for all kinds is a warning instead.
+    // There are no such findings for a rule that lists the resource by name. A failure for all
+    // kinds has a finding of another rule.
     assert!(wildcard_findings("deployments", "", "object.spec.replicas > 1").is_empty());
     assert!(wildcard_findings("*", "", "object.spec.replica > 1").is_empty());
 }

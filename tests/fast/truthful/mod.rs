@@ -686,8 +686,8 @@ fn messages_of_uncompiled_validations_are_skipped() {
     assert_eq!(truthful.findings, []);
 }
 
-/// If only some of the kinds that a wildcard matches reach an expression, a failure is reported if it occurs for all of
-/// these kinds.
+/// If a guard lets only some of the kinds that a wildcard matches reach an expression, a failure is
+/// reported only if the expression fails for all kinds that reach it.
 #[test]
 fn wildcard_failure_behind_guard_is_reported_if_all_reaching_kinds_fail() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
