@@ -43,7 +43,7 @@ pub struct Settings {
     pub profile: Profile,
     /// The conditions that make `Ready` False if they are False.
     pub ready_requires: BTreeSet<ConditionType>,
-    /// The interval of polls of discovery, in addition to those after a change of a CRD.
+    /// The interval at which discovery is polled. After a change of a CRD, discovery is also polled immediately.
     pub refresh_interval: Duration,
     /// The policies to exclude.
     pub exclusion: Exclusion,
@@ -55,7 +55,7 @@ pub struct Settings {
     pub watch_timeout: Duration,
 }
 
-/// Initial lists that must complete before the first status is computed.
+/// Progress of startup: the initial lists, and the first snapshot, that are needed before a status is computed.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -184,8 +184,8 @@ impl Context {
         self.known.borrow().snapshot
     }
 
-    /// Sets a field of [`Known`] to true. Notifies receivers only if it was false, since a task that waits for changes
-    /// may set it again.
+    /// Sets a field of [`Known`] to true. Notifies receivers only if the field was false. Otherwise a task that sets
+    /// the field after each change would wake itself forever.
     fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
         self.known
             .send_if_modified(|known| !std::mem::replace(fact(known), true));
@@ -211,15 +211,16 @@ impl Context {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Queues all subjects of opt-in kinds. This includes deleted subjects that have a status object, and missing
-    /// subjects that probes name.
+    /// Queues all subjects of opt-in kinds, including deleted subjects that have a status object, and subjects that do
+    /// not exist but have probes.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.state(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 
-    /// Queues all subjects. This includes missing subjects that probes name.
+    /// Queues all subjects, including deleted subjects that have a status object, and subjects that do not exist but
+    /// have probes.
     pub(crate) fn touch_all(&self) {
         self.touch(self.opt_in.ids());
         self.touch(self.store.ids());
@@ -233,7 +234,7 @@ impl Context {
         }
     }
 
-    /// Waits until all initial lists and discovery have completed, on which every status depends.
+    /// Waits until all initial lists and the first discovery have completed. Every status depends on their results.
     pub(crate) async fn started(&self) {
         let mut initial_lists = self.known.subscribe();
         // The wait cannot fail, since `self` owns the sender.

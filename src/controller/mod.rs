@@ -90,7 +90,7 @@ impl Controller {
         }
     }
 
-    /// Returns a function that updates those metrics that are only measured at a scrape.
+    /// Returns a function that updates the metrics whose values are determined at each scrape.
     pub fn measure(&self) -> impl Fn() + use<> {
         let context = Arc::clone(&self.context);
         move || {
@@ -171,12 +171,13 @@ impl Controller {
             outcome = writing => outcome?,
         }
         release.send_replace(true);
-        // Returning drops `tasks`, which ends the watches.
+        // When this function returns, it drops `tasks`, which ends the watches.
         elected.await.map_err(|error| error.to_string())?
     }
 }
 
-/// Runs the leader election until `released` becomes true. Without an elector, it only waits for that.
+/// Runs the leader election until `released` becomes true. Without an elector, only waits until `released` becomes
+/// true.
 async fn elect(
     elector: Option<Elector>,
     supervisor: Supervisor,

@@ -41,7 +41,8 @@ use crate::schema::Gvk;
 /// The observations about a policy that determine its status.
 #[derive(Clone, Debug)]
 pub struct Observations<'a> {
-    /// The policy. For a subject of another kind, the fields that it shares with a ValidatingAdmissionPolicy.
+    /// The policy. For a MutatingAdmissionPolicy, contains the fields that it shares with a ValidatingAdmissionPolicy.
+    /// `None` for webhook configurations and CustomResourceDefinitions.
     pub policy: Option<&'a RequestPolicy>,
     /// The generation of the policy.
     pub generation: i64,
@@ -64,7 +65,7 @@ pub struct Observations<'a> {
     pub probes: ProbesState,
     /// The conditions that must not be False for `Ready` to be True.
     pub ready_requires: &'a BTreeSet<ConditionType>,
-    /// Signs that conditions may be out of date.
+    /// Facts that determine whether conditions may be out of date.
     pub staleness: Staleness<'a>,
 }
 
@@ -104,7 +105,7 @@ pub struct Deadline<'a> {
 /// A step of the check of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckStep {
-    /// Determining which resources that the cluster serves the rules match.
+    /// Matching the rules with the resources that the cluster serves.
     Matching,
     /// Compiling the expressions.
     Compiling,
@@ -490,7 +491,7 @@ fn retained_verdict(
     Some(Verdict::new(status, reason, message).with_note(note.map(str::to_owned)))
 }
 
-/// Returns the effect on a request of an expression that fails.
+/// Returns the effect of a failing expression on a request.
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {

@@ -80,8 +80,8 @@ impl ParamsState {
     /// Checks for each binding, by calling `exists`, whether its params exist. `resource` is the resource of the
     /// paramKind.
     ///
-    /// A paramRef without a namespace refers to the params in the namespace of each request. It counts as found if such
-    /// params exist in any namespace.
+    /// A paramRef without a namespace refers to the params in the namespace of each request. The params count as found
+    /// if they exist in any namespace.
     pub fn examine<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         resource: &ApiResource,

@@ -45,7 +45,7 @@ pub(super) fn ready(
     }
     let unknown: Vec<String> = counting()
         .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
-        // `ProbesPassed` of a policy without probes is Unknown, but this is not worth a note.
+        // `ProbesPassed` of a policy without probes is Unknown, but this is normal and not listed in the message.
         .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
         .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
         .collect();
@@ -61,8 +61,8 @@ pub(super) fn ready(
 /// Computes the condition `Stalled` from the first required condition that is False and that only an edit of the policy
 /// can change. Returns `None` if there is no such condition.
 ///
-/// `Ready` may have the reason of another condition, which could change without an edit. `Ready` stays False
-/// nevertheless.
+/// `Ready` may have the reason of another condition that can change without an edit. Even then, only an edit can make
+/// `Ready` True.
 pub(super) fn stalled(
     parts: &[(ConditionType, Verdict)],
     observed: &Observations<'_>,
@@ -92,8 +92,8 @@ pub(super) fn stalled(
     Some(verdict.with_note(lasting.note.clone()))
 }
 
-/// Returns the stored `Stalled` condition for the same generation if its reason is warnings, with the note of
-/// `TypeChecked`.
+/// Returns the stored `Stalled` condition for the same generation, with the note of `TypeChecked`. Returns `None` if
+/// its reason is not `ExpressionWarnings`.
 pub(super) fn retained_stalled(
     live: &[Condition],
     generation: i64,

@@ -9,7 +9,7 @@ use super::condition::{ConditionStatus, ConditionType};
 use super::message;
 use super::verdict::Verdict;
 
-/// Signs that conditions may be out of date, in addition to the evidence of the verdicts.
+/// Facts that determine whether conditions may be out of date, in addition to the evidence in the verdicts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Staleness<'a> {
     /// The group version of the policy's paramKind, if its discovery has failed for more than a minute. Empty

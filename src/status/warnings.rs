@@ -210,7 +210,7 @@ fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text;
     }
-    // The difference is left for the line about the omitted kinds.
+    // The remaining bytes are for the line about the omitted kinds.
     let room = max_bytes.saturating_sub(OVERHEAD_BYTES);
     let mut shown = String::new();
     let mut n_shown = 0;

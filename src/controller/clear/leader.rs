@@ -1,8 +1,8 @@
 //! Checks that no controller leads, since a leader would write the cleared statuses again.
 //!
-//! Like a standby, the check polls the Lease for the Lease's duration: since clocks of machines differ, only the local
-//! clock shows whether the Lease is still being renewed. A leader renews its Lease every few seconds, a stopped
-//! controller has released it, and the Lease of a killed controller expires.
+//! Like a standby, the check polls the Lease for its lease duration and looks for a renewal. Times in the Lease are not
+//! compared with the local clock, since clocks of machines differ. A leader renews its Lease every few seconds, a
+//! stopped controller has released it, and the Lease of a killed controller expires.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::controller::leadership::lease::{ElectionRecord, Observed};
 use crate::controller::reconcile::clear_status::TIMEOUT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The time between two reads of the Lease.
+/// The time between two polls of the Lease.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long to poll a Lease at most, even if the duration in the Lease is longer.
+/// The maximum time for which the Lease is polled, even if its lease duration is longer.
 const MAX_WATCH: Duration = Duration::from_secs(300);
 
 /// The Lease of the controller.
@@ -31,12 +31,12 @@ pub(super) struct Leader {
     name: String,
 }
 
-/// Why nothing is cleared.
+/// The reason why the command clears nothing.
 #[derive(Debug)]
 pub(super) enum Obstacle {
     /// The Lease was renewed during the check, so a controller is running.
     Leads { holder: String },
-    /// The Lease has not expired when the command stops waiting.
+    /// The Lease has a holder, was not renewed, and does not expire within [`MAX_WATCH`].
     Held { holder: String },
     /// The Lease cannot be read.
     Unknown(Error),

@@ -131,7 +131,7 @@ async fn clear_times_out_without_response() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
-    // The lists of policies, of probes, and of each kind of status objects fail. (Policies and probes count 2.)
+    // The lists of policies, of probes, and of each kind of status objects fail. The 2 is for policies and probes.
     assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no response within 10 s"), "{err}");
@@ -139,8 +139,8 @@ async fn clear_times_out_without_response() {
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
 
-/// Runs `clear` while a Lease exists. `looks` returns the Lease, given the number of previous reads. Returns whether
-/// everything was cleared, the number of writes, and the error output.
+/// Runs `clear` while a Lease exists. `looks` returns the response to a read of the Lease. Its parameter is the number
+/// of previous reads. Returns whether everything was cleared, the number of writes, and the error output.
 async fn clear_beside(
     is_forced: bool,
     looks: impl Fn(usize) -> Reply + Send + Sync + 'static,

@@ -207,7 +207,8 @@ impl From<CustomResourceDefinition> for Crd {
 /// All CRDs, by name.
 pub(crate) type Crds = BTreeMap<String, Crd>;
 
-/// Returns the name and the CRD that defines a kind. If several CRDs define it, an established CRD takes precedence.
+/// Returns the CRD that defines a kind, with its name. If several CRDs define the kind, an established CRD takes
+/// precedence.
 pub(crate) fn defining<'a>(
     crds: &'a Crds,
     group: &str,
@@ -296,7 +297,7 @@ pub(crate) mod tests {
 
     #[test]
     fn crd_null_fields_deserialize_as_default() {
-        // The watch event for the creation of a CRD has this status.
+        // A new CRD has this status in its first watch event.
         let created = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
             "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},

@@ -46,8 +46,7 @@ pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<
         #[serde(default)]
         items: Vec<Box<RawValue>>,
     }
-    // A list of one object, since the controller has the permission to list CRDs and does not need the permission to
-    // get them.
+    // The CRD is listed by name instead of read directly, so that the controller only needs permission to list CRDs.
     let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
     let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
     let request = request.map_err(kube::Error::BuildRequest)?;

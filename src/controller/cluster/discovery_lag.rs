@@ -1,12 +1,11 @@
 //! Detects that the API server's discovery or OpenAPI index does not reflect the current CRDs yet.
 //!
 //! After a CRD changes, the API server updates discovery and then the OpenAPI document with a delay. A status that is
-//! computed before both are updated would be replaced a moment later. So discovery results that contradict a CRD are
-//! pinned, that is, their previous state is used. This time is limited, because an API server may never catch up. All
-//! other changes are used immediately, since an operator may be installing hundreds of CRDs.
+//! computed before both are updated would be replaced a moment later. So the parts of discovery that contradict a CRD
+//! are pinned, that is, their previous state is used. Pins expire, because an API server may never catch up. All other
+//! changes are used immediately, since an operator may be installing hundreds of CRDs.
 //!
-//! Only the time between successful polls counts, since an API server that does not respond shows nothing about its
-//! discovery.
+//! Pins do not expire while polls fail, since an API server that does not respond shows nothing about its discovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,17 +21,18 @@ use crate::schema::{GroupVersion, Gvr};
 /// How long a snapshot may contradict a CRD before it is accepted.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a document that must change pins its CRD. It is shorter than `LIMIT`, since the poll may have returned the
-/// changed document before the watch returned the CRD.
+/// How long a CRD is pinned if its document has not changed yet. The limit is shorter than [`LIMIT`], since the last
+/// poll may already have returned the changed document before the watch reported the CRD.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long a CRD is pinned in total, even if it keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a document may change after its CRD changed. This does not pin the CRD.
+/// How long a change of a document is expected after a change of its CRD that does not require one. Such an expectation
+/// does not pin the CRD.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
-/// Changes of discovery and OpenAPI documents that must or may still follow from changes of CRDs.
+/// Tracks the changes of discovery and of OpenAPI documents that are expected after changes of CRDs.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryLag {
     /// Resources and documents that should exist but are missing, and since when.
@@ -93,7 +93,7 @@ impl Pinned {
         self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
     }
 
-    /// Returns the CRDs, with the pinned ones in their state of `before`.
+    /// Returns the CRDs of `now`, but each pinned CRD in its state in `before`.
     pub(crate) fn crds(&self, before: &Crds, now: &Crds) -> Crds {
         let mut crds = now.clone();
         for name in &self.crds {
@@ -105,7 +105,8 @@ impl Pinned {
         crds
     }
 
-    /// Returns the resources, with the pinned ones in their state of `before`. `None` if nothing is pinned.
+    /// Returns the resources of `now`, but each pinned resource in its state in `before`. `None` if no resource is
+    /// pinned.
     pub(crate) fn mapper(&self, before: &RestMapper, now: &RestMapper) -> Option<RestMapper> {
         if self.resources.is_empty() {
             return None;
@@ -128,7 +129,7 @@ impl Pinned {
         Some(mapper)
     }
 
-    /// Returns the index, with the pinned documents in their state of `before`. `None` if no document is pinned.
+    /// Returns the index `now`, but each pinned document in its state in `before`. `None` if no document is pinned.
     pub(crate) fn index(&self, before: &Index, now: &Index) -> Option<Index> {
         if self.documents.is_empty() {
             return None;
@@ -142,8 +143,8 @@ impl Pinned {
 }
 
 impl DiscoveryLag {
-    /// Records that the CRD `name` changed from `old` to `new` while the index was `index`. If `index` is empty, the
-    /// documents only have to exist.
+    /// Records that the CRD `name` changed from `old` to `new` while the index was `index`. If `index` is empty, a
+    /// document counts as changed as soon as it exists.
     pub(crate) fn note(
         &mut self,
         name: &str,
@@ -198,7 +199,7 @@ impl DiscoveryLag {
     }
 
     /// Compares a snapshot (`mapper` and `index`) with the CRDs and with the `published` snapshot. Forgets expected
-    /// changes that have appeared or expired. Returns the parts of the snapshot to pin.
+    /// changes that have appeared or expired. Returns the progress, and the parts of the snapshot to pin.
     pub(crate) fn progress(
         &mut self,
         crds: &Crds,
@@ -255,7 +256,7 @@ impl DiscoveryLag {
         (progress, held)
     }
 
-    /// Returns the parts of the snapshot to pin because of changes that must still appear.
+    /// Returns the parts of the snapshot to pin because expected changes have not appeared yet.
     fn hold(
         &mut self,
         established: &BTreeMap<Gvr, &String>,
@@ -321,7 +322,8 @@ mod tests {
         [(WIDGETS.to_owned(), crd.clone())].into()
     }
 
-    /// Returns the progress for a snapshot that lists the resource if `is_listed`, and whose document is at `address`.
+    /// Returns the progress for a snapshot. The snapshot lists the resource if `is_listed`, and its document is at
+    /// `address`.
     fn progress(
         lag: &mut DiscoveryLag,
         crds: &Crds,

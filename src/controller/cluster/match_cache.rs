@@ -11,7 +11,7 @@ use crate::schema::rest_mapper::RestMapper;
 /// The maximum number of entries. An entry may use hundreds of kilobytes.
 const MAX: usize = 16;
 
-/// The minimum number of matched resources for an entry. Fewer matches are computed as quickly as looked up.
+/// The minimum number of matched resources for an entry. Computing fewer matches is as fast as a lookup.
 const BROAD: usize = 64;
 
 /// The latest matches of broad rules, most recent first.

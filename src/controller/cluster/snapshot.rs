@@ -23,7 +23,7 @@ pub(crate) struct ClusterSnapshot {
 /// Differences between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Group versions whose resources changed, or whose resources became known, unknown, incomplete or complete.
+    /// Group versions whose resources or discovery failures changed.
     pub(crate) resources: BTreeSet<GroupVersion>,
     /// Group versions whose schemas changed.
     pub(crate) schemas: BTreeSet<GroupVersion>,

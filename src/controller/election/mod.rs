@@ -17,13 +17,14 @@ use crate::controller::process::supervisor::Heartbeat;
 use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The time without an attempt, in addition to the lease duration, after which the election counts as hung.
+/// How long the election task may go without an attempt, in addition to the lease duration, before the election counts
+/// as hung.
 ///
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 
-/// How long a standby's certificates or credentials may be rejected before its process exits. A new process reads them
-/// again. (Replaced files are read again within a minute, without a new process.)
+/// How long the API server may reject the certificates or credentials of a standby before its process exits. A new
+/// process loads them again. (If their files are replaced, the same process loads them within a minute.)
 const REJECTED_LIMIT: Duration = Duration::from_secs(120);
 
 /// The timeout for releasing the Lease.
@@ -80,7 +81,7 @@ impl Elector {
     /// # Errors
     /// Returns why the Lease was lost or could not be read. The process must exit.
     pub(crate) async fn run(mut self, mut released: watch::Receiver<bool>) -> Result<(), String> {
-        // If the sender was dropped, the wait ends, which also counts as a request to release.
+        // If the sender is dropped, the wait ends too. This counts as a request to release the Lease.
         let mut release = std::pin::pin!(async move {
             drop(released.wait_for(|released| *released).await);
         });
@@ -107,7 +108,7 @@ impl Elector {
         }
     }
 
-    /// Waits until this instance holds the Lease. Returns the start of the successful attempt.
+    /// Waits until this instance holds the Lease. Returns the start time of the successful attempt.
     ///
     /// # Errors
     /// Returns an error if certificates or credentials are rejected for [`REJECTED_LIMIT`].
@@ -135,8 +136,8 @@ impl Elector {
         }
     }
 
-    /// Handles that certificates or credentials have been rejected for the time `elapsed`. After the renew deadline,
-    /// the instance becomes unready, since it receives no changes of the cluster.
+    /// Handles certificates or credentials that have been rejected for the time `elapsed`. After the renew deadline,
+    /// this instance becomes unready, since it does not receive changes of the cluster either.
     ///
     /// # Errors
     /// Returns an error if `elapsed` exceeds [`REJECTED_LIMIT`].
@@ -210,7 +211,7 @@ impl Elector {
         }
     }
 
-    /// Acquires or renews the Lease if allowed. Returns true if this instance holds it.
+    /// Acquires or renews the Lease if the election rules allow it. Returns true if this instance holds it.
     async fn attempt(&mut self) -> Result<bool, Error> {
         let is_ours = self.holder() == self.election.identity;
         if is_ours && let Some(live) = self.live.take() {
@@ -226,7 +227,7 @@ impl Elector {
         }
         let live = self.get().await?;
         match self.decide_and_write(live).await {
-            // Another instance was faster. The next attempt reads the Lease again.
+            // Another instance has written the Lease first. The next attempt reads it again.
             Err(error) if error.reason() == ErrorReason::Conflict => Ok(false),
             outcome => outcome,
         }
@@ -353,7 +354,7 @@ impl Elector {
         format!("{}/{}", self.election.namespace, self.election.name)
     }
 
-    /// Logs the holder of the Lease if it has changed.
+    /// Logs the holder of the Lease if the holder has changed.
     fn log_holder(&mut self) {
         let holder = self.holder().to_owned();
         if self.logged_holder.as_deref() != Some(&holder) {

@@ -29,11 +29,11 @@ const TIMING: Timing = Timing {
 struct Server {
     lease: Option<Value>,
     version: u64,
-    /// Requests of these instances get no response and have no effect.
+    /// Instances whose requests get no response and have no effect.
     cut: BTreeSet<&'static str>,
-    /// Requests of these instances have an effect, but get no response.
+    /// Instances whose requests have an effect but get no response.
     mute: BTreeSet<&'static str>,
-    /// Requests of this instance get this status and have no effect.
+    /// An instance whose requests fail with this HTTP status and have no effect.
     rejected: Option<(&'static str, u16)>,
     /// All holders of the Lease, in order.
     holders: Vec<String>,
@@ -261,7 +261,7 @@ async fn unanswered_write_ends_before_takeover() {
     let second = start(&server, "b");
     seconds(30).await;
     server.lock().unwrap().cut.insert("a");
-    // Writes repeatedly, as long as this instance may write.
+    // Writes repeatedly, as long as the first instance may write.
     let leadership = first.context.leadership.clone();
     let writes = tokio::spawn(async move {
         while let Some(permit) = leadership.may_write() {
@@ -305,7 +305,7 @@ async fn leader_without_renewals_stops_writing() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_response_does_not_lose_lease() {
-    // The Lease was written, but the writer got no response.
+    // Writes of the leader take effect, but the leader gets no response.
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -317,13 +317,13 @@ async fn lost_response_does_not_lose_lease() {
         seconds(1).await;
         assert!(first.may_write() && !second.may_write());
     }
-    // The response of a standby's write gets lost. The standby leads as soon as it reads the Lease.
+    // The response to a standby's write is lost. The standby leads as soon as it reads the Lease.
     first.stop().await;
     server.lock().unwrap().mute.insert("b");
     seconds(6).await;
     assert!(!second.may_write());
     server.lock().unwrap().mute.clear();
-    // The unanswered request times out first.
+    // Before the standby leads, the request without a response must time out.
     let limit = TIMING.request_limit() + Duration::from_secs(1);
     assert!(second.leads().await < limit);
 }
@@ -346,7 +346,7 @@ async fn leader_survives_edit_or_deletion_of_lease() {
     assert_eq!(labels, json!({"team": "x"}));
     server.lock().unwrap().lease = None;
     seconds(10).await;
-    // The faster instance creates the Lease, and the other one sees that.
+    // One instance creates the Lease again, and the other instance finds the new Lease.
     assert!(first.may_write() ^ second.may_write());
 }
 

@@ -1,5 +1,5 @@
 //! The rules of the leader election, which are those of client-go: a Lease determines which of several instances may
-//! write. The functions are pure: they take observations with their times, and return the next decision.
+//! write. The functions are pure: they take observations of the Lease with their times, and return the next decision.
 //!
 //! Clocks of different machines are not compared. The times in the record are informational. A candidate takes over
 //! after it has observed an unchanged record for the lease duration of that record.
@@ -89,7 +89,7 @@ pub(crate) struct ElectionRecord {
     pub(crate) acquire_time: Option<Timestamp>,
     /// The time of the last renewal.
     pub(crate) renew_time: Option<Timestamp>,
-    /// The number of changes of the holder.
+    /// The number of times that the holder has changed.
     pub(crate) transitions: i32,
 }
 

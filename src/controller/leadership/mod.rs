@@ -61,7 +61,7 @@ impl Default for Leadership {
     }
 }
 
-/// The permission for one write with a deadline. The write counts as in progress until the permit is dropped.
+/// Permits one write until a deadline. The write counts as in progress until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct WritePermit {
     limit: Duration,

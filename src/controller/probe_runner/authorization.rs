@@ -36,7 +36,8 @@ const MAX_AT_ONCE: usize = 8;
 /// The maximum number of reviews for the probes of one policy.
 const MAX_QUESTIONS: usize = 200;
 
-/// The maximum number of times that cases are evaluated, since each response may lead to another review.
+/// The maximum number of rounds in which cases are evaluated. The responses of one round may lead to further checks in
+/// the next round.
 const MAX_ROUNDS: usize = 32;
 
 /// The permission checks of a policy's probes, with the responses so far.
@@ -78,14 +79,14 @@ impl AccessReviews {
         self.lock().waited
     }
 
-    /// Returns true if any review was requested.
+    /// Returns true if the cases requested any permission check.
     pub(super) fn are_there(&self) -> bool {
         let state = self.lock();
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
     }
 
-    /// Sends the checks that were collected since the last call for the probes of `policy`, as far as `limiter` allows.
-    /// Stores the responses.
+    /// Sends the checks of the probes of `policy` that were collected since the last call, as far as the rate limits of
+    /// `limiter` allow. Stores the responses.
     pub(super) async fn ask(
         &self,
         client: &Client,
@@ -148,7 +149,8 @@ impl AccessReviews {
         Next::Again
     }
 
-    /// Takes cached responses from `limiter`. Returns the checks to send, and true if `limiter` rejected other checks.
+    /// Stores the responses that `limiter` has cached. Returns the other checks that may be sent, and true if checks
+    /// exceed the rate limits.
     fn admit(
         &self,
         asked: BTreeSet<AuthorizerAttributes>,
@@ -189,7 +191,7 @@ impl Authorizer for AccessReviews {
     }
 }
 
-/// Sends a `SubjectAccessReview` for the check `asked`, and waits at most until `end`.
+/// Sends a `SubjectAccessReview` for the check `asked`, and waits for the response until `end` at most.
 ///
 /// # Errors
 /// Returns the reason why there is no response.
@@ -218,7 +220,7 @@ async fn ask(
     }
 }
 
-/// Returns the reason of cases whose checks exceed the rate limit.
+/// Returns the reason why a case is pending if its checks exceed the rate limit.
 fn limited() -> Unavailable {
     Unavailable::passing(format!(
         "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute; the \

@@ -1,7 +1,7 @@
 //! Evaluates the cases of a policy's probes, on separate threads and with time limits.
 //!
-//! Policies and probes are untrusted. Slow evaluations use other threads than quick ones, so that they do not delay
-//! them.
+//! Policies and probes are untrusted. Slow and quick evaluations use different threads, so that slow evaluations do not
+//! delay quick ones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,16 +33,16 @@ use crate::probe::run::{self, CaseResult, Runner, Setting};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 
-/// How long a canceled evaluation may continue before that is logged.
+/// How long a canceled evaluation may continue before its delay is logged.
 const MAX_ENDING: Duration = Duration::from_secs(30);
 
 /// Inputs for evaluating a policy's probes.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) entry: Entry,
-    /// The CustomResourceDefinitions of the objects in the cases, which mutations need.
+    /// The CustomResourceDefinitions of the objects in the cases. The evaluation of mutations needs them.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition that the probes have as their target, if so.
+    /// The CustomResourceDefinition that is the target of the probes. `None` if their target is of another kind.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// The cluster inputs that each probe is allowed to use.
@@ -94,7 +94,7 @@ pub(super) struct Evaluated {
     pub(super) cases: Vec<Vec<CaseStatus>>,
     /// True if an input is temporarily unavailable, so that a retry may succeed.
     pub(super) is_transient: bool,
-    /// True if time or memory did not suffice for all cases.
+    /// True if cases were not evaluated because of the limits of time or memory.
     pub(super) is_late: bool,
     /// True if the cases needed permission checks by the API server.
     pub(super) has_asked: bool,
@@ -136,7 +136,7 @@ pub(super) async fn evaluate(
         ..Evaluated::default()
     };
     if job.subject.needed_bytes() > place.max_bytes {
-        // The slot for slow evaluations has more memory.
+        // A late evaluation is repeated in the slow lane, whose memory limit is higher.
         evaluated.is_late = true;
         evaluated.cases = job.filled(&cases, "it is waiting for memory");
         return evaluated;
@@ -200,8 +200,8 @@ impl Drop for CancelOnDrop {
 }
 
 impl Job {
-    /// Evaluates the cases that have no result so far, within the time `left`, and reduces `left`. `None` if the
-    /// evaluation panicked.
+    /// Evaluates the cases that have no result so far, within the time `left`. Subtracts the elapsed time from `left`.
+    /// `None` if the evaluation panicked.
     async fn round(
         self: &Arc<Self>,
         cases: Cases,
@@ -218,7 +218,7 @@ impl Job {
             started.send(()).ok();
             let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
             let is_cancelled = Arc::clone(&job.is_cancelled);
-            // Compiling the policy also counts against the time limit. Results from before the interrupt remain.
+            // Compiling the policy also counts against the time limit. After an interrupt, the existing results remain.
             let interrupt = Interrupt::new(move || is_cancelled.load(Ordering::Relaxed));
             interrupt.run(|| job.run(&mut cases)).ok();
             cases
@@ -416,7 +416,7 @@ impl Job {
 
 /// Returns true if expressions of the policy were evaluated for a case.
 fn is_evaluated(result: &CaseResult, setting: &Setting<'_>) -> bool {
-    // The reason of a pending case may quote the mutated object.
+    // A pending case of a mutating policy counts too, since its reason may quote the mutated object.
     let is_mutated = setting.mutating.is_some()
         && setting.params.is_ok()
         && result.status.outcome == CaseOutcome::Pending;

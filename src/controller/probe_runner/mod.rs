@@ -44,7 +44,8 @@ pub(crate) fn names(context: &Context, policy: &SubjectId) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
-        // Probes of other targets are omitted: only their own statuses report that the target is missing.
+        // Probes with the field `target` are omitted: if the target is missing, only the statuses of its probes report
+        // this.
         .filter(|probe| probe.spec.target.is_none())
         .map(|probe| name_of(probe).to_owned())
         .collect()
@@ -64,8 +65,9 @@ fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, P
     }
 }
 
-/// Returns the results of the probes of the policy `entry`, and waits briefly for them. If they are not current, or the
-/// status of a probe is outdated, queues the probes. The policy is queued again when there are new results.
+/// Returns the results of the probes of the policy `entry`. If the results are not current, queues the probes and waits
+/// briefly for new results. Also queues the probes if the status of a probe is outdated. The policy is queued again
+/// when there are new results.
 ///
 /// # Errors
 /// Returns the reason why the probes are unknown.
@@ -160,7 +162,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         return false;
     };
     let state = context.opt_in.state(id.kind);
-    // Probes of CRDs are evaluated even if the kind of their status objects is not served.
+    // If an opt-in kind has an obstacle, its subjects count as missing. CRDs are stored even then.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {
@@ -250,7 +252,7 @@ async fn run(
     let needed = rights.iter().flat_map(Rights::allowed_namespaces).cloned();
     let needed = needed.collect();
     let definitions = target::definition_names(entry, &probes, snapshot);
-    // Objects stay in memory until their evaluation, so their total number is limited.
+    // The JSON of params and definitions stays in memory until the evaluation, so the total number of them is limited.
     let n_texts = inputs.n_params() + definitions.as_ref().map_or(0, BTreeSet::len);
     let _texts = place.reserve_texts(n_texts).await;
     let begin = Instant::now();
@@ -298,8 +300,7 @@ async fn run(
     }
 }
 
-/// Writes to the statuses of the probes that they are not evaluated, because of `why`. Returns true if a write must be
-/// retried.
+/// Sets the statuses of `probes` to pending, with the reason `why`. Returns true if a write must be retried.
 async fn not_evaluated(
     context: &Context,
     id: &SubjectId,

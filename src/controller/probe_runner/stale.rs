@@ -29,7 +29,7 @@ pub(crate) enum MaintenanceTask {
     /// Evaluate the probes of a policy again.
     Renew(SubjectId),
     /// Set the statuses of a policy's probes to report that the policy is missing, unless they already do.
-    Tell(SubjectId),
+    ReportMissing(SubjectId),
     /// Read a probe again that previously exceeded the memory limit of all probes.
     Readmit(String),
 }
@@ -50,7 +50,7 @@ pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
     let namespaces = namespaces.into_iter().map(MaintenanceTask::Namespace);
     namespaces
         .chain(policies.into_iter().map(MaintenanceTask::Renew))
-        .chain(named.into_iter().map(MaintenanceTask::Tell))
+        .chain(named.into_iter().map(MaintenanceTask::ReportMissing))
         .chain(readmissible.into_iter().map(MaintenanceTask::Readmit))
         .collect()
 }
@@ -61,7 +61,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     let namespace = match task {
         MaintenanceTask::Namespace(namespace) => namespace,
         MaintenanceTask::Renew(policy) => return probe_runner.renew(&policy),
-        MaintenanceTask::Tell(policy) => return probe_runner.add(&policy),
+        MaintenanceTask::ReportMissing(policy) => return probe_runner.add(&policy),
         MaintenanceTask::Readmit(probe) => return readmit(context, &probe).await,
     };
     let read = probe_runner
@@ -97,8 +97,8 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
 /// Reads a probe again that now fits into the memory limit.
 async fn readmit(context: &Context, name: &str) {
     let api: Api<Probe> = Api::all(context.client.clone());
-    // A list of one object, since the controller has the permission to list probes and does not need the permission to
-    // get them.
+    // The probe is listed by name instead of read directly, so that the controller only needs permission to list
+    // probes.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     match within(READ_TIMEOUT, api.list(&params)).await {
         Ok(list) => {

@@ -24,8 +24,8 @@ use crate::telemetry::metrics::ErrorReason;
 /// The timeout of one write.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the probes whose statuses differ from `probed`, with their desired statuses. `generation` is the generation
-/// of the policy, or `None` if it does not exist.
+/// Returns the probes whose current statuses do not show the results `probed`, each with its desired status.
+/// `generation` is the generation of the policy, or `None` if it does not exist.
 ///
 /// Omits probes that have changed since their evaluation. They are evaluated again.
 pub(super) fn behind(
@@ -90,8 +90,8 @@ pub(super) async fn write(
         match error.reason() {
             // The probe was deleted. The watch will report this.
             ErrorReason::NotFound => {}
-            // The probe has changed or was recreated. The watch queues it only if the change matters to the controller,
-            // so the write is retried.
+            // The probe has changed or was recreated. The watch queues the probe only if the change matters to the
+            // controller, so the write is retried.
             ErrorReason::Conflict => is_behind = true,
             reason => {
                 is_behind = true;
@@ -114,7 +114,7 @@ pub(super) async fn write(
 /// Outcome of a write that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteOutcome {
-    /// The status is written, or the leader writes it.
+    /// This instance has written the status, or it is a standby and the leader writes the status.
     Done,
     /// The rate limit of writes for this probe is exceeded.
     Limited,

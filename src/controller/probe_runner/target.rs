@@ -31,7 +31,7 @@ const MAX_DEFINITIONS: usize = 16;
 
 /// Why the target of a probe is missing.
 pub(super) enum Missing {
-    /// The controller does not know yet whether the target exists. The probes are queued again when it does.
+    /// The controller does not know yet whether the target exists. The probes are queued again when this is known.
     Unknown,
     /// The target does not exist.
     Absent(String),
@@ -98,7 +98,7 @@ impl PreparedPolicy {
         }
     }
 
-    /// Returns the match conditions, rules and bindings logic that validating and mutating policies share.
+    /// Returns the part that validating and mutating policies share: match conditions, rules and bindings.
     pub(super) fn admission(&self) -> &Admission {
         match self {
             Self::Validating(admission) => admission,

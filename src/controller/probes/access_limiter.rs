@@ -101,7 +101,7 @@ impl AccessLimiter {
 }
 
 impl State {
-    /// Removes expired responses and full buckets, at most once per [`CLEANUP`].
+    /// Removes expired responses and full token buckets, at most once per [`CLEANUP`].
     fn clean(&mut self, now: Instant) {
         if self.cleaned.is_some_and(|cleaned| now < cleaned + CLEANUP) {
             return;

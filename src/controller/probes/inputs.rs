@@ -1,4 +1,4 @@
-//! The inputs of the results of probes.
+//! The inputs that determine the results of probes.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::controller::subjects::generation::Generation;
 use crate::controller::subjects::params::{Key, Unavailable};
 use crate::policy::admission::Binding;
 
-/// The inputs that the results of a policy's probes depend on, without namespaces and permissions, whose changes are
-/// not watched.
+/// The inputs that determine the results of a policy's probes. Namespaces and permissions are omitted, since their
+/// changes are not watched.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     pub(crate) about: About,
@@ -18,7 +18,8 @@ pub(crate) struct Inputs {
     pub(crate) revision: u64,
     pub(crate) bindings: Result<Vec<Arc<ValidatingAdmissionPolicyBinding>>, Unavailable>,
     pub(crate) params: Result<Vec<(Key, String)>, Unavailable>,
-    /// The cached schemas of sample objects. Usually these are the kinds that the policy matches.
+    /// The schemas of the sample objects, if cached. Usually the policy matches the kinds of these objects, so that its
+    /// check caches their schemas.
     pub(crate) schemas: Schemas,
 }
 

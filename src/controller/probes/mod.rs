@@ -67,7 +67,7 @@ impl Default for ProbeRunner {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) outcome: Option<Arc<Finished>>,
-    /// The inputs for whose results a reconciliation waits.
+    /// If a reconciliation waits for results, the inputs of these results.
     pub(crate) awaited: Option<Inputs>,
     /// True if the probes exceed the time limit for quick evaluations.
     pub(crate) is_slow: bool,
@@ -75,7 +75,7 @@ pub(crate) struct Known {
     pub(crate) is_due: bool,
 }
 
-/// The results of a policy's probes, with the inputs of their computation.
+/// The results of a policy's probes, and the inputs that determined them.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) inputs: Inputs,
@@ -206,7 +206,7 @@ impl ProbeRunner {
     }
 }
 
-/// Marks that a reconciliation waits for results. The mark is removed on drop.
+/// Sets [`Known::awaited`] while a reconciliation waits for results, until drop.
 struct Waiting<'a> {
     probe_runner: &'a ProbeRunner,
     policy: &'a SubjectId,

@@ -271,7 +271,7 @@ struct Written<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
-    /// Why the namespace that was requested last is unknown, if so.
+    /// Why a requested namespace is unknown, until [`Given::take_failure`] returns this reason.
     failure: Mutex<Option<String>>,
     /// The namespace that was parsed last.
     last: Mutex<Option<(String, Namespace)>>,

@@ -30,7 +30,7 @@ impl LogThrottle {
         true
     }
 
-    /// Forgets the message with `key` because the failure is over. Returns true if it was logged.
+    /// Forgets the message with `key` because the failure is over. Returns true if the message was logged.
     pub(crate) fn end(&self, key: &str) -> bool {
         self.lock().remove(key).is_some()
     }

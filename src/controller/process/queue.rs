@@ -2,8 +2,8 @@
 //! concurrently with itself.
 //!
 //! A subject that changes during its reconciliation is reconciled once more afterwards. A failed subject is retried
-//! after a growing backoff. A policy is broad if its wildcard rules match hundreds of kinds. It takes as long as dozens
-//! of other policies, and has lower priority for a limited time.
+//! after a growing backoff. A policy is broad if its wildcard rules match hundreds of kinds. Its check takes as long as
+//! the checks of dozens of other policies, so it has lower priority for a limited time.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The maximum backoff, without jitter.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// The number of OpenAPI documents that a policy needs at least to be broad.
+/// The minimum number of OpenAPI documents that a broad policy needs.
 const BROAD: usize = 32;
 
 /// How long a broad policy has lower priority.
@@ -169,10 +169,10 @@ impl Queue {
         state.items.values().filter(unfinished).count()
     }
 
-    /// Returns the number of waiting subjects, and how long the first one has been waiting, in seconds.
+    /// Returns the number of waiting subjects, and how long the oldest of them has been waiting, in seconds.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Both lists are in the order of arrival, so their first subjects have waited longest.
+        // Both lists are in the order of arrival, so the subject that has waited longest is the first of either list.
         let oldest = [state.waiting.front(), state.first_broad()];
         let oldest = oldest.into_iter().flatten();
         let since = oldest.filter_map(|id| state.items.get(id)?.waiting_since);

@@ -20,15 +20,15 @@ const NEEDED: [Source; 6] = [
     Source::OpenApi,
 ];
 
-/// How long the API server must reject reads of a source that was read before, until the permission counts as revoked.
+/// How long the API server must reject reads of a source that was read before, before the permission counts as revoked.
 /// A starting API server rejects all requests until it has loaded the roles.
 const REVOKED_AFTER: Duration = Duration::from_secs(20);
 
-/// How long the API server must reject reads of a source that was never read, until the permission counts as missing.
-/// It may be granted at the same time as the controller starts.
+/// How long the API server must reject reads of a source that was never read, before the permission counts as missing.
+/// The permission may be granted at the same time as the controller starts.
 const MISSING_AFTER: Duration = Duration::from_secs(5);
 
-/// Returns how long reads of a source must be rejected until the permission counts as missing.
+/// Returns how long reads of a source must be rejected before the permission counts as missing.
 pub(crate) const fn certain_after(was_read: bool) -> Duration {
     if was_read {
         REVOKED_AFTER
@@ -37,7 +37,7 @@ pub(crate) const fn certain_after(was_read: bool) -> Duration {
     }
 }
 
-/// How long reads of a source that was never read must fail until statuses are computed without it.
+/// How long reads of a source that was never read must fail before statuses are computed without it.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
 
 /// The sync state of all sources. Clones share the state.
@@ -125,7 +125,7 @@ impl Readiness {
         is_back
     }
 
-    /// Returns a receiver that is notified when a source recovers. Then other sources may have recovered too.
+    /// Returns a receiver that is notified when a source recovers, since other sources may recover at the same time.
     pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recoveries.subscribe()
     }
@@ -166,8 +166,9 @@ impl Readiness {
         Some(states.get(&source)?.lacking()?.text.clone())
     }
 
-    /// Records that a read of `source` was rejected for lack of a permission. Returns true if the caller should log
-    /// this: reads have now been rejected for the time of [`certain_after`], and it was not logged before.
+    /// Records that a read of `source` was rejected for lack of a permission. Returns true if the caller should log the
+    /// missing permission, that is, if reads have been rejected for the time of [`certain_after`] and it was not logged
+    /// before.
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -345,7 +346,7 @@ mod tests {
                 .into_iter()
                 .all(|(_, problem)| problem.is_none())
         );
-        // Probes, params and opt-in kinds are not served by every cluster.
+        // The other 10 sources are probes, params and opt-in kinds, which not every cluster serves.
         assert_eq!(NEEDED.len() + 10, Source::ALL.len());
     }
 }

@@ -25,7 +25,7 @@ pub(crate) const WATCH_LIMIT: Duration = Duration::from_secs(300);
 /// The maximum time of one poll of discovery, including the wait before it, unless a longer interval is configured.
 pub(crate) const REFRESH_LIMIT: Duration = Duration::from_secs(300);
 
-/// The maximum time in which the workers finish no subject although subjects are waiting.
+/// How long subjects may wait while the workers finish none of them.
 pub(crate) const WORK_LIMIT: Duration = Duration::from_secs(300);
 
 /// The heartbeat of one task. Clones share it. Supervision ends when the last clone is dropped.
@@ -101,7 +101,7 @@ impl Supervisor {
         Heartbeat(pulse)
     }
 
-    /// Returns the names of all registered tasks. A task without a recent heartbeat has a problem.
+    /// Returns the name of each registered task, with its problem if it has no recent heartbeat.
     #[must_use]
     pub fn checks(&self) -> Vec<(String, Option<String>)> {
         let pulses: Vec<_> = self.pulses().iter().filter_map(Weak::upgrade).collect();

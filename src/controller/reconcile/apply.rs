@@ -146,8 +146,8 @@ pub(crate) async fn apply(
     }
 }
 
-/// Replaces the conditions by `kept`. This is needed if an apply could not remove an outdated condition because another
-/// field manager also owns it.
+/// Replaces the conditions with `kept`. This is needed if an apply could not remove an outdated condition because
+/// another field manager also owns it.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the write or does not respond in time.

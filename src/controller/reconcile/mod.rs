@@ -249,7 +249,7 @@ async fn write(
 }
 
 /// Removes the stored data of a subject that is deleted or not checked, and deletes its status object. Returns
-/// `otherwise` if it has no status object.
+/// `otherwise` if the subject has no status object.
 async fn delete_status_object(
     context: &Arc<Context>,
     state: &OptInState,

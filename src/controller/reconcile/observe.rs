@@ -40,7 +40,7 @@ pub(crate) struct Facts {
     status: Option<ValidatingAdmissionPolicyStatus>,
     result: Arc<CheckResult>,
     params: ParamKindState,
-    /// The group version of the paramKind, if its discovery has failed for some time.
+    /// Contains the group version of the paramKind if its discovery has failed for some time. Empty otherwise.
     undiscovered_params: Vec<String>,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
@@ -68,7 +68,7 @@ pub(crate) async fn observe(
             },
             lane => {
                 context.lanes.add(&entry.id, lane);
-                // The result for older inputs is used until there is a new one.
+                // The result for older inputs is used until there is a new result.
                 let latest = entry.result.as_ref();
                 match latest.filter(|result| result.is_of(&entry.generation())) {
                     Some(result) => Arc::clone(result),
@@ -253,7 +253,7 @@ impl Facts {
     }
 }
 
-/// Returns the group version of the paramKind of `policy`, if its discovery has failed for some time.
+/// Returns the group version of the paramKind of `policy` if its discovery has failed for some time. Empty otherwise.
 fn undiscovered_params(policy: Option<&RequestPolicy>, mapper: &RestMapper) -> Vec<String> {
     let declared = policy.and_then(policy::declared_param_kind);
     let group_version = declared.map(|gvk| gvk.api_version());

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::controller::context::Context;
 use crate::controller::probe_runner::stale::{see_to, tasks};
 
-/// The interval in which all tasks are run once.
+/// The interval at which the periodic work is repeated.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The minimum time between two tasks. With very many tasks, an iteration takes longer than a minute.

@@ -21,7 +21,7 @@ use crate::controller::subjects::managed_fields::{apply_params, key, shared};
 /// The maximum number of attempts if the conditions change concurrently.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Replaces the conditions of an object by `kept`.
+/// Replaces the conditions of an object with `kept`.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the write, for example because the object has changed since `seen`.
@@ -58,7 +58,8 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut n_attempts = 1;
     loop {
-        // A list of one object, since the controller has the permission to list objects, but not to get them.
+        // The object is listed by name instead of read directly, since the controller has permission to list objects,
+        // but not to get them.
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let Some(object) = api.list(&named).await?.items.pop() else {
             return Ok(false);

@@ -1,8 +1,8 @@
-//! A cache of policies that are compiled for the evaluation of their probes, one for each generation.
+//! A cache of policies that are compiled for the evaluation of their probes. It contains one generation of each policy.
 //!
-//! An [`Admission`] depends only on the name and the spec of its policy: the API server evaluates expressions without
-//! schemas, and so do probes. So it stays valid for the whole generation, even if CRDs, params, bindings or probes
-//! change. Only policies with probes are cached.
+//! An [`Admission`] depends only on the name and the spec of its policy: like the API server, probes evaluate
+//! expressions without schemas. So an [`Admission`] stays valid for the whole generation, even if CRDs, params,
+//! bindings or probes change. Only policies with probes are cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

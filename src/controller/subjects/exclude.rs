@@ -12,7 +12,8 @@ pub(crate) struct Excluded {
     pub(crate) owns_status: bool,
 }
 
-/// Returns `None` if the object with `metadata` is not excluded. `metadata` must include labels and managed fields.
+/// Returns the exclusion of the object with `metadata`. `None` if the object is not excluded. `metadata` must include
+/// labels and managed fields.
 pub(crate) fn excluded(exclusion: &Exclusion, metadata: &ObjectMeta) -> Option<Excluded> {
     exclusion.excludes(metadata).then(|| Excluded {
         owns_status: owns_status(metadata),

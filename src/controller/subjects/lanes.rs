@@ -1,5 +1,5 @@
-//! Lanes are the queues of checks, each with its own threads and time limits. Policies whose check takes long move to
-//! other lanes, so that they do not delay other policies.
+//! Lanes are the queues of checks, each with its own threads and time limits. Policies whose check takes a long time
+//! move to other lanes, so that they do not delay other policies.
 //!
 //! A policy is first checked in [`Lane::Quick`]. If its check takes longer than 200 ms while other policies wait, it is
 //! interrupted and moves to [`Lane::Deferred`]. After two seconds, it moves to [`Lane::Slow`]. A check that exceeds the

@@ -30,7 +30,8 @@ pub(crate) fn owns_status(metadata: &ObjectMeta) -> bool {
     ours(metadata).next().is_some()
 }
 
-/// Returns true if another manager may own one of our conditions. Managed fields of others without content are ignored.
+/// Returns true if another manager may own one of our conditions. This is also assumed if an entry of the controller
+/// does not list its fields. Entries of other managers that do not list their fields are ignored.
 pub(crate) fn may_share(metadata: &ObjectMeta) -> bool {
     let mut ours = ours(metadata);
     ours.any(|entry| entry.fields_v1.is_none()) || !shared(metadata).is_empty()
@@ -42,7 +43,7 @@ pub(crate) fn key(condition: &Value) -> String {
     format!("k:{}", json!({"type": type_.unwrap_or_default()}))
 }
 
-/// Returns the entries of the controller in the managed fields of the status.
+/// Returns the controller's entries in `managedFields` that are about the status.
 fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let managers = metadata.managed_fields.iter().flatten();
     managers.filter(|entry| is_ours(entry))
@@ -53,7 +54,7 @@ fn is_ours(entry: &ManagedFieldsEntry) -> bool {
         && entry.subresource.as_deref() == Some("status")
 }
 
-/// Returns the keys of the conditions that the controller owns and of which other managers own at least one field.
+/// Returns the keys of the conditions whose `status` the controller owns and of which other managers own a field.
 pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
     let of_others: Vec<_> = (metadata.managed_fields.iter().flatten())
         .filter(|entry| !is_ours(entry))
@@ -67,7 +68,7 @@ pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the conditions of which `entry` owns at least one field, by key.
+/// Returns the conditions of which `entry` owns at least one field, by key. `None` if `entry` owns no conditions.
 fn conditions(entry: &ManagedFieldsEntry) -> Option<&Map<String, Value>> {
     let fields = entry.fields_v1.as_ref()?;
     fields.0.pointer("/f:status/f:conditions")?.as_object()

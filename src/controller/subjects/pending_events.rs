@@ -114,8 +114,8 @@ impl Events {
         state.waiting.is_empty() && !state.is_sending
     }
 
-    /// Lets the sending task send waiting Events without rate limit, for at most `limit`. Drops the rest, and returns
-    /// its number.
+    /// Lets the sending task send waiting Events without rate limit, for at most `limit`. Drops the remaining Events
+    /// and returns their number.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
         self.is_ending.send_replace(true);
         let all_sent = async {

@@ -163,7 +163,7 @@ struct Limits {
 
 /// All objects of a kind, indexed by their policy.
 pub(crate) struct PolicyIndex<K: RefersToPolicy> {
-    /// The kind of the policies of bindings.
+    /// In an index of bindings: the kind of the policies that they bind.
     bound: SubjectKind,
     state: Mutex<State<K>>,
 }
@@ -244,7 +244,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         let replaced = before.as_ref().and_then(|before| state.take(before, &name));
         let name: Arc<str> = name.into();
         state.insert(Arc::clone(&name), &policy, object.keep());
-        // Policies that had another probe rejected because of the limits.
+        // The policies of other objects that are now rejected because of the limits.
         let mut touched = state.make_room(&policy, &name);
         let is_news = match (before, replaced, state.get(&name)) {
             (Some(before), Some(old), Some(new)) if before == policy => {
@@ -282,7 +282,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         names
     }
 
-    /// Stores a previously rejected object that was read again, unless it is older than the known state. Returns the
+    /// Stores a previously rejected object that was read again, unless it is older than the stored state. Returns the
     /// affected policies.
     pub(crate) fn readmit(&self, object: K) -> Vec<SubjectId> {
         {
@@ -446,7 +446,7 @@ impl<K: RefersToPolicy> State<K> {
         touched
     }
 
-    /// Replaces the object `name` by its form without content. Returns true if this was possible.
+    /// Replaces the object `name` with its form without content. Returns true if the object was replaced.
     fn reject(&mut self, name: &str, why: &str) -> bool {
         let Some((name, policy)) = self.policies.get_key_value(name) else {
             return false;

@@ -181,7 +181,7 @@ impl StoredSpec {
 /// The stored data of a probe's status.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoredStatus {
-    /// The condition of the controller. Empty if the status has none.
+    /// The condition that the controller wrote, as a list of at most one item.
     pub(crate) conditions: Vec<Condition>,
     /// A hash of the whole status.
     hash: u64,
@@ -282,8 +282,9 @@ impl<'de> Deserialize<'de> for Probe {
     }
 }
 
-/// Returns the namespace whose object the request of `case` needs. `None` if the request has a `namespaceObject`. If it
-/// is not set in the request or its objects, it is `default`, since the object may be namespaced.
+/// Returns the name of the namespace that must be read to evaluate `case`. `None` if the request has a
+/// `namespaceObject`. If neither the request nor its objects contain a namespace, the name is `default`, since the
+/// object may be namespaced.
 pub(crate) fn namespace_of(case: &Case) -> Option<&str> {
     let request = &case.request;
     if request.namespace_object.is_some() {
@@ -352,8 +353,8 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Returns the subject that a probe tests. If the kind of the target is unknown, it is the policy with an empty name,
-/// which never exists.
+/// Returns the subject that a probe tests. If the target has a kind that is not allowed, returns the policy with an
+/// empty name, which never exists.
 fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     let Some(target) = &spec.target else {
         return SubjectId::policy(&*spec.policy_name);
@@ -576,7 +577,7 @@ impl Probe {
         object
     }
 
-    /// Changes the probe by `edit`.
+    /// Changes the probe with `edit`.
     pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut PolicyProbe)) {
         let mut object = self.object();
         edit(&mut object);

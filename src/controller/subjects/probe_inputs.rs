@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// The annotation of a binding that allows probes to use params and namespaces of the cluster.
 pub(crate) const PROBE_INPUTS: &str = "vap-status.dev/probe-inputs";
 
-/// The value of [`PROBE_INPUTS`] that allows their use.
+/// The value of [`PROBE_INPUTS`] that allows the use of these inputs.
 pub(crate) const ALLOWED: &str = "FromCluster";
 
 /// Returns true if a binding allows probes to use params and namespaces of the cluster.
@@ -22,7 +22,7 @@ pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
     set_allows_inputs(metadata, is_allowed);
 }
 
-/// Replaces all annotations of a binding by [`PROBE_INPUTS`] if `is_allowed`, or else by none.
+/// Removes all annotations of a binding. Then adds [`PROBE_INPUTS`] if `is_allowed`.
 pub(crate) fn set_allows_inputs(metadata: &mut ObjectMeta, is_allowed: bool) {
     metadata.annotations =
         is_allowed.then(|| [(PROBE_INPUTS.to_owned(), ALLOWED.to_owned())].into());

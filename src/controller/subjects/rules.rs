@@ -31,8 +31,8 @@ impl Rules {
     }
 }
 
-/// Returns true if a spec has validation rules, not only the keyword as a string. Also returns true for a spec that is
-/// too large or cannot be parsed: its check reports that.
+/// Returns true if a spec has validation rules. The keyword within a string does not count. Also returns true for a
+/// spec that is too large or cannot be parsed: the check of the CRD reports that.
 fn has_rules(spec: &str) -> bool {
     if memory::unpacked_bytes(spec) > memory::MAX_TYPED_OBJECT {
         return true;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::cluster::discovery::MAX_PAUSE;
 use crate::policy::subject::SubjectId;
 
-/// The policies with retained conditions, and since when.
+/// The policies with retained conditions, each with the time since which it has had such conditions.
 #[derive(Debug, Default)]
 pub(crate) struct StaleConditions {
     policies: Mutex<HashMap<SubjectId, Retained>>,
@@ -21,13 +21,13 @@ pub(crate) struct StaleConditions {
 #[derive(Clone, Copy, Debug)]
 struct Retained {
     since: Instant,
-    /// True if the note was due at the last reconciliation.
-    is_told: bool,
+    /// True if the note was already due at the last reconciliation.
+    was_due: bool,
 }
 
 impl StaleConditions {
-    /// Records if a condition of the policy is retained (`is_kept`). Returns true if this has been so for longer than a
-    /// short outage, so that the note is due.
+    /// Records whether a condition of the policy is retained (`is_kept`). Returns true if the note is due, that is, if
+    /// conditions have been retained for longer than a short outage.
     pub(crate) fn is_stale(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {
@@ -36,10 +36,10 @@ impl StaleConditions {
         }
         let kept = policies.entry(policy.clone()).or_insert(Retained {
             since: now,
-            is_told: false,
+            was_due: false,
         });
-        kept.is_told = now.saturating_duration_since(kept.since) >= MAX_PAUSE;
-        kept.is_told
+        kept.was_due = now.saturating_duration_since(kept.since) >= MAX_PAUSE;
+        kept.was_due
     }
 
     /// Removes a policy that is no longer reconciled.
@@ -51,7 +51,7 @@ impl StaleConditions {
     pub(crate) fn due(&self, now: Instant) -> Vec<SubjectId> {
         let policies = self.lock();
         let is_due = |kept: &Retained| {
-            !kept.is_told && now.saturating_duration_since(kept.since) >= MAX_PAUSE
+            !kept.was_due && now.saturating_duration_since(kept.since) >= MAX_PAUSE
         };
         let due = policies.iter().filter(|(_, kept)| is_due(kept));
         due.map(|(policy, _)| policy.clone()).collect()

@@ -46,8 +46,8 @@ pub(crate) struct Entry {
     pub(crate) result: Option<Arc<CheckResult>>,
     /// `Some` if the subject is excluded from checks.
     pub(crate) excluded: Option<Excluded>,
-    /// True if the managed fields show that the controller owns fields of the status. `clear` removes only fields that
-    /// it owns.
+    /// True if the managed fields show that the controller owns fields of the status. Only such fields can be removed
+    /// from the status.
     pub(crate) owns_status: bool,
     /// The size of the content as JSON, in bytes.
     pub(crate) n_bytes: usize,

@@ -222,7 +222,7 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // Both types reject the same input.
+        // The types with and without rules reject the same input.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();

@@ -169,7 +169,8 @@ pub(super) async fn watch_by_policy_at<R, K>(
                 listed.clear();
                 listed_all();
                 if is_first {
-                    // Only after the first list is it known which policies have no such objects.
+                    // Before the first list is complete, the controller does not know which policies have no such
+                    // objects.
                     context.touch_all();
                 }
             }

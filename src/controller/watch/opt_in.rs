@@ -24,7 +24,7 @@ use crate::status::object::StatusObject;
 /// The resources of an opt-in kind that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// The kind in this API version, its bindings, and its status objects.
+    /// The kind is served in this API version, and its bindings and its status objects are served too.
     All(&'static str),
     /// The kind or its bindings are not served.
     NoPolicies,

@@ -88,8 +88,8 @@ struct ParamHandler<'a> {
 
 impl ParamHandler<'_> {
     /// Queues the policies that refer to changed objects. After the first list, or if a problem was published in place
-    /// of the objects, publishes the objects and queues all policies of the kind.
-    fn tell(&mut self, changed: &[Changed], was_known: bool) {
+    /// of the objects, publishes the objects instead, and queues all policies whose params are of the kind.
+    fn notify(&mut self, changed: &[Changed], was_known: bool) {
         let (context, gvk) = (self.context, &self.resource.gvk);
         let was_hidden = self.trouble.end(context, self.resource);
         if self.is_known && (!was_known || was_hidden) {
@@ -139,12 +139,12 @@ impl EventHandler<WireMeta> for ParamHandler<'_> {
                 self.known.remove(&key).into_iter().collect()
             }
         };
-        self.tell(&changed, was_known);
+        self.notify(&changed, was_known);
     }
 
     fn on_progress(&mut self) {
         self.context.metrics.synced(Source::Params);
-        self.tell(&[], self.is_known);
+        self.notify(&[], self.is_known);
     }
 
     fn on_error(&mut self, error: &Error) {
@@ -177,9 +177,9 @@ struct WatchProblem {
 }
 
 impl WatchProblem {
-    /// Records a failure. Returns the listing to publish if it has changed.
+    /// Records a failure. Returns the listing to publish. `None` if the published listing remains.
     ///
-    /// The last list remains in use until requests have been forbidden for long enough.
+    /// Only a permission that has been missing for the time of [`certain_after`] replaces an existing list.
     fn note(
         &mut self,
         context: &Context,

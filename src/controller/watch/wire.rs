@@ -1,7 +1,8 @@
 //! Deserializes policies from the API server without fields that are not needed.
 //!
 //! Managed fields are half of the JSON of a policy with a status. Each event and each response to a write contains
-//! them, which are thousands at startup, and parsing them would take longer than parsing the rest.
+//! them, and parsing them would take longer than parsing the rest. At startup, the controller receives thousands of
+//! these objects.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -46,7 +46,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// Facts about a policy. `Facts::sound` are those of a policy without problems, and each test modifies some of them.
+/// Facts about a policy. `Facts::sound` returns the facts about a policy without problems, and each test modifies some
+/// of them.
 struct Facts {
     subject: SubjectKind,
     policy: RequestPolicy,
@@ -419,7 +420,7 @@ fn deadline_exceeded_is_unknown_and_shows_expression() {
     let ready = get(&desired, ConditionType::Ready);
     assert_eq!((&*ready.status, &*ready.reason), ("Unknown", "Pending"));
     assert!(condition::find(&desired.conditions, ConditionType::Stalled).is_none());
-    // A stored result for the same generation does not replace it.
+    // The stored verdict for the same generation is not retained.
     let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
     let types = get(&desired, ConditionType::TypeChecked);
     assert_eq!(types.reason, "DeadlineExceeded");

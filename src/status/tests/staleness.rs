@@ -101,8 +101,8 @@ fn note_is_added_to_retained_condition_once() {
         message(&before, ConditionType::TypeChecked)
     );
     assert_eq!(message(&now, ConditionType::TypeChecked), expected);
-    // Computing the status again has the same result, also in a restarted controller, for which the outage has just
-    // begun.
+    // Computing the status again has the same result. This includes a restarted controller, for which the outage has
+    // just begun.
     for is_retained_long in [true, false] {
         let again = waiting(is_retained_long).after(&noted, at(9));
         assert_eq!(again.compute(at(20)).conditions, now.conditions);

@@ -127,7 +127,7 @@ fn type_checked_partial_result_is_used_without_earlier_verdict() {
 #[test]
 fn type_checked_reports_coverage() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
-        // number of warnings, of checked kinds, of unchecked kinds
+        // Number of warnings, of checked kinds and of unchecked kinds, then the expected verdict and message.
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
         (0, 2, 0, "True NoWarnings", "no warnings; 2 kinds checked"),
         (
@@ -186,7 +186,8 @@ fn type_checked_reports_coverage() {
 #[test]
 fn type_checked_reports_kinds_matched_by_wildcards() {
     let table: [(usize, usize, usize, &str, &str); 4] = [
-        // number of kinds matched by name, of kinds matched by wildcards: checked, unchecked
+        // Number of checked kinds matched by name, of checked and of unchecked kinds matched by wildcards, then the
+        // expected verdict and message.
         (
             0,
             40,

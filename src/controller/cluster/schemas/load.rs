@@ -28,7 +28,7 @@ const TURNS: usize = 4;
 /// The time after which a read is slow.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// The time after which callers stop waiting for a document that is loading.
+/// The time after which a document that is still loading counts as missing, so that policies are checked without it.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The timeout for reading one document.
@@ -37,15 +37,15 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How long reads of a document must fail until a warning is logged. Shorter failures are normal, since the index lists
-/// a removed document for a moment longer.
+/// How long reads of a document must fail before a warning is logged. Shorter failures are normal, since the index
+/// lists a removed document for a moment longer.
 const ORDINARY: Duration = Duration::from_secs(1);
 
-/// How long a document must be unpublished until a warning is logged. Shorter times are normal if its CRD is deleted
+/// How long a document must be unpublished before a warning is logged. Shorter times are normal if its CRD is deleted
 /// and recreated.
 const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
-/// The maximum bytes of documents in memory during first attempts, and during retries.
+/// The maximum size of the documents in memory, in bytes: during first attempts, and during retries.
 const BUDGETS: (usize, usize) = (16 << 20, 8 << 20);
 
 /// Reads and parses documents.
@@ -55,8 +55,8 @@ pub(super) struct Loader {
     turns: Arc<Semaphore>,
     budget: Budget,
     /// The memory budget of retries.
-    budget_apart: Budget,
-    /// The number of attempts that will panic.
+    retry_budget: Budget,
+    /// The number of subsequent attempts that panic. Tests set it.
     #[cfg(test)]
     pub(super) panics: std::sync::atomic::AtomicUsize,
 }
@@ -68,7 +68,7 @@ impl Loader {
             interner: Arc::default(),
             turns: Arc::new(Semaphore::new(TURNS)),
             budget: Budget::new(BUDGETS.0),
-            budget_apart: Budget::new(BUDGETS.1),
+            retry_budget: Budget::new(BUDGETS.1),
             #[cfg(test)]
             panics: std::sync::atomic::AtomicUsize::default(),
         }
@@ -97,18 +97,18 @@ impl Loader {
         })
     }
 
-    /// Reads the document at `address`. `is_apart` is true for a retry, which has its own memory budget.
-    async fn read(&self, address: &str, is_apart: bool) -> Result<Read, Error> {
-        let budget = if is_apart {
-            &self.budget_apart
+    /// Reads the document at `address`. Retries (`is_retry`) have a separate memory budget.
+    async fn read(&self, address: &str, is_retry: bool) -> Result<Read, Error> {
+        let budget = if is_retry {
+            &self.retry_budget
         } else {
             &self.budget
         };
         let mut is_transient = false;
         let document = match self.fetch(address, budget).await {
-            // The document has changed since the index was read. The URL without the hash has the current version. The
-            // document is read again from its new URL when the index lists that URL, or from this URL if the document
-            // has changed back.
+            // The document has changed since the index was read. The URL without the hash returns the current version.
+            // Later, the document is read again: from its new URL when the index lists that URL, or from this URL if
+            // the document has changed back.
             //
             // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
             Err(Error::Status {
@@ -143,8 +143,8 @@ impl Loader {
     }
 
     /// Waits for a permit to read a document. `None` for a retry, which needs no permit.
-    async fn turn(&self, is_apart: bool) -> Option<OwnedSemaphorePermit> {
-        if is_apart {
+    async fn turn(&self, is_retry: bool) -> Option<OwnedSemaphorePermit> {
+        if is_retry {
             return None;
         }
         // The wait cannot fail, since the semaphore is never closed.
@@ -227,7 +227,7 @@ async fn until_there(
         }
         failing
             .get_or_insert_with(Failing::new)
-            .tell(&gv, &error, pause(n_pauses));
+            .log(&gv, &error, pause(n_pauses));
         n_pauses = wait(n_pauses, &flush).await;
     }
 }
@@ -235,25 +235,25 @@ async fn until_there(
 /// State of a document whose reads have failed since `since`.
 struct Failing {
     since: Instant,
-    is_told: bool,
+    is_warned: bool,
 }
 
 impl Failing {
     fn new() -> Self {
         Self {
             since: Instant::now(),
-            is_told: false,
+            is_warned: false,
         }
     }
 
-    /// Logs a failure: once as a warning, when failures last longer than usual, and otherwise at debug level.
-    fn tell(&mut self, gv: &GroupVersion, error: &Error, pause: Duration) {
+    /// Logs a failure at debug level. If failures last longer than usual, logs one warning instead.
+    fn log(&mut self, gv: &GroupVersion, error: &Error, pause: Duration) {
         let ordinary = match error {
             Error::Unpublished => ORDINARY_UNPUBLISHED,
             _ => ORDINARY,
         };
-        if !self.is_told && self.since.elapsed() >= ordinary {
-            self.is_told = true;
+        if !self.is_warned && self.since.elapsed() >= ordinary {
+            self.is_warned = true;
             tracing::warn!(group_version = %gv, %error, "cannot get schemas of this group version, retrying");
         } else {
             let retry_in = pause.as_secs();
@@ -262,10 +262,10 @@ impl Failing {
     }
 }
 
-/// Waits before the next attempt. A notification by `sign` that the document may be available ends the wait and resets
+/// Waits before the next attempt. A notification of `flush` that the document may be available ends the wait and resets
 /// the backoff. Returns the new number of waits since the last reset.
-async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
-    match tokio::time::timeout(pause(n_pauses), sign.notified()).await {
+async fn wait(n_pauses: u32, flush: &Notify) -> u32 {
+    match tokio::time::timeout(pause(n_pauses), flush.notified()).await {
         Ok(()) => 0,
         Err(_) => n_pauses.saturating_add(1),
     }
@@ -281,9 +281,9 @@ async fn attempt(
     (loader, shared): (&Loader, &Shared),
     gv: &GroupVersion,
     address: &str,
-    is_apart: bool,
+    is_retry: bool,
 ) -> Result<Read, Error> {
-    let turn = loader.turn(is_apart).await;
+    let turn = loader.turn(is_retry).await;
     #[cfg(test)]
     {
         use std::sync::atomic::Ordering::Relaxed;
@@ -291,12 +291,12 @@ async fn attempt(
         let is_due = panics.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
         assert!(is_due.is_err(), "a panic for a test");
     }
-    let mut read = std::pin::pin!(within(DEADLINE, loader.read(address, is_apart)));
+    let mut read = std::pin::pin!(within(DEADLINE, loader.read(address, is_retry)));
     if let Ok(outcome) = tokio::time::timeout(SLOW, &mut read).await {
         return outcome;
     }
     drop(turn);
-    if is_apart {
+    if is_retry {
         return read.await;
     }
     if let Ok(outcome) = tokio::time::timeout(LATE.saturating_sub(SLOW), &mut read).await {

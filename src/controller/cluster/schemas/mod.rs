@@ -154,8 +154,8 @@ impl SchemaCache {
         set
     }
 
-    /// Retries failed documents immediately and resets their backoff: those of `group_version`, or all of them if it is
-    /// `None`.
+    /// Immediately retries the document of `group_version` if it has failed, and resets its backoff. `None` means all
+    /// documents.
     pub(crate) fn flush_backoff(&self, group_version: Option<&GroupVersion>) {
         let state = self.shared.lock();
         match group_version {
@@ -168,8 +168,8 @@ impl SchemaCache {
         }
     }
 
-    /// Removes all documents except those of `needed` and those that a policy waits for for which `exists` is true.
-    /// Returns true if unused types may have to be purged.
+    /// Removes all documents except those of `needed` and those for which an existing policy waits. `exists` returns
+    /// true if a policy exists. Returns true if unused types may have to be purged.
     pub(crate) fn retain(
         &self,
         needed: &BTreeSet<GroupVersion>,
@@ -201,8 +201,8 @@ impl SchemaCache {
 /// Result of a lookup of documents.
 enum Look {
     Ready(Schemas),
-    /// Some documents are loading. The caller waits until the given time. `None` if the caller must not wait any
-    /// longer.
+    /// Some documents are loading. Contains the time until which the caller waits. `None` if the caller must not wait
+    /// any longer.
     Pending(Option<Instant>),
 }
 
@@ -285,8 +285,8 @@ impl SchemaCache {
         Look::Ready(schemas)
     }
 
-    /// Returns the cache entry of the document at `address`. If it does not exist, it is created, and replaces the
-    /// entry of an older document.
+    /// Returns the cache entry of the document at `address`. If there is none, creates the entry in place of that of an
+    /// older document.
     fn document<'a>(
         &self,
         state: &'a mut State,
@@ -300,8 +300,8 @@ impl SchemaCache {
             Some(document) if is_known(&document) => document,
             older => {
                 state.has_garbage |= older.is_some();
-                // Policies that were waiting for the older document now wait for the new one: they must not be checked
-                // with an outdated document.
+                // Policies must not be checked with an outdated document. So policies that waited for the older
+                // document now wait for the new one.
                 let waiting = older
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();

@@ -46,8 +46,9 @@ pub(super) struct Document {
     pub(super) load: Load,
     /// Incremented when policies that were checked without the document should be checked again.
     pub(super) version: Arc<AtomicU64>,
-    /// The policies that wait for the document or were checked without it, with the number of documents that they need.
-    /// Policies with few documents are queued first, since policies with wildcards take long to check.
+    /// The policies that wait for the document or were checked without it, each with the number of documents that it
+    /// needs. Policies that need few documents are queued first, since policies with wildcards take a long time to
+    /// check.
     pub(super) waiting: BTreeSet<(usize, SubjectId)>,
     /// Ends the current backoff and resets the next ones.
     pub(super) flush: Arc<Notify>,
@@ -102,7 +103,8 @@ impl Shared {
         let is_there = matches!(load, Load::Loaded(_));
         document.load = load;
         document.version.fetch_add(1, Ordering::Relaxed);
-        // Policies that were checked without the document are checked again when it is loaded or has failed.
+        // A policy that was checked without the document is queued. A parked policy is queued only if none of its
+        // documents is loading any more.
         let mut touched = Vec::new();
         for (n_needed, policy) in &document.waiting {
             match parked.get_mut(policy) {
@@ -150,7 +152,7 @@ impl Missing {
         }
     }
 
-    /// Returns true if another check would also lack the document, for the same reason.
+    /// Returns true if the document is still missing for the same reason, so that another check would also lack it.
     pub(crate) fn is_still_missing(&self) -> bool {
         self.versions.load(Ordering::Relaxed) == self.version
     }
@@ -167,12 +169,13 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// Returns the documents whose state must not change for another check to have the same result.
+    /// Returns the documents that were unavailable or newer than the index. While their states are unchanged, another
+    /// check has the same result.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
         self.waiting.values().chain(&self.passing)
     }
 
-    /// Returns true if both contain the same documents, in the same versions.
+    /// Returns true if `self` and `other` contain the same documents in the same versions.
     pub(crate) fn are_those_of(&self, other: &Self) -> bool {
         let mut pairs = self.documents.iter().zip(&other.documents);
         self.documents.len() == other.documents.len()

@@ -1,4 +1,4 @@
-//! Tests that objects that need much memory affect only themselves, and that the total memory is bounded.
+//! Tests of memory limits: an object that needs much memory affects no other object, and the total memory is bounded.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::controller::tests::id;
 
 const MIB: usize = 1 << 20;
 
-/// Returns 1.2 MB of JSON that need more than 100 MiB after parsing.
+/// Returns 1.2 MB of JSON that needs more than 100 MiB after parsing.
 fn many_maps() -> String {
     let mut object =
         r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"a":["#.to_owned();
@@ -312,7 +312,7 @@ async fn hostile_probes_do_not_prevent_evaluation_of_valid_probe() {
         highest = highest.max(peak.saturating_sub(3 * text.len()));
         assert!(context.probes.n_bytes() <= MAX_PROBES);
     }
-    // The limit covers one parsed object, its JSON, and the nodes of the indexes.
+    // The peak includes one parsed object. The other 2 MiB are for its JSON and the nodes of the indexes.
     assert!(highest <= MAX_OBJECT + 2 * MIB, "{highest}");
     assert!(context.probes.n_bytes() > MIB);
     reconcile(&context, &id("a")).await.unwrap();

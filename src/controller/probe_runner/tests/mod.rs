@@ -1,4 +1,4 @@
-//! Tests of when the probes of a policy are evaluated again, what is reused, and what is written.
+//! Tests of the evaluation of probes: the changes that cause it, the results that are reused, and the written statuses.
 
 mod apart;
 mod authorization;
@@ -126,7 +126,7 @@ fn start(context: &Arc<Context>) -> tokio::task::JoinHandle<()> {
     tokio::spawn(work(Arc::clone(context)))
 }
 
-/// Waits until `holds`.
+/// Waits until `holds` returns true. Panics after a timeout.
 #[track_caller]
 fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
@@ -167,8 +167,8 @@ fn reconciled<'a>(
     }
 }
 
-/// Returns an API server that stores the status of the probe. While `rejection` returns a code, writes of the status
-/// fail with it.
+/// Returns an API server that stores the status of the probe. While `rejection` returns an HTTP status code, writes of
+/// the status fail with this code.
 fn server(
     rejection: impl Fn() -> Option<u16> + Send + Sync + 'static,
 ) -> impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static {

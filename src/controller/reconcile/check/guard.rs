@@ -16,8 +16,8 @@ use crate::telemetry::Metrics;
 
 /// Outcome of one step of a check.
 pub(super) enum Guarded<T> {
-    /// The step returned a value. If the value records that an inner step was interrupted, the caller reports it with
-    /// the second field.
+    /// The step returned a value. If the value records that an inner step was interrupted, the second field has the
+    /// details of the interruption.
     Done(T, Late),
     Panicked,
     /// The step was interrupted because it exceeded its time limit.
@@ -97,8 +97,8 @@ pub(super) fn panicked(policy: &SubjectId, metrics: &Metrics) {
     );
 }
 
-/// Moves the check of `entry` to a lane with a longer time limit. If none is left, records and logs that the check
-/// exceeded its limit. Returns true if the policy is checked again.
+/// Moves the check of `entry` to a lane with a longer time limit. If there is no such lane, records and logs that the
+/// check exceeded its limit. Returns true if the policy is checked again.
 pub(super) fn defer(context: &Context, entry: &Entry, late: &LateStep) -> bool {
     let Late {
         next,

@@ -327,7 +327,7 @@ pub(crate) async fn check_in(
         Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
     };
     context.store.note(&entry.id, &result);
-    // A change during the check did not queue the policy, since the inputs of the policy were not recorded yet.
+    // A change during the check did not queue the policy, since the inputs of the new result were not recorded yet.
     if !result.is_current_in(&context.snapshot()) {
         context.queue.add(&entry.id);
     }

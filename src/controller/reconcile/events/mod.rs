@@ -275,8 +275,8 @@ fn object(event: &PendingEvent, time: MicroTime) -> Event {
     }
 }
 
-/// Returns the conditions with a transition from `old` to `new`: to True or False, or initially False. Omits `Ready` if
-/// another transition has the same status, reason and message.
+/// Returns the conditions in `new` that became False since `old`, or that were False in `old` and are True now. Omits
+/// `Ready` if another of these conditions has the same status, reason and message.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let turned = |type_: ConditionType| -> Option<&Condition> {
         let after = condition::find(new, type_)?;
@@ -287,20 +287,20 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
             | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
             (before, status) => before != Some(status),
         };
-        // A policy that was never bound causes no Event. The loss of its last binding does.
+        // A new policy without bindings causes no Event. The deletion of its last binding causes one.
         let is_staged = type_ == ConditionType::Bound && before.is_none();
         (is_news && !is_staged).then_some(after)
     };
     let all: Vec<&Condition> = ConditionType::ALL.into_iter().filter_map(turned).collect();
     let is_repeated = |ready: &Condition| {
         let is_ready = ready.type_ == ConditionType::Ready.as_str();
-        let says_the_same = |other: &&Condition| {
+        let is_equal = |other: &&Condition| {
             other.type_ != ready.type_
                 && other.status == ready.status
                 && other.reason == ready.reason
                 && other.message == ready.message
         };
-        is_ready && all.iter().any(says_the_same)
+        is_ready && all.iter().any(is_equal)
     };
     all.iter()
         .copied()

@@ -321,7 +321,7 @@ fn read_param(body: &[u8]) -> Result<(String, String), serde_json::Error> {
     }
     let outline: Outline = serde_json::from_slice(body)?;
     let version = outline.metadata.unwrap_or_default().resource_version;
-    // JSON is UTF-8.
+    // Valid JSON is UTF-8, so this conversion replaces no characters.
     let text = String::from_utf8_lossy(body).into_owned();
     Ok((version.unwrap_or_default(), text))
 }

@@ -114,7 +114,7 @@ impl Objects {
         })
     }
 
-    /// Replaces all objects by `listed`. Returns the changes.
+    /// Replaces all objects with `listed`. Returns the changes.
     pub(crate) fn replace(&self, listed: BTreeMap<Key, Meta>) -> Vec<Changed> {
         let gone: Vec<Key> = {
             let by_name = self.read();

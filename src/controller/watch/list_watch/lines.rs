@@ -16,14 +16,15 @@ const KEPT_BYTES: usize = 64 << 10;
 
 /// Reads lines from a response body as they arrive.
 pub(super) struct Lines {
-    /// The mutex only makes the type `Sync`, which a body is not. It is never locked, since it is accessed by an
-    /// exclusive reference.
+    /// The mutex only makes this type `Sync`, although `Body` is not. The mutex is never locked, since all accesses use
+    /// an exclusive reference.
     body: Mutex<Body>,
     /// Received bytes that are not part of a returned line yet.
     chunk: Bytes,
     /// The start of a line whose end has not arrived.
     begun: Vec<u8>,
-    /// The data of a line that is too long, while its end has not arrived.
+    /// The event type and the identity of the object of a line that is too long, while the end of the line has not
+    /// arrived.
     skim: Option<Box<Skim>>,
 }
 

@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// The URL path of the resource replaces the group, version and plural.
+/// Requests use the URL path of the resource, so the group, version and plural are empty.
 impl Resource for RawObject {
     type DynamicType = String;
     type Scope = DynamicResourceScope;

@@ -45,7 +45,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 /// without data and not report a failure.
 pub(super) const GRACE: Duration = Duration::from_secs(4);
 
-/// The minimum duration of a watch without events. If it ends earlier, that is a failure.
+/// The minimum duration of a watch without events. A shorter watch without events is a failure.
 const MIN_LIFE: Duration = Duration::from_secs(1);
 
 /// The annotation of the bookmark that ends a streamed list.

@@ -24,20 +24,20 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The minimum time between two polls, and the maximum of that minimum after slow polls.
+/// The minimum time between two polls grows with the duration of the last poll. These are its lower and upper bound.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// The maximum time between two successful polls while a change is expected, so that the change is detected soon.
 const EXPECTED: Duration = Duration::from_millis(200);
 
-/// The minimum wait after a poll that found changes, as a multiple of the poll's duration: while many CRDs change, each
-/// poll may read megabytes. Without changes, the responses are small, so the factor is 1.
+/// The minimum wait after a poll that found changes, as a multiple of the poll's duration. While many CRDs change, each
+/// poll may read megabytes. After a poll without changes, the factor is 1, since the responses are small.
 const PACE: u32 = 4;
 
 /// The interval at which unused schemas are dropped.
 const CLEANING: Duration = Duration::from_secs(60);
 
-/// The interval of checks for conditions and group versions that have been outdated for long.
+/// The interval at which the task looks for conditions and group versions that have been outdated for a long time.
 const LASTING: Duration = Duration::from_secs(5);
 
 /// The maximum backoff after failures.
@@ -103,7 +103,7 @@ impl DiscoveryClock {
         }
     }
 
-    /// Returns the time of this clock at `now`. If `is_lost`, the clock has not run since the last call.
+    /// Returns the time of this clock at `now`. If `is_lost`, the time since the last call is not counted.
     fn at(&mut self, now: Instant, is_lost: bool) -> Instant {
         let elapsed = now.saturating_duration_since(self.read_at);
         self.read_at = now;

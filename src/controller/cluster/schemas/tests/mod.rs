@@ -39,7 +39,7 @@ fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Sch
     (cache, log)
 }
 
-/// Returns the schemas that the policy `p` gets.
+/// Returns the schemas that `cache` returns for the policy `p`.
 async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
     match cache.get(&id("p"), needed, index).await {
         SchemaRequest::Ready(schemas) => schemas,

@@ -45,7 +45,8 @@ fn policy(name: &str, group: &str, resource: &str) -> ValidatingAdmissionPolicy 
     serde_json::from_value(value).unwrap()
 }
 
-/// Returns a snapshot whose document of deployments has another address in each round.
+/// Returns a snapshot. The address of the document of deployments contains `round`, so each round fetches the document
+/// again.
 fn served(round: usize) -> ClusterSnapshot {
     let address = format!("/openapi/v3/apis/apps/v1?hash={round}");
     snapshot(
@@ -115,11 +116,11 @@ fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// Waits until the policies `names` are checked with the current schemas. Returns how long that took.
+    /// Waits until the policies `names` are checked in the current snapshot. Returns how long that took.
     async fn time_until_checked(&self, names: &[String]) -> Duration {
         let start = Instant::now();
         let snapshot = self.context.snapshot();
-        let is_judged = |name: &String| {
+        let is_checked = |name: &String| {
             let entry = self.context.store.get(&id(name)).unwrap();
             let is_current = |result: &Arc<
                 crate::controller::subjects::check_result::CheckResult,
@@ -130,7 +131,7 @@ impl Cluster {
                     .as_ref()
                     .is_some_and(|status| status.conditions.is_some())
         };
-        while !names.iter().all(is_judged) {
+        while !names.iter().all(is_checked) {
             assert!(start.elapsed() < Duration::from_secs(600), "not checked");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -159,8 +160,8 @@ async fn unresponsive_aggregated_api_delays_no_other_policies() {
     let worker = tokio::spawn(work(Arc::clone(&cluster.context), std::future::pending()));
     for round in 1..=60 {
         let took = cluster.time_until_checked(&names).await;
-        // Only the first round waits for the API that is down, for at most `GRACE`. The other 5 ms allow for the
-        // polling of this test.
+        // Only the first round waits for the API that is down, for at most `GRACE`. The tolerance of 5 ms is needed
+        // since this test polls every millisecond.
         let limit = if round == 1 { GRACE } else { Duration::ZERO };
         let limit = limit + Duration::from_millis(5);
         assert!(took <= limit, "round {round}: {took:?}");
@@ -183,7 +184,7 @@ async fn unresponsive_aggregated_api_delays_no_other_policies() {
         .filter(|path| *path == DOWN)
         .count();
     assert!((10..=70).contains(&n_asked), "{n_asked}");
-    // When the API recovers, its policies are checked with its schemas without any other trigger.
+    // The recovery of the API alone causes a check of its policies with its schemas.
     cluster.is_down.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(80)).await;
     for name in ["on-down-0", "on-all-1"] {
