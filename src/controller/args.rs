@@ -71,7 +71,7 @@ pub struct LeaseArguments {
 }
 
 impl LeaseArguments {
-    /// Returns the namespace of the Lease.
+    /// Returns the value of `--lease-namespace`, or else the namespace of the pod, or else the default.
     fn namespace(&self) -> String {
         let of_pod = || {
             std::env::var("POD_NAMESPACE")
@@ -234,7 +234,7 @@ impl RunArguments {
 }
 
 impl RunArguments {
-    /// Returns the leader election of the instance `identity`, if enabled.
+    /// Returns the leader election of the instance `identity`. `None` without `--leader-elect`.
     ///
     /// # Errors
     /// Returns an error message if the durations would allow two leaders at once.

@@ -75,7 +75,7 @@ pub(super) fn managed() -> Value {
 /// Returns the API server's response to a write: the policy with the applied fields.
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
-    // The resource version is one higher than that of the write.
+    // Each write increments the resource version.
     let version = request.body["metadata"]["resourceVersion"].as_str();
     let version: u64 = version
         .and_then(|version| version.parse().ok())
@@ -172,7 +172,7 @@ async fn reconcile_writes_only_owned_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_replaces_warnings_of_others_by_empty_list() {
+async fn reconcile_replaces_warnings_of_others_with_empty_list() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(

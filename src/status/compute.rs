@@ -3,8 +3,8 @@
 //! [`compute`] is a pure function. It follows three rules:
 //!
 //! - A condition whose inputs could not be read is Unknown, never True or False.
-//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained, so that a
-//!   restart of the controller or an outage of the API server does not change a condition back and forth.
+//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained. So a restart of
+//!   the controller or an outage of the API server does not change a condition back and forth.
 //! - The message of a condition states the effect on requests.
 
 use std::collections::BTreeSet;
@@ -156,8 +156,8 @@ pub struct MatchSummary {
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule matches, but that could not be discovered, with the reason.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions that a rule matches and whose discovery has failed for more than a minute, including those whose
-    /// resources are known from an earlier discovery.
+    /// Group versions that a rule matches and whose discovery has failed for more than a minute. Their resources may be
+    /// known from an earlier discovery.
     pub undiscovered: Vec<String>,
     /// For a webhook configuration: the name and summary of each webhook. The fields above are then totals of all
     /// webhooks.

@@ -1,8 +1,8 @@
 //! Defines the condition types, statuses and reasons that this controller writes, and how conditions are created and
 //! merged.
 //!
-//! Condition types and reasons are an API, because alerts and scripts match on them. New ones may be added, but none
-//! may be renamed.
+//! Condition types and reasons are an API, because alerts and scripts match on them. New types and reasons may be
+//! added, but existing ones must not be renamed.
 
 use std::fmt;
 
@@ -285,7 +285,7 @@ pub fn condition(
 
 /// Merges the conditions `new` into `old`.
 ///
-/// Conditions of `old` whose type is not in `new` stay unchanged in their position. Other conditions of `old` are
+/// Conditions of `old` whose type is not in `new` remain unchanged, in their position. Other conditions of `old` are
 /// replaced by the condition of the same type in `new`, which keeps the old `lastTransitionTime` if `status` does not
 /// change.
 ///

@@ -50,7 +50,7 @@ pub(super) fn verdict(observed: &Observations<'_>) -> Verdict {
     }
 }
 
-/// Computes the verdict for one set of rules: those of a policy or of one webhook.
+/// Computes the verdict for the rules of one policy or of one webhook.
 fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved

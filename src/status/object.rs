@@ -62,8 +62,8 @@ pub struct ObjectTypeChecking {
 }
 
 impl StatusObject {
-    /// Returns the status of the policy in the format of a ValidatingAdmissionPolicy, in which all generations are
-    /// those of the policy. Returns `None` if no status has been written.
+    /// Returns the status of the policy in the format of a ValidatingAdmissionPolicy. All generations in the result are
+    /// generations of the policy. Returns `None` if no status has been written.
     #[must_use]
     pub fn policy_status(&self) -> Option<ValidatingAdmissionPolicyStatus> {
         let status = self.status.as_ref()?;

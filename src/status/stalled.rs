@@ -1,4 +1,4 @@
-//! Defines which failures make a policy `Stalled`: those that only an edit of the policy can correct.
+//! Defines which failures make a policy `Stalled`: failures that only an edit of the policy can correct.
 //!
 //! Tools that apply manifests and wait (Flux, `helm --wait`, all tools that use kstatus) fail immediately if `Stalled`
 //! is True, but only after their timeout if `Ready` is False. The next manifest that such a tool applies may be a CRD,
@@ -41,7 +41,7 @@ impl Reason {
             Self::NoServedResources => Remedy::Elsewhere,
             // The CRD of the paramKind may be applied later, even if its name looks misspelled.
             Self::ParamKindNotFound => Remedy::Elsewhere,
-            // The CRD exists. It may soon become established, or serve the version.
+            // The CRD exists, and may soon be established or serve the version.
             Self::ParamKindNotServed => Remedy::Elsewhere,
             // Params are separate objects, and are usually applied after the policy.
             Self::ParamsNotFound => Remedy::Elsewhere,

@@ -36,7 +36,7 @@ pub(super) struct Leader {
 pub(super) enum Obstacle {
     /// The Lease was renewed during the check, so a controller is running.
     Leads { holder: String },
-    /// The Lease has a holder, was not renewed, and does not expire within [`MAX_WATCH`].
+    /// The Lease has a holder and cannot expire within [`MAX_WATCH`]. It was not renewed during the check.
     Held { holder: String },
     /// The Lease cannot be read.
     Unknown(Error),

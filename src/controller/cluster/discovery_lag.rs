@@ -35,7 +35,7 @@ const MAY_CHANGE: Duration = Duration::from_secs(5);
 /// Tracks the changes of discovery and of OpenAPI documents that are expected after changes of CRDs.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryLag {
-    /// Resources and documents that should exist but are missing, and since when.
+    /// Resources and documents that should exist but are missing, each with the time at which this was first observed.
     missing: BTreeMap<Missing, Instant>,
     /// Resources that must disappear because their CRD was deleted or changed, with the name of the CRD and the
     /// deadline.
@@ -44,7 +44,7 @@ pub(crate) struct DiscoveryLag {
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
     /// Documents that may change, with their previous URL and the deadline.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
-    /// The pinned CRDs by name, and since when each has been pinned.
+    /// The pinned CRDs by name, each with the time at which it was pinned.
     held: BTreeMap<String, Instant>,
 }
 

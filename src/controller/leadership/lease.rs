@@ -1,5 +1,6 @@
-//! The rules of the leader election, which are those of client-go: a Lease determines which of several instances may
-//! write. The functions are pure: they take observations of the Lease with their times, and return the next decision.
+//! The rules of the leader election: a Lease determines which of several instances may write. The rules equal those of
+//! client-go. The functions are pure: they take observations of the Lease with their times, and return the next
+//! decision.
 //!
 //! Clocks of different machines are not compared. The times in the record are informational. A candidate takes over
 //! after it has observed an unchanged record for the lease duration of that record.

@@ -42,7 +42,7 @@ pub(crate) struct Leadership {
 struct State {
     role: Role,
     write_limit: Duration,
-    /// Why this instance could not read or acquire the Lease.
+    /// Why this instance could not read or acquire the Lease. `None` if there was no failure.
     problem: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl Leadership {
         })
     }
 
-    /// Returns why this instance could not read or acquire the Lease, if so.
+    /// Returns why this instance could not read or acquire the Lease. `None` if there was no failure.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }

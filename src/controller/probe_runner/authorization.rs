@@ -53,7 +53,7 @@ struct State {
     asked: BTreeSet<AuthorizerAttributes>,
     /// True if a check of the current case has no response yet.
     is_open: bool,
-    /// Why no further reviews are sent, if so.
+    /// Why no further reviews are sent. `None` while reviews are sent.
     broken: Option<Unavailable>,
     n_rounds: usize,
     waited: Duration,

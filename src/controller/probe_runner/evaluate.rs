@@ -78,8 +78,8 @@ impl Task {
         shared_bytes.saturating_add(probe.spec.unpacked_bytes)
     }
 
-    /// Returns the memory that the evaluation needs, in bytes: the maximum of all probes, without those that exceed the
-    /// limit.
+    /// Returns the memory that the evaluation needs, in bytes: the maximum of all probes. Probes that exceed the limit
+    /// are not counted, since they are not evaluated.
     fn needed_bytes(&self) -> usize {
         let probes = self.probes.iter().map(|probe| self.bytes_with(probe));
         let probes = probes.filter(|n_bytes| *n_bytes <= memory::MAX_EVALUATION);

@@ -1,9 +1,9 @@
 //! Evaluates probes in a separate queue, independently of the reconciliation of policies.
 //!
 //! A policy is reconciled with the last results of its probes. If the inputs of the probes have changed since then, the
-//! policy is added to the queue of this module. Its inputs are fetched, the cases are evaluated, and the results are
-//! stored and written to the statuses of the probes. Then the policy is reconciled again. Failures of probes, and of
-//! the writes of their statuses, affect only the condition `ProbesPassed` of the policy.
+//! policy is added to the queue of this module. There, the inputs are fetched, the cases are evaluated, and the results
+//! are stored and written to the statuses of the probes. Then the policy is reconciled again. Failures of probes, and
+//! of the writes of their statuses, affect only the condition `ProbesPassed` of the policy.
 
 mod authorization;
 mod evaluate;

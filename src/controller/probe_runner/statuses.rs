@@ -25,9 +25,9 @@ use crate::telemetry::metrics::ErrorReason;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the probes whose current statuses do not show the results `probed`, each with its desired status.
-/// `generation` is the generation of the policy, or `None` if it does not exist.
+/// `generation` is the generation of the policy, or `None` if the policy does not exist.
 ///
-/// Omits probes that have changed since their evaluation. They are evaluated again.
+/// Omits probes that have changed since their evaluation, since they are evaluated again.
 pub(super) fn behind(
     context: &Context,
     policy: &SubjectId,

@@ -1,6 +1,7 @@
 //! Finds the targets of probes in the cluster: returns why a target is missing, or reads the inputs for its evaluation.
 //!
-//! The module `probe::run` evaluates targets from files and from clusters. This module reads the inputs of the latter.
+//! The module `probe::run` evaluates targets from files and from clusters. For targets from clusters, this module reads
+//! the inputs.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -159,11 +160,11 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// Returns the names of the CustomResourceDefinitions of the custom kinds in the cases. They are needed to default and
-/// merge objects.
+/// Returns the names of the CustomResourceDefinitions of the custom kinds in the cases. These definitions are needed to
+/// default and merge objects.
 ///
 /// # Errors
-/// Returns an error if they exceed [`MAX_DEFINITIONS`].
+/// Returns an error if there are more than [`MAX_DEFINITIONS`] names.
 pub(super) fn definition_names(
     entry: &Entry,
     probes: &[Arc<Probe>],

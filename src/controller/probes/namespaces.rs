@@ -334,7 +334,7 @@ impl Given {
         failures.any(|why| why.is_transient)
     }
 
-    /// Returns why a namespace that was requested since the last call is unknown, if so.
+    /// Returns why a namespace that was requested since the last call is unknown. `None` if there is no such namespace.
     pub(crate) fn take_failure(&self) -> Option<String> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()

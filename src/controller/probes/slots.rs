@@ -25,8 +25,8 @@ impl Lane {
         }
     }
 
-    /// Returns how many policies are processed concurrently. Only one of them is evaluated; the others wait for the API
-    /// server.
+    /// Returns the number of policies that are processed concurrently. Only one of these policies is evaluated; the
+    /// others wait for the API server.
     pub(crate) const fn concurrency(self) -> usize {
         match self {
             Self::Quick => 16,

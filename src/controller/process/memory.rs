@@ -81,7 +81,7 @@ pub(crate) const MAX_ADMISSIONS: usize = 8 * MIB;
 /// escape control characters with six bytes each. A larger page is requested again with half as many objects.
 pub(crate) const MAX_WIRE_OBJECT: usize = 16 * MIB;
 
-/// The size of a `serde_json` object plus that of the evaluator's object, without entries, in bytes.
+/// The size of a `serde_json` object plus the size of the evaluator's object, both without entries, in bytes.
 const OBJECT: usize = 640 + 64;
 
 /// The maximum number of entries for which a `serde_json` object is a single node of a B-tree.
@@ -103,7 +103,7 @@ const LIST_ITEM: usize = 32;
 /// The size of the evaluator's list without items, in bytes.
 const LIST: usize = 64;
 
-/// The size of a `serde_json` string plus that of the evaluator's string, without characters, in bytes.
+/// The size of a `serde_json` string plus the size of the evaluator's string, both without characters, in bytes.
 const STRING: usize = 32;
 
 /// Estimates the memory of `json` after parsing, in bytes: as a `serde_json::Value` plus as a value of the evaluator.
@@ -189,7 +189,7 @@ pub(crate) fn mebibytes(n_bytes: usize) -> String {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter(Arc<AtomicUsize>);
 
-/// Bytes counted in a [`Meter`] until drop.
+/// Bytes that a [`Meter`] counts until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     meter: Meter,

@@ -156,7 +156,7 @@ impl Queue {
         self.has_work.notify_one();
     }
 
-    /// Returns the number of waiting subjects, without those in backoff.
+    /// Returns the number of waiting subjects. Subjects in backoff are not counted.
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();
         state.waiting.len() + state.n_broad()

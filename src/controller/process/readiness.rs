@@ -69,7 +69,7 @@ struct Rejection {
     is_logged: bool,
 }
 
-/// Returns the sources that must be in sync: those of [`NEEDED`], and other sources while they are watched.
+/// Returns the sources that must be in sync: the sources in [`NEEDED`], and other sources while they are watched.
 fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
     let others = states.keys().filter(|source| !NEEDED.contains(source));
     NEEDED.into_iter().chain(others.copied())
@@ -90,7 +90,7 @@ impl State {
 }
 
 impl Readiness {
-    /// Returns each source with its problem, if any.
+    /// Returns the name of each source, with its problem if it has one.
     ///
     /// A source that was in sync and is now unreachable has no problem, since its last state remains usable. A source
     /// without permission has a problem.

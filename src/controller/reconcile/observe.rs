@@ -46,9 +46,10 @@ pub(crate) struct Facts {
     probes: Result<Probed, ProbesState>,
 }
 
-/// Collects the facts about the subject `entry` in `snapshot`, which includes its check if there is no valid result.
+/// Collects the facts about the subject `entry` in `snapshot`. Checks the subject if the result of its last check is no
+/// longer valid.
 ///
-/// Returns `Skipped` if there is no result of the check yet; the subject is queued again when there is.
+/// Returns `Skipped` if there is no result of the check yet; the subject is queued again when there is one.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,

@@ -14,8 +14,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The minimum time between two tasks. With very many tasks, an iteration takes longer than a minute.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// Ends watches of params that no policy needs, repeats checks that exceeded their deadline long ago, and re-queues
-/// probes that depend on namespaces or permissions, which are not watched. The work for probes is spread over the
+/// Ends watches of params that no policy needs, and repeats checks that exceeded their deadline long ago. Re-queues
+/// probes that depend on namespaces or permissions, since neither is watched. The work for probes is spread over the
 /// interval. Never returns.
 pub(crate) async fn run(context: Arc<Context>) {
     let heartbeat = context

@@ -1,9 +1,10 @@
 //! Removes conditions of the controller that another field manager also owns.
 //!
-//! Server-side apply removes only fields that no other manager owns. A client that clears the managed fields of an
-//! object (its fields then belong to `before-first-apply`), or that applies a copy of its status, also owns our
-//! conditions afterwards. If we omit such a condition, it remains, or the API server rejects the apply because only
-//! some of its fields would be removed. A merge patch removes such conditions.
+//! Server-side apply removes only fields that no other manager owns. A client that applies a copy of the status also
+//! owns our conditions afterwards. If a client clears the managed fields of an object, the manager `before-first-apply`
+//! owns all of its fields, including our conditions. If an apply of the controller omits a shared condition, the
+//! condition remains, or the API server rejects the apply because only some fields of the condition would be removed. A
+//! merge patch removes shared conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.
@@ -46,7 +47,8 @@ where
     api.patch_status(name, &params, &Patch::Merge(&patch)).await
 }
 
-/// Removes our conditions that other managers also own from an object. Returns false if there are none.
+/// Removes our conditions that other managers also own from an object. Returns false if the object has no such
+/// conditions.
 ///
 /// # Errors
 /// Returns an error if the object cannot be read or the API server rejects the write.

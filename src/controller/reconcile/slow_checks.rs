@@ -52,8 +52,8 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
     }
 }
 
-/// Checks one policy, unless a valid result exists or the policy has moved to another lane, and returns it to the main
-/// queue.
+/// Checks one policy, and returns the policy to the main queue when there is a result. Omits the check if a valid
+/// result exists or the policy has moved to another lane.
 async fn check_one(
     context: &Arc<Context>,
     id: &SubjectId,

@@ -115,7 +115,7 @@ impl AdmissionCache {
         self.lock().get(&entry.id, &entry.generation())
     }
 
-    /// Stores the compiled policy of `entry`, and removes that of an earlier generation.
+    /// Stores the compiled policy of `entry` in place of its earlier generation.
     pub(crate) fn put(&self, entry: &Entry, admission: Admission) -> Arc<Admission> {
         let admission = Arc::new(admission);
         let n_bytes = compiled_bytes(entry.n_bytes);

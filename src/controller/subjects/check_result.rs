@@ -122,8 +122,8 @@ impl LateStep {
 }
 
 impl CheckResult {
-    /// Creates the result of a check that needed the documents `group_versions` of `index`, of which those in `missing`
-    /// were unavailable. `revision` is that of the served resources, if the rules were matched with them.
+    /// Creates the result of a check that needed the documents `group_versions` of `index`. The documents in `missing`
+    /// were unavailable. `revision` is the revision of the served resources, or `None` if the rules were not matched.
     pub(crate) fn new(
         generation: Generation,
         revision: Option<u64>,

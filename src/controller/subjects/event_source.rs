@@ -43,8 +43,8 @@ pub(crate) fn compare_versions(left: &str, right: &str) -> Option<Ordering> {
 }
 
 impl EventSource {
-    /// Returns true if an object with the metadata `new` from this source must be stored in place of `known`, which is
-    /// `None` if no object of that name is stored.
+    /// Returns true if an object with the metadata `new` from this source must be stored in place of the object
+    /// `known`. `known` is `None` if no object of that name is stored.
     ///
     /// Resource versions of one resource are increasing numbers (KEP-5504). If they are not numbers, a watch event
     /// replaces the object, and a response to a write does not.

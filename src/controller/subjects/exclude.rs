@@ -1,4 +1,4 @@
-//! Exclusion of policies by name or label, for example those of the platform's vendor.
+//! Exclusion of policies by name or label. Typically, policies of the platform's vendor are excluded.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -75,7 +75,7 @@ pub(crate) struct Lanes {
 struct Note {
     generation: Generation,
     lane: Lane,
-    /// The time at which the check exceeded the deadline of the slow lane, if so.
+    /// The time at which the check exceeded the deadline of the slow lane. `None` if it did not.
     exceeded_at: Option<Instant>,
     /// True if the thread of the check is stuck. Then the check is not repeated unless the policy or its inputs change.
     is_stuck: bool,
@@ -103,7 +103,7 @@ impl Lanes {
         }
     }
 
-    /// Returns the recorded lane for this generation of `entry`.
+    /// Returns the recorded lane of `entry`. `None` if no lane is recorded for its generation.
     pub(crate) fn note_lane(&self, entry: &Entry) -> Option<Lane> {
         let policies = self.lock();
         let note = policies.get(&entry.id)?;

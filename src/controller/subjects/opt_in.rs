@@ -123,7 +123,7 @@ pub(crate) struct OptInState {
 struct State {
     /// The API version in which the subjects are served.
     version: &'static str,
-    /// Why the kind is not watched although it is enabled, if so.
+    /// Why the kind is not watched although it is enabled. `None` if there is no obstacle.
     obstacle: Option<String>,
     /// True if the subjects were listed.
     are_policies_listed: bool,
@@ -203,7 +203,7 @@ impl OptInState {
         (state.version, state.obstacle) = (version, None);
     }
 
-    /// Returns why the kind is not watched although it is enabled, if so.
+    /// Returns why the kind is not watched although it is enabled. `None` if there is no obstacle.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.lock().obstacle.clone()
     }

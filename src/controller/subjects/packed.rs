@@ -109,7 +109,7 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
     }
 }
 
-/// Returns a hash of `json`. It does not depend on the process.
+/// Returns a hash of `json`. All processes compute the same hash.
 pub(crate) fn hash(json: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(json);

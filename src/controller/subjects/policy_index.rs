@@ -226,8 +226,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         }
     }
 
-    /// Stores the object if it supersedes the stored one. Returns the affected policies: the policy that the object
-    /// refers to, the policy that it referred to before, and the policies of probes that are rejected in its favor.
+    /// Stores the object if it supersedes the stored one. Returns the affected policies: the current and the previous
+    /// policy of the object, and the policies of objects that are now rejected because of the limits.
     pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
@@ -401,7 +401,7 @@ impl<K: RefersToPolicy> State<K> {
     }
 
     /// Rejects the youngest objects until the size of the objects of `policy` and of all objects is within the limits.
-    /// Returns the policies of rejected objects, except that of the object `name`.
+    /// Returns the policies of rejected objects. The policy of the object `name` is omitted.
     ///
     /// The creation time, which the API server sets, decides which objects are stored. So many new objects cannot
     /// displace existing ones, and a restart has the same result.

@@ -32,9 +32,9 @@ use crate::status::condition::ConditionType;
 /// A received probe, parsed. It exists only until the probe is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedProbe {
-    /// The probe. It has no cases if it cannot be parsed.
+    /// The probe. It has no cases if its spec cannot be parsed.
     object: PolicyProbe,
-    /// Why the probe cannot be evaluated, if so.
+    /// Why the probe cannot be evaluated. `None` if it can.
     problem: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Probe {
     pub(crate) spec: Arc<StoredSpec>,
     /// The status.
     pub(crate) status: Option<Arc<StoredStatus>>,
-    /// Why the probe cannot be evaluated, if so.
+    /// Why the probe cannot be evaluated. `None` if it can.
     pub(crate) problem: Option<String>,
     /// The size of a probe that was rejected because of the memory limits, in bytes. `None` if it is stored.
     rejected_bytes: Option<usize>,

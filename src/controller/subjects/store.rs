@@ -288,8 +288,8 @@ impl Store {
         self.lock().keys().cloned().collect()
     }
 
-    /// Returns the subjects whose status `change` may affect, with the number of schema documents that each needs. They
-    /// are sorted by that number.
+    /// Returns the subjects whose status `change` may affect, each with the number of schema documents that it needs.
+    /// The subjects are sorted by that number.
     pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, SubjectId)> {
         let entries = self.lock();
         let touched = entries

@@ -193,7 +193,7 @@ pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Refresh
     }
 }
 
-/// Watches CRDs, parsed as `K`. `listener` handles CRDs as subjects, if they are.
+/// Watches CRDs, parsed as `K`. `listener` handles CRDs as subjects, and is `None` if CRDs are not subjects.
 async fn crds_as<K: ReadDefinition>(
     context: &Context,
     signals: &UnboundedSender<RefreshTrigger>,
@@ -266,7 +266,8 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
             return;
         };
         let Some(spec) = api_service.spec else { return };
-        // An APIService without `service` is for a group of the API server itself: a built-in group or that of a CRD.
+        // An APIService without `service` is for a group that the API server itself serves: a built-in group or the
+        // group of a CRD.
         if spec.service.is_some() {
             let group_version = GroupVersion::new(
                 spec.group.unwrap_or_default(),

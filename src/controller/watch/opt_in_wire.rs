@@ -30,7 +30,7 @@ pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
 #[serde(from = "PolicyObject")]
 pub(crate) struct WireMutatingPolicy(MutatingAdmissionPolicy);
 
-/// The binding of a mutating policy, converted to that of a validating policy.
+/// The binding of a mutating policy, converted to a binding of a validating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "BindingObject")]
 pub(crate) struct WireBinding(pub(crate) ValidatingAdmissionPolicyBinding);

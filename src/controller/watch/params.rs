@@ -56,8 +56,8 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     let config = ListWatchConfig {
         path: DynamicObject::url_path(&kube_resource(&resource), None),
         representation: Representation::Metadata,
-        // Lists are not streamed: an aggregated API server that does not support that would respond with a watch
-        // without a list.
+        // Lists are not streamed: an aggregated API server without support for streamed lists would respond with a
+        // watch without a list.
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
         // No limit is needed, since only some metadata is parsed.
@@ -168,7 +168,7 @@ fn key_of(name: &str) -> Key {
     (namespace.to_owned(), name.to_owned())
 }
 
-/// The current problem with the watch of a kind, if any.
+/// The state of the current problem with the watch of a kind. Empty if the watch works.
 #[derive(Debug, Default)]
 struct WatchProblem {
     refused_since: Option<Instant>,

@@ -1,4 +1,5 @@
-//! Tests of the conditions of webhook configurations: they cover all webhooks, and none is about bindings or params.
+//! Tests of the conditions of webhook configurations. Each condition covers all webhooks, and there are no conditions
+//! about bindings or params.
 
 use super::*;
 

@@ -188,7 +188,7 @@ pub(super) async fn supervised(
     }
 }
 
-/// Loads the document of `gv` at `address`, and retries until it is the version in the index.
+/// Loads the document of `gv` at `address`. Retries until the loaded document is the version in the index.
 async fn until_there(
     (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,

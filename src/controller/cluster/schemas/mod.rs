@@ -50,7 +50,7 @@ impl fmt::Debug for SchemaCache {
 
 /// Result of requesting the documents that a policy needs.
 pub(crate) enum SchemaRequest {
-    /// All documents, except those that are unavailable or have been loading for too long.
+    /// The documents, without those that are unavailable or have been loading for too long.
     Ready(Schemas),
     /// Some documents are loading. The policy is queued when they are loaded.
     Pending,
@@ -207,7 +207,8 @@ enum Look {
 }
 
 impl SchemaCache {
-    /// Returns the documents if none is loading. Starts to load the documents that are requested for the first time.
+    /// Returns the documents if all of them are loaded or unavailable. Starts to load documents that are requested for
+    /// the first time.
     fn look(
         &self,
         policy: &SubjectId,
@@ -285,8 +286,8 @@ impl SchemaCache {
         Look::Ready(schemas)
     }
 
-    /// Returns the cache entry of the document at `address`. If there is none, creates the entry in place of that of an
-    /// older document.
+    /// Returns the cache entry of the document at `address`. If there is no such entry, creates it. The new entry
+    /// replaces the entry of an older document.
     fn document<'a>(
         &self,
         state: &'a mut State,

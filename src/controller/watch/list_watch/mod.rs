@@ -1,9 +1,9 @@
 //! Lists the objects of a kind and watches them for changes, with `kube_runtime::watcher`.
 //!
-//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s, so that an object that cannot be parsed
-//! causes an event about that object and not a failure of the watch. Its requests go through [`transport`], which
-//! limits their duration, inactivity and size. The transport also reports facts that the watcher does not return:
-//! bookmarks, causes of failures, and unexpected ends.
+//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s. So an object that cannot be parsed causes an
+//! event about that object, and the watch does not fail. Its requests go through [`transport`], which limits their
+//! duration, inactivity and size. The transport also reports facts that the watcher does not return: bookmarks, causes
+//! of failures, and unexpected ends.
 //!
 //! A failure is returned as an event, and the next call of [`ListWatch::next`] tries again; there are no silent
 //! retries. Lists are consistent reads, that is, `resourceVersion` is unset.

@@ -88,7 +88,8 @@ fn policy(name: &str, group: &str) -> Value {
     })
 }
 
-/// Creates a cluster without CRDs, with one policy that matches widgets and one that matches another group.
+/// Creates a cluster without CRDs and with two policies. One policy matches widgets, and the other policy matches
+/// another group.
 fn cluster() -> Cluster {
     let served = Arc::new(Mutex::new(Served::default()));
     let now_served = Arc::clone(&served);
@@ -254,7 +255,7 @@ async fn changed_api_service_triggers_discovery() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expected_change_keeps_polling_busy_api_server() {
+async fn slow_responses_do_not_extend_poll_interval() {
     let cluster = cluster();
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
@@ -273,8 +274,8 @@ async fn expected_change_keeps_polling_busy_api_server() {
     assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
 }
 
-/// A CRD that is deleted and recreated unchanged has its former document URL. If the document was requested in between
-/// and was missing, it must be requested again.
+/// A CRD that is deleted and recreated unchanged has its former document URL. If the document was requested and missing
+/// in the meantime, it must be requested again.
 #[tokio::test(start_paused = true)]
 async fn recreated_crd_with_same_url_gets_document_soon() {
     for is_gone_from_the_index in [false, true] {
@@ -371,7 +372,7 @@ async fn many_crd_changes_do_not_delay_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_polls_do_not_count_for_limit() {
+async fn time_of_failed_polls_does_not_count_for_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;

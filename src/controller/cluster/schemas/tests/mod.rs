@@ -84,7 +84,8 @@ async fn document_is_fetched_once_for_all_callers() {
     let asked = futures::future::join_all((0..100).map(|_| get(&cache, &needed, &index))).await;
     for schemas in &asked {
         assert!(is_found(schemas, "apps", "v1", "Deployment"));
-        // `Scale` is in the document of its resource (`apps/v1`), not in that of its own group version.
+        // The document of the resource (`apps/v1`) contains `Scale`. The document of the group version of `Scale` does
+        // not.
         assert!(is_found(schemas, "autoscaling", "v1", "Scale"));
         assert!(!is_found(schemas, "apps", "v1", "Pod"));
         assert!(schemas.waiting.is_empty());

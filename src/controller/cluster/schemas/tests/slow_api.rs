@@ -85,7 +85,7 @@ fn sound() -> impl Iterator<Item = String> {
     (0..12).map(|n| format!("sound-{n}"))
 }
 
-/// Creates a cluster with 52 queued policies: first 40 that match the API that is down or all resources, then 12 that
+/// Creates a cluster with 52 queued policies. The first 40 match the API that is down or all resources. The other 12
 /// match deployments.
 fn cluster() -> Cluster {
     let is_down = Arc::new(AtomicBool::new(true));
