@@ -97,7 +97,7 @@ pub(crate) struct Context {
     /// Returns the current time. Tests replace it.
     pub(crate) now: fn() -> Timestamp,
     snapshot: RwLock<Arc<ClusterSnapshot>>,
-    /// The initial lists that have completed.
+    /// The initial lists that have completed, and whether a snapshot exists.
     known: watch::Sender<Known>,
 }
 

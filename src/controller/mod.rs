@@ -6,8 +6,8 @@
 //! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of its
 //!   check, and computes its status with the pure function [`crate::status::compute()`]. `probe_runner` has its own
 //!   queue and evaluates the probes of policies; `probes` stores their results.
-//! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while
-//!   this instance leads: `leadership` issues a permit for each write, and `election` keeps the Lease.
+//! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while this
+//!   instance leads: `leadership` issues a permit for each write, and `election` acquires and renews the Lease.
 //!
 //! The tasks share their state in a `Context`. Imports have one direction: `process`, `cluster`, `subjects`, `probes`
 //! and `leadership` hold state and do not import `context`; the other modules are tasks that use it. [`clear`] is a

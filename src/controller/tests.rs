@@ -369,7 +369,8 @@ async fn schema_change_during_check_requeues() {
     let seen = Arc::clone(&late_context);
     let (context, _) = context(SOUND, move |request| {
         if request.method == Method::GET {
-            // The schema changes while the policy is checked with the previous one, before its dependency is recorded.
+            // The schema changes while the policy is checked with the previous schema, before the policy's dependency
+            // on the schema is recorded.
             let new = snapshot(
                 &[("apps/v1", "deployments", "Deployment")],
                 &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
@@ -490,7 +491,7 @@ async fn unavailable_schema_retains_status() {
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // A restarted controller does not know since when the schema is unavailable, and retains the note.
+    // A restarted controller does not know how long the schema has been unavailable, and retains the note.
     context.stale_conditions.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),

@@ -1,7 +1,7 @@
 //! Computes the condition `ParamsResolved`: True if the paramKind is served and the params of bindings exist.
 //!
-//! The API server evaluates a policy once a binding refers to it. If it cannot find the paramKind, the policy fails for
-//! every request that the policy's own rules match, regardless of the rules of its bindings.
+//! The API server evaluates a policy once a binding refers to it. If the API server cannot find the paramKind, the
+//! policy fails for every request that the policy's own rules match, regardless of the rules of its bindings.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`,
 //! `ensureParamsForPolicyLocked`; `plugin/policy/validating/dispatcher.go`, `Dispatch`.
@@ -22,7 +22,7 @@ pub enum ParamKindState {
     NotRequired,
     /// The paramKind is served. The state of the params that bindings refer to is included.
     Served(Gvk, ParamsState),
-    /// The paramKind is neither served nor defined.
+    /// The paramKind is not served, and no CRD defines it.
     NotFound {
         /// The paramKind.
         gvk: Gvk,

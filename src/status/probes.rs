@@ -186,7 +186,7 @@ pub struct ProbeSubject<'a> {
 }
 
 /// Computes the status of a probe at `now` from the results of its cases. `problem` is the reason why the probe cannot
-/// be parsed, if it cannot. `policy_generation` is `None` if the policy does not exist.
+/// be parsed, or `None` if it can. `policy_generation` is `None` if the policy does not exist.
 #[must_use]
 pub fn probe_status(
     probe: &ProbeSubject<'_>,

@@ -43,7 +43,7 @@ impl From<&ExpressionFindings> for Warning {
         let mut parts = Vec::with_capacity(found.kinds.len());
         let mut kinds = found.kinds.iter().peekable();
         while let Some(kind) = kinds.next() {
-            // Notes follow source excerpts, so that users do not take the notes for a part of the message.
+            // Notes follow source excerpts, so that users do not read the notes as part of the message.
             let with_source = kinds.peek().is_none() && !found.notes.is_empty();
             parts.push(part(kind, &found.text, with_source));
         }

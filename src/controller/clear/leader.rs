@@ -51,7 +51,7 @@ impl Leader {
         }
     }
 
-    /// Checks that no controller leads.
+    /// Checks that no controller leads. Waits until the Lease expires if it has a holder.
     ///
     /// # Errors
     /// Returns the obstacle if a controller may be leading.
@@ -121,7 +121,7 @@ impl Leader {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Returns the error message for `obstacle`, with a hint how to remove it.
+    /// Returns the error message for `obstacle`, with a hint about how to remove the obstacle.
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(

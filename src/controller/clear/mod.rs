@@ -1,4 +1,4 @@
-//! The command `clear`, which removes the status fields that the controller wrote, before it is uninstalled.
+//! The command `clear` removes the status fields that the controller wrote, before the controller is uninstalled.
 //!
 //! The command applies an empty status with the controller's field manager. The API server then removes the fields that
 //! only this field manager owns: our conditions, and `observedGeneration` and `typeChecking` unless

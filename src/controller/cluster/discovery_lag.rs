@@ -28,8 +28,8 @@ const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 /// How long a CRD is pinned in total, even if it keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a change of a document is expected after a change of its CRD that does not require one. Such an expectation
-/// does not pin the CRD.
+/// How long a change of a document is expected if its CRD changed in a way that may not affect the document. The CRD is
+/// not pinned during this time.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Tracks the changes of discovery and of OpenAPI documents that are expected after changes of CRDs.
@@ -37,7 +37,7 @@ const MAY_CHANGE: Duration = Duration::from_secs(5);
 pub(crate) struct DiscoveryLag {
     /// Resources and documents that should exist but are missing, each with the time at which this was first observed.
     missing: BTreeMap<Missing, Instant>,
-    /// Resources that must disappear because their CRD was deleted or changed, with the name of the CRD and the
+    /// Resources that must disappear because their CRD was deleted or changed, each with the name of the CRD and a
     /// deadline.
     leaving: BTreeMap<Gvr, (String, Instant)>,
     /// Documents that must change because a CRD changed. The key has the name of the CRD.
@@ -93,7 +93,7 @@ impl Pinned {
         self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
     }
 
-    /// Returns the CRDs of `now`, but each pinned CRD in its state in `before`.
+    /// Returns the CRDs of `now`, but with each pinned CRD in its state from `before`.
     pub(crate) fn crds(&self, before: &Crds, now: &Crds) -> Crds {
         let mut crds = now.clone();
         for name in &self.crds {
@@ -105,8 +105,8 @@ impl Pinned {
         crds
     }
 
-    /// Returns the resources of `now`, but each pinned resource in its state in `before`. `None` if no resource is
-    /// pinned.
+    /// Returns the resources of `now`, but with each pinned resource in its state from `before`. `None` if no resource
+    /// is pinned.
     pub(crate) fn mapper(&self, before: &RestMapper, now: &RestMapper) -> Option<RestMapper> {
         if self.resources.is_empty() {
             return None;
@@ -129,7 +129,8 @@ impl Pinned {
         Some(mapper)
     }
 
-    /// Returns the index `now`, but each pinned document in its state in `before`. `None` if no document is pinned.
+    /// Returns the index `now`, but with each pinned document in its state from `before`. `None` if no document is
+    /// pinned.
     pub(crate) fn index(&self, before: &Index, now: &Index) -> Option<Index> {
         if self.documents.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! The rules of the leader election: a Lease determines which of several instances may write. The rules equal those of
-//! client-go. The functions are pure: they take observations of the Lease with their times, and return the next
+//! The rules of the leader election: a Lease determines which of several instances may write. The rules are the same as
+//! in client-go. The functions are pure: they take observations of the Lease with their times, and return the next
 //! decision.
 //!
 //! Clocks of different machines are not compared. The times in the record are informational. A candidate takes over
@@ -161,7 +161,7 @@ pub(crate) enum Decision {
 }
 
 /// Returns the decision of the instance `identity`. `observed` is `None` if the Lease does not exist. All comparisons
-/// use the monotonic time `now`; `wall` is the time for the record.
+/// use the monotonic time `now`. `wall` is the wall-clock time to write into the record.
 pub(crate) fn decide(
     identity: &str,
     timing: &Timing,
@@ -217,8 +217,8 @@ mod tests {
         }
     }
 
-    /// Returns the decision of the instance `a` if the record `seen` has been unchanged for `age`. The wall clock is
-    /// 200.
+    /// Returns the decision of the instance `a` if the record `seen` has been unchanged for `age`. The wall-clock time
+    /// is 200.
     fn decide_after(seen: Option<ElectionRecord>, age: Duration) -> Decision {
         let since = Instant::now();
         let observed = seen.map(|record| Observed { record, since });

@@ -499,7 +499,7 @@ fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
 /// the objects.
 ///
 /// # Errors
-/// Returns an error message if it exceeds the limit.
+/// Returns an error message if the memory exceeds the limit.
 fn within_limit(n_bytes: usize, kind: &str) -> Result<(), String> {
     if n_bytes <= memory::MAX_EVALUATION {
         return Ok(());

@@ -161,7 +161,7 @@ impl PackedParams {
     }
 }
 
-/// Returns the params that the bindings of `probes` refer to, with their resource versions.
+/// Returns the params to which the bindings of `probes` refer, with their resource versions.
 fn wanted(
     context: &Arc<Context>,
     policy: &SubjectId,

@@ -162,7 +162,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         return false;
     };
     let state = context.opt_in.state(id.kind);
-    // If an opt-in kind has an obstacle, its subjects count as missing. CRDs are stored even then.
+    // If an opt-in kind cannot be watched, its subjects count as missing. CRDs are stored even then.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {

@@ -70,7 +70,8 @@ fn desired(
     probe_status(&subject, cases, problem, generation, now)
 }
 
-/// Writes the statuses of probes that differ from `probed`. Returns true if a write must be retried.
+/// Writes the statuses of the probes whose current statuses do not show the results `probed`. Returns true if a write
+/// must be retried.
 pub(super) async fn write(
     context: &Context,
     policy: &SubjectId,

@@ -193,7 +193,7 @@ pub(super) fn definition_names(
 #[derive(Debug, Default)]
 pub(super) struct PackedDefinitions {
     texts: Vec<(String, Box<str>)>,
-    /// The memory that they need after parsing, in bytes.
+    /// The memory that the definitions need after parsing, in bytes.
     pub(super) unpacked_bytes: usize,
 }
 

@@ -59,7 +59,7 @@ fn are_same(
 }
 
 impl Inputs {
-    /// Returns the schemas that sample objects are validated against.
+    /// Returns the schemas for validating sample objects.
     pub(crate) fn schemas(&self) -> &Schemas {
         &self.schemas
     }

@@ -38,7 +38,7 @@ const MAX_KEPT: usize = 1_000;
 /// The maximum number of concurrent reads for one policy.
 const MAX_AT_ONCE: usize = 8;
 
-/// The label of each namespace that contains its name. The API server sets it.
+/// The label that the API server sets on each namespace. Its value is the name of the namespace.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/v1/defaults.go`, `SetDefaults_Namespace`.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";

@@ -1,4 +1,4 @@
-//! Limits of concurrent evaluations of probes, separately for quick and slow ones.
+//! Limits of concurrent evaluations of probes. Quick and slow evaluations have separate limits.
 
 use std::sync::Arc;
 use std::time::Duration;

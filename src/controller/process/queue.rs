@@ -172,7 +172,8 @@ impl Queue {
     /// Returns the number of waiting subjects, and how long the oldest of them has been waiting, in seconds.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Both lists are in the order of arrival, so the subject that has waited longest is the first of either list.
+        // Both lists are in the order of arrival, so the subject that has waited longest is at the front of one of
+        // them.
         let oldest = [state.waiting.front(), state.first_broad()];
         let oldest = oldest.into_iter().flatten();
         let since = oldest.filter_map(|id| state.items.get(id)?.waiting_since);
@@ -248,8 +249,7 @@ impl State {
         self.broad.iter().find(|id| self.is_broad(id))
     }
 
-    /// Returns the time at which the first broad subject no longer has lower priority. `None` if no broad subject
-    /// waits.
+    /// Returns the time until which the first broad subject has lower priority. `None` if no broad subject waits.
     fn broad_due(&self) -> Option<Instant> {
         let first = self.items.get(self.first_broad()?)?;
         Some(first.waiting_since? + MAX_YIELD)

@@ -20,12 +20,12 @@ const NEEDED: [Source; 6] = [
     Source::OpenApi,
 ];
 
-/// How long the API server must reject reads of a source that was read before, before the permission counts as revoked.
-/// A starting API server rejects all requests until it has loaded the roles.
+/// How long the API server must reject reads of a previously readable source before the permission counts as revoked. A
+/// starting API server rejects all requests until it has loaded the roles.
 const REVOKED_AFTER: Duration = Duration::from_secs(20);
 
-/// How long the API server must reject reads of a source that was never read, before the permission counts as missing.
-/// The permission may be granted at the same time as the controller starts.
+/// How long the API server must reject the first reads of a source before the permission counts as missing. The
+/// permission may be granted at the same time as the controller starts.
 const MISSING_AFTER: Duration = Duration::from_secs(5);
 
 /// Returns how long reads of a source must be rejected before the permission counts as missing.
@@ -51,7 +51,7 @@ pub struct Readiness {
 #[derive(Clone, Debug, Default)]
 struct State {
     is_synced: bool,
-    /// A missing permission, which only a cluster administrator can fix.
+    /// A missing permission, which only a cluster administrator can grant.
     rejection: Option<Rejection>,
     /// The message of the last failure.
     failure: Option<String>,
@@ -81,7 +81,7 @@ impl State {
         self.is_synced && self.rejection.is_none() && self.failure.is_none()
     }
 
-    /// Returns the missing permission, if reads have been rejected for the time of [`certain_after`].
+    /// Returns the missing permission, if reads have been rejected for as long as [`certain_after`] requires.
     fn lacking(&self) -> Option<&Rejection> {
         let rejection = self.rejection.as_ref()?;
         let is_certain = rejection.since.elapsed() >= certain_after(self.is_synced);
@@ -159,16 +159,16 @@ impl Readiness {
         watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_sync))
     }
 
-    /// Returns the message about the missing permission of `source`, if reads have been rejected for the time of
-    /// [`certain_after`].
+    /// Returns the message about the missing permission of `source`, if reads have been rejected for as long as
+    /// [`certain_after`] requires.
     pub(crate) fn rejection(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())
     }
 
     /// Records that a read of `source` was rejected for lack of a permission. Returns true if the caller should log the
-    /// missing permission, that is, if reads have been rejected for the time of [`certain_after`] and it was not logged
-    /// before.
+    /// missing permission, that is, if reads have been rejected for as long as [`certain_after`] requires and the
+    /// permission was not logged before.
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::telemetry::Metrics;
 use crate::telemetry::logging::panic_message;
 
-/// The maximum time between two heartbeats of a watch. A watch request lasts at most two minutes. A list and a backoff
+/// The maximum time between two heartbeats of a watch. A watch request lasts at most two minutes. Lists and backoffs
 /// are shorter.
 pub(crate) const WATCH_LIMIT: Duration = Duration::from_secs(300);
 

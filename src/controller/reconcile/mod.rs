@@ -53,7 +53,7 @@ use crate::telemetry::metrics::{
 /// How long writes in progress may take after the process is asked to stop. A pod is killed some seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
 
-/// Updates the status of the subject `id`, or removes stored data about it if it does not exist.
+/// Updates the status of the subject `id`. If the subject does not exist, removes the stored data about it.
 pub(crate) async fn reconcile(
     context: &Arc<Context>,
     id: &SubjectId,

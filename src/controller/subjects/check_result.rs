@@ -51,7 +51,7 @@ pub(crate) struct CheckResult {
     generation: Generation,
     /// The revision of the served resources with which the rules were matched. `None` if they were not matched.
     revision: Option<u64>,
-    /// The group versions whose schemas the check needed. Policies with equal sets share it.
+    /// The group versions whose schemas the check needed. Policies with equal sets share one set.
     group_versions: Arc<BTreeSet<GroupVersion>>,
     /// A hash of the addresses of the documents of `group_versions`.
     addresses: u64,

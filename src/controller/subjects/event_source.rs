@@ -1,4 +1,4 @@
-//! Decides if a received object replaces the stored one.
+//! Decides whether a received object replaces the stored object.
 //!
 //! Lists and watch events arrive in order. A response to a write may arrive before the watch event of the same change,
 //! or after the object was deleted. So a response may only update a stored object, and never adds one.
@@ -26,7 +26,8 @@ impl<'a> From<&'a ObjectMeta> for ObjectState<'a> {
 /// The source of a received object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
-    /// A list, which replaces stored objects even if its objects are older, as after the restore of a backup.
+    /// A list. Its objects replace stored objects even if they are older, since the cluster may have been restored from
+    /// a backup.
     Listed,
     /// A watch event.
     Watched,

@@ -4,7 +4,8 @@
 //! A policy is first checked in [`Lane::Quick`]. If its check takes longer than 200 ms while other policies wait, it is
 //! interrupted and moves to [`Lane::Deferred`]. After two seconds, it moves to [`Lane::Slow`]. A check that exceeds the
 //! limit of the slow lane ends as `DeadlineExceeded`, and is repeated when the policy or its inputs change, or after an
-//! hour. The status records this, so that after a restart these policies start in the slow lane.
+//! hour. The status of the policy reports the exceeded deadline. So after a restart of the controller, the policy
+//! starts in the slow lane.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -68,7 +68,7 @@ const fn watches(kind: SubjectKind) -> Option<(Watches, StatusObjectKind)> {
     Some((watches, status_object))
 }
 
-/// Returns the opt-in kind that needs the watch `source`. `None` if it is always watched.
+/// Returns the opt-in kind that needs the watch `source`. `None` if `source` is always watched.
 pub(crate) fn kind_of_source(source: Source) -> Option<SubjectKind> {
     SubjectKind::ALL.into_iter().find(|kind| {
         watches(*kind).is_some_and(|(of_kind, _)| {

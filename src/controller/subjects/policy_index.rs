@@ -58,7 +58,8 @@ pub(crate) trait RefersToPolicy: ResourceExt {
         None
     }
 
-    /// Returns the size that a rejected object would have if it was stored, in bytes. `None` if it is not rejected.
+    /// Returns the size that a rejected object would have if it were stored, in bytes. `None` if the object is not
+    /// rejected.
     fn rejected_bytes(_kept: &Self::Kept) -> Option<usize> {
         None
     }

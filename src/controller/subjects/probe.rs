@@ -234,7 +234,7 @@ impl Probe {
         }
     }
 
-    /// Returns the size that a rejected probe would have if it was stored, in bytes. `None` if it is stored.
+    /// Returns the size that a rejected probe would have if it were stored, in bytes. `None` if the probe is stored.
     pub(crate) fn rejected_bytes(&self) -> Option<usize> {
         self.rejected_bytes
     }
@@ -386,7 +386,7 @@ fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String
     Some(format!("{}: {}", fault.field_ref, fault.message))
 }
 
-/// True if a field is null. Its value is not parsed.
+/// True if a field is null. Other values are not parsed.
 struct IgnoredNull(bool);
 
 impl<'de> Deserialize<'de> for IgnoredNull {

@@ -11,7 +11,7 @@ use crate::validation_rules;
 /// The schema keyword of validation rules, as a JSON string.
 pub(crate) const KEYWORD: &str = "\"x-kubernetes-validations\"";
 
-/// The data that determines if a CRD must be checked, and checked again.
+/// The data that determines whether a CRD must be checked for the first time or again.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Rules {
     /// True if any version has a validation rule, or the spec cannot be parsed.

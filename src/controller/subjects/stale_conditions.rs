@@ -1,8 +1,8 @@
 //! Tracks conditions that cannot currently be recomputed.
 //!
 //! A short outage of the API server changes no condition (ADR 1): the previous conditions are retained. If they are
-//! retained for longer, a note is added to their messages ([`crate::status::staleness`]). No event triggers this note,
-//! only the elapsed time.
+//! retained for longer, a note is added to their messages ([`crate::status::staleness`]). The note depends only on the
+//! elapsed time, so no event of a watch triggers it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::cluster::discovery::MAX_PAUSE;
 use crate::policy::subject::SubjectId;
 
-/// The policies with retained conditions, each with the time since which it has had such conditions.
+/// The policies with retained conditions. Each entry has the time at which the first condition was retained.
 #[derive(Debug, Default)]
 pub(crate) struct StaleConditions {
     policies: Mutex<HashMap<SubjectId, Retained>>,

@@ -71,8 +71,8 @@ impl Subject {
         matches!(self, Self::CustomResourceDefinition(rules) if rules.has_some)
     }
 
-    /// Returns true if an error in its evaluation denies the request (`failurePolicy: Fail`). For webhooks, one such
-    /// webhook is sufficient.
+    /// Returns true if an error during the evaluation denies the request (`failurePolicy: Fail`). For a webhook
+    /// configuration, one such webhook is sufficient.
     pub(crate) fn fails_closed(&self) -> bool {
         match self {
             Self::CustomResourceDefinition(_) => true,

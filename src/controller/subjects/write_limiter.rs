@@ -55,7 +55,8 @@ impl WriteLimiter {
             writes.n = writes.n.saturating_add(1);
             return writes.n <= MAX_WRITES;
         }
-        // Old entries are not removed at each write, since there may be ten thousand writes in one window.
+        // Old entries are removed once per window instead of at each write, since there may be ten thousand writes in
+        // one window.
         if lately.cleaned.is_none_or(|cleaned| now >= cleaned + WINDOW) {
             lately.cleaned = Some(now);
             lately

@@ -179,7 +179,8 @@ struct WatchProblem {
 impl WatchProblem {
     /// Records a failure. Returns the listing to publish. `None` if the published listing remains.
     ///
-    /// Only a permission that has been missing for the time of [`certain_after`] replaces an existing list.
+    /// An existing list remains in use, unless the permission has been missing for as long as [`certain_after`]
+    /// requires.
     fn note(
         &mut self,
         context: &Context,

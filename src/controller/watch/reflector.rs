@@ -46,7 +46,7 @@ pub(crate) trait EventHandler<K> {
 }
 
 /// Watches the objects of `config` and passes the events to `handler`. Never returns. `task` is the name of the watch
-/// for the supervisor, and `resource` that for log messages.
+/// for the supervisor, and `resource` is its name for log messages.
 pub(crate) async fn reflect<K>(
     context: &Context,
     (task, resource): (&str, String),

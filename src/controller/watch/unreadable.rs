@@ -11,7 +11,7 @@ use crate::controller::context::Context;
 /// The names of the objects of one kind that cannot be parsed.
 #[derive(Debug)]
 pub(crate) struct UnreadableObjects {
-    /// The resource, as in `policyprobes.vap-status.dev`.
+    /// The resource and its group, such as `policyprobes.vap-status.dev`.
     resource: String,
     names: BTreeSet<String>,
     /// Names of unreadable objects of the list that is being received.

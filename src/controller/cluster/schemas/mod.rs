@@ -31,8 +31,8 @@ use crate::telemetry::metrics::Lookup;
 /// How long callers wait for a document after it was first requested.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// How long a policy waits for loading documents in total, even if other documents are loading at each attempt: an
-/// operator may be installing CRDs for minutes.
+/// The maximum total time for which a policy waits for documents. Without this limit, a policy could wait for minutes
+/// while an operator installs CRDs, since other documents are loading at each attempt.
 const MAX_PARKED: Duration = Duration::from_secs(5);
 
 /// The cache of OpenAPI documents. Clones share it.

@@ -103,8 +103,8 @@ impl Shared {
         let is_there = matches!(load, Load::Loaded(_));
         document.load = load;
         document.version.fetch_add(1, Ordering::Relaxed);
-        // A policy that was checked without the document is queued. A parked policy is queued only if none of its
-        // documents is loading any more.
+        // A policy that was checked without the document is queued. A parked policy is queued only when none of its
+        // documents is still loading.
         let mut touched = Vec::new();
         for (n_needed, policy) in &document.waiting {
             match parked.get_mut(policy) {

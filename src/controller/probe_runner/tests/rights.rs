@@ -4,8 +4,8 @@ use super::*;
 use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::tests::id;
 
-/// Returns a policy whose message contains the token of the param. For two replicas, it fails with an error that
-/// contains the token.
+/// Returns a policy whose message contains the token of the param. If the object has two replicas, the policy fails
+/// with an error that contains the token.
 fn showing_policy() -> ValidatingAdmissionPolicy {
     let mut policy = policy("true");
     let spec = policy.spec.as_mut().unwrap();

@@ -58,8 +58,8 @@ const BURST: u32 = 50;
 /// The average interval between Events after a burst.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long pending Events may be sent when the process ends. The Lease is released afterwards; together this must take
-/// at most two seconds.
+/// How long pending Events may be sent when the process ends. The Lease is released afterwards. Together, both must
+/// take at most two seconds.
 const MAX_ENDING: Duration = Duration::from_secs(1);
 
 /// How long a repeated Event increments a series instead of creating a new Event.
@@ -169,7 +169,7 @@ pub(crate) async fn send(context: Arc<Context>) {
     }
 }
 
-/// Sends the pending Events within [`MAX_ENDING`] before the process ends. The rest is dropped.
+/// Sends the pending Events within [`MAX_ENDING`] before the process ends. Drops the remaining Events.
 pub(crate) async fn end(context: &Context) {
     let n_dropped = context.events.flush(MAX_ENDING).await;
     for _ in 0..n_dropped {
@@ -287,7 +287,7 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
             | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
             (before, status) => before != Some(status),
         };
-        // A new policy without bindings causes no Event. The deletion of its last binding causes one.
+        // A new policy without bindings causes no Event. A policy that loses its last binding causes one.
         let is_staged = type_ == ConditionType::Bound && before.is_none();
         (is_news && !is_staged).then_some(after)
     };

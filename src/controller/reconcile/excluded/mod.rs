@@ -26,7 +26,7 @@ pub(crate) async fn leave(
     let id = &entry.id;
     context.metrics.remove_policy(id);
     context.admissions.forget(id);
-    // The next evaluation of the policy's probes writes to their statuses that the policy is excluded.
+    // The next evaluation of the policy's probes reports in their statuses that the policy is excluded.
     context.probe_runner.add(id);
     if !excluded.owns_status {
         return Ok(Skipped::Excluded.into());

@@ -51,14 +51,14 @@ pub(crate) struct Changed {
 }
 
 impl Objects {
-    /// Returns true if an object `name` exists in `namespace`, or in any namespace if it is `None`.
+    /// Returns true if an object `name` exists in `namespace`, or in any namespace if `namespace` is `None`.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
         let mut named = objects_named(&by_name, name);
         named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
-    /// Returns true if `selector` selects an object in `namespace`, or in any namespace if it is `None`.
+    /// Returns true if `selector` selects an object in `namespace`, or in any namespace if `namespace` is `None`.
     pub(crate) fn has_selected(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         let by_name = self.read();
         by_name.iter().any(|((_, of), meta)| {
@@ -161,7 +161,7 @@ pub(crate) struct References {
     by_labels: BTreeSet<(SubjectId, Referrer)>,
 }
 
-/// A reference to objects in a namespace, or in any namespace if it is `None`.
+/// A reference to objects in `namespace`, or in any namespace if `namespace` is `None`.
 #[derive(Clone, Debug)]
 struct Reference {
     namespace: Option<String>,

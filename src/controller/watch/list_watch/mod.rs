@@ -109,8 +109,8 @@ impl Watch {
         }
     }
 
-    /// Waits for the next report of the transport or event of the watcher. Reports that were sent before an event
-    /// precede it, so that the order of the received lines is preserved.
+    /// Waits for the next report of the transport or event of the watcher. Reports that were sent before an event are
+    /// returned before it, so that the order of the received lines is preserved.
     async fn next(&mut self) -> Vec<Next> {
         let mut next = Vec::new();
         let event = tokio::select! {

@@ -1,6 +1,7 @@
-//! Received objects as arbitrary JSON. They are parsed as their kind after `kube_runtime::watcher` has returned them.
+//! Received objects as arbitrary JSON. `kube_runtime::watcher` returns them in this form, and they are parsed as their
+//! kind afterwards.
 //!
-//! Therefore an object that cannot be parsed affects only itself.
+//! So an object that cannot be parsed affects only itself.
 
 use std::borrow::Cow;
 

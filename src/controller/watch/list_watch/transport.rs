@@ -302,7 +302,7 @@ impl Source for Watch {
 }
 
 impl Watch {
-    /// Converts a line to a line for the watcher. `None` if the event is sent as a report instead.
+    /// Converts a received line to a line for the watcher. `None` if the event is sent as a report instead.
     ///
     /// # Errors
     /// Returns an error if the line is not a watch event.
