@@ -34,7 +34,7 @@ fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     errors
 }
 
-/// Returns the default of a schema. A null counts as no default.
+/// Returns the default of a schema. A null default is treated as missing.
 fn default_of(schema: &Json) -> Option<&Json> {
     schema.get("default").filter(|default| !default.is_null())
 }
@@ -53,7 +53,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
             cause: DefinitionCause::Other,
         }));
     }
-    // `additionalProperties` is not visited because defaults are forbidden below it.
+    // `additionalProperties` is not visited because the API server forbids defaults in it.
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         walk(items, &path.field("items"), false, errors);
     }
@@ -68,7 +68,8 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
     }
 }
 
-/// Returns the errors of `default`, with paths relative to the default value.
+/// Returns the errors of `default`, the default of a value with the given schema. The paths of the errors are relative
+/// to the default. If `is_resource` is true, the schema describes a resource.
 fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if defaulting::has_unknown(default, schema, embedded::is_embedded(schema)) {
@@ -107,7 +108,8 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     errors
 }
 
-/// Adds the dot with which upstream starts the path of an error inside a default, even before an index (`.[1]`).
+/// Inserts a dot before an index at the start of the path of `error` (`.[1]`), as upstream does for errors inside a
+/// default.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
 fn child(mut error: FieldError) -> FieldError {
@@ -117,7 +119,7 @@ fn child(mut error: FieldError) -> FieldError {
     error
 }
 
-/// Joins a path and a field path relative to it. `<nil>` means the value at `path` itself.
+/// Appends `field`, a path relative to `path`, to `path`. If `field` is `<nil>`, it denotes the value at `path` itself.
 fn below(path: &str, field: &str) -> String {
     match field {
         "<nil>" => path.to_owned(),

@@ -25,7 +25,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// Returns true if a string has the format.
+/// A function that returns true if a string has the format.
 type Check = fn(&str) -> bool;
 
 const FORMATS: &[(&str, Check)] = &[
@@ -262,7 +262,7 @@ fn is_rgb_color(text: &str) -> bool {
 }
 
 fn is_short_name(text: &str) -> bool {
-    // A DNS label without dots that is shorter than 64 bytes is valid if it is a valid DNS subdomain.
+    // A DNS subdomain without dots is a DNS label if it has at most 63 bytes.
     text.len() <= 63 && !text.contains('.') && is_long_name(text)
 }
 

@@ -20,7 +20,8 @@ use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 use regexp::is_printable;
 
-/// Validates a name and returns the error messages. If the flag is true, the name is a prefix (`generateName`).
+/// A function that validates a name and returns the error messages. The second parameter is true if the name is a
+/// prefix (`generateName`).
 pub(super) type NameCheck = fn(&str, bool) -> Vec<String>;
 
 /// The `metadata` of an object, or `None` if the object has none.
@@ -39,7 +40,8 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
-    /// Returns `managedFields`, or `None` if they are invalid and no API server could have stored them.
+    /// Returns `managedFields`. Returns `None` if they are missing or invalid. An API server never stores invalid
+    /// `managedFields`.
     pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
         let mut list = Vec::new();
         let mut errors = Errors { list: &mut list };

@@ -50,7 +50,7 @@ use scale::Scale;
 use schema::{Schema, any_below};
 use value::{Place, Walk};
 
-/// The detail of the error that replaces the rules' errors if earlier errors prevent their evaluation.
+/// The detail of the error that is reported if the rules are not evaluated because of earlier errors.
 pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
                                      correct the existing errors to complete validation";
 
@@ -349,9 +349,9 @@ impl Validator {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        // On an update without changes, upstream keeps the old `managedFields`. If other fields change, upstream
-        // updates them, but then the rules see a difference anyway. Invalid `managedFields` cannot come from an API
-        // server.
+        // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates them. This is
+        // not reproduced because rules that compare the objects find a difference in either case. Invalid
+        // `managedFields` are not copied because an API server never stores them.
         if let Some(value) = old.valid_managed_fields() {
             metadata
                 .entry("managedFields")

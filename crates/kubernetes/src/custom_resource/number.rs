@@ -91,12 +91,12 @@ fn is_json_integer(value: f64) -> bool {
     difference / (value.abs() + whole.abs()).min(f64::MAX) < 1e-9
 }
 
-/// Returns true if upstream counts the number as an integer. A tiny fraction caused by rounding is ignored.
+/// Returns true if upstream treats the number as an integer. A tiny fraction caused by rounding is ignored.
 pub(super) fn is_whole(data: &Json) -> bool {
     data.as_f64().is_some_and(is_json_integer)
 }
 
-/// Returns true if `data`, converted by Go to the type of the enum value `value`, equals it.
+/// Returns true if `data` equals the enum value `value` after Go has converted `data` to the type of `value`.
 ///
 /// Source: kube-openapi `pkg/validation/validate/validator.go`, `basicCommonValidator.Validate`.
 pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
@@ -121,7 +121,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
     }
 }
 
-/// The schema's type and format, which limit the range of numbers. Both are empty unless the schema has exactly one
+/// The type and format of a schema, which limit the range of numbers. Both are empty unless the schema has exactly one
 /// type.
 struct Range<'s> {
     type_: &'s str,
@@ -184,7 +184,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // If a bound is outside the range of the type, upstream compares the number as a double.
+    // If the factor or a bound is outside the range of the type, upstream compares the number as a double.
     let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
@@ -210,7 +210,8 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// Returns the error message if the number exceeds the bound.
+/// Returns the error message if `value` is less than the minimum or greater than the maximum `bound`. If `is_fit` is
+/// true, integers are compared as integers.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

@@ -16,11 +16,12 @@ use cel::value::go_quote;
 pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
-    /// The keys of `faults`, to find duplicates quickly. `None` until there are [`FEW`] errors.
+    /// The deduplication keys of `faults` as a hash set. `None` until an error is added to a list of at least [`FEW`]
+    /// errors.
     seen: Option<HashSet<Rc<str>>>,
 }
 
-/// An error of a value.
+/// A validation error.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// The key for deduplication: upstream's message.
@@ -28,7 +29,7 @@ pub(super) struct Fault {
     pub(super) error: FieldError,
 }
 
-/// The number of errors from which on duplicates are found with a hash set instead of a linear search.
+/// If a list has at least this many errors, duplicates are found with a hash set instead of a linear search.
 const FEW: usize = 16;
 
 impl Outcome {

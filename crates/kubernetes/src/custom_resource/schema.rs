@@ -19,7 +19,7 @@ pub(super) struct Schema {
     /// The allowed types. An empty list allows all types.
     pub(super) types: Vec<Box<str>>,
     pub(super) nullable: bool,
-    /// The name of the format. `None` if the API server does not enforce the format.
+    /// The name of the format. `None` if the schema has no format, or the API server does not enforce it.
     pub(super) format: Option<Box<str>>,
     /// The format to validate strings with. `None` if the format is for numbers.
     pub(super) text_format: Option<Format>,

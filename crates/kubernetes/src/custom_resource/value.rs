@@ -49,11 +49,11 @@ impl Place<'_> {
     }
 }
 
-/// The maximum work for one object, in the units of [`Walk::take`]: bytes of strings, and [`VISIT`] per validated
-/// value.
+/// The maximum work for one object, in units of about one byte of a string. Each validated value also costs [`VISIT`]
+/// units.
 const MAX_WORK: u64 = 200_000_000;
 
-/// The work for validating one value against one schema.
+/// The work for validating one value against one schema, in the units of [`MAX_WORK`].
 const VISIT: usize = 32;
 
 /// The state of validating one object: the remaining work.
@@ -97,7 +97,8 @@ impl Walk {
         }
     }
 
-    /// Validates `data` against `schema`, and ignores errors of values that the update did not change.
+    /// Validates `data` against `schema`, but reports no errors if the update did not change `data`. `before` contains
+    /// the old value.
     pub(super) fn ratcheted(
         &mut self,
         schema: &Schema,
@@ -267,7 +268,8 @@ impl Walk {
             other => go_quote(&go_json::to_text(other)),
         });
         let values = values.collect::<Vec<_>>().join(", ");
-        // Upstream deduplicates errors by this message, so enumerations that print the same count as one.
+        // Upstream deduplicates errors by this message, so two enumerations with the same printed values cause only one
+        // error.
         let text = format!("{path} in body should be one of [{values}]");
         let detail = format!("supported values: {values}");
         let kind = FieldErrorKind::NotSupported;
@@ -531,7 +533,7 @@ fn has_duplicates(items: &[Json]) -> bool {
     !items.iter().all(|item| seen.insert(identity(item)))
 }
 
-/// Returns a string that is the same for two values if Go considers them equal.
+/// Returns a string that identifies a value: values that Go considers equal have the same string.
 pub(super) fn identity(value: &Json) -> String {
     match value {
         Json::Number(number) if !number.is_i64() => {

@@ -112,7 +112,7 @@ fn v2_to_v1(object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Returns the `v2` metric that corresponds to a target CPU utilization of `percent`.
+/// Returns the `autoscaling/v2` metric for a target CPU utilization of `percent`.
 fn cpu(percent: &Value) -> Value {
     json!({"type": "Resource", "resource": {
         "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})

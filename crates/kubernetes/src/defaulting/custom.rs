@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-/// The maximum depth of schemas and objects. Values below it are not changed.
+/// The maximum depth of schemas and objects. Values at deeper levels are not changed.
 const MAX_DEPTH: usize = 128;
 
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
@@ -38,7 +38,7 @@ fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// The schemas for the fields of an object, found once and used for every field.
+/// The schemas for the fields of an object. They are looked up once per object, not once per field.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     properties: Option<&'a Map<String, Value>>,
@@ -62,18 +62,19 @@ impl<'a> Fields<'a> {
         self.properties?.get(name)
     }
 
-    /// Returns the schema of the field `name`: the declared one, or that of the additional properties.
+    /// Returns the schema of the field `name`: the schema in `properties`, or else the schema in
+    /// `additionalProperties`.
     fn schema(self, name: &str) -> Option<&'a Value> {
         self.property(name).or_else(|| self.additional.flatten())
     }
 }
 
-/// Returns the default of `schema`. A null counts as no default.
+/// Returns the default of `schema`. A null default is treated as missing.
 fn default_of(schema: &Value) -> Option<&Value> {
     schema.get("default").filter(|value| !value.is_null())
 }
 
-/// Returns the value for [`Fields::additional`].
+/// Reads `additionalProperties` of `schema`. The result has the format of [`Fields::additional`].
 #[expect(
     clippy::option_option,
     reason = "additional properties are forbidden, unrestricted, or restricted by a schema"
@@ -219,7 +220,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                     return true;
                 }
                 match declared.additional {
-                    // Without a schema for the value, upstream removes all fields nested in it.
+                    // If `additionalProperties` contains no schema, upstream removes all fields of the value.
                     Some(inner) => {
                         prune(value, inner, false, depth);
                         true
@@ -242,7 +243,8 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
     }
 }
 
-/// Prunes the values nested in `value`, which itself preserves unknown fields. Nested values without a schema are kept.
+/// Prunes the values nested in `value`, but keeps the unknown fields of `value` itself. Nested values without a schema
+/// are not pruned.
 fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;

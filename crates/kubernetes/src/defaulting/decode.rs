@@ -21,9 +21,9 @@ use cel::value::go_quote;
 /// How the API server decodes an object into its Go type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoding {
-    /// From JSON: a value of another type than its field is an error.
+    /// From JSON: a value whose type differs from the type of its field is an error.
     Json,
-    /// From an unstructured object: numbers are converted as by Go's type conversion.
+    /// From an unstructured object: a number is converted to the type of its field, like a type conversion in Go.
     Conversion,
 }
 
@@ -125,7 +125,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     ))
 }
 
-/// A type, together with its name in Go.
+/// A type of the table, and its name in Go.
 #[derive(Clone, Copy)]
 struct Go<'a> {
     type_: Type<'a>,
@@ -133,7 +133,8 @@ struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Returns the element type of a list or map, or the type that a pointer points to.
+    /// Returns the element type of a list or map, or the type that a pointer points to. `type_` is that type in the
+    /// notation of the table.
     fn within(self, type_: Type<'a>) -> Self {
         let text = match self.text.strip_prefix("map[") {
             Some(map) => map.split_once(']').map_or("", |(_, values)| values),
@@ -164,7 +165,7 @@ fn word(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the Go kind with which an unstructured object holds the value.
+/// Returns the Go kind of the value in an unstructured object.
 fn untyped(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",
@@ -184,7 +185,8 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// Returns the error for a value of a wrong type. `within` is the struct that declares the last field of the path.
+    /// Returns the error for a value of a wrong type. `within` is the name of the struct that declares the last field
+    /// of the path `stack`.
     fn mismatch(self, value: &Value, go: &Go<'_>, within: Option<&str>, stack: &[&str]) -> String {
         let actual = match (value, go.type_.shape()) {
             (Value::Number(number), Shape::Int | Shape::Float | Shape::IntOrString) => {
@@ -211,7 +213,8 @@ impl Decoder<'_> {
     }
 }
 
-/// A traversal of an object. After an error that Go's JSON decoder returns only at the end (`saved`), it continues.
+/// A traversal of an object. Go's JSON decoder continues after a value of a wrong type and returns the first such error
+/// at the end. `saved` contains this error.
 struct Walk<'a> {
     decoder: Decoder<'a>,
     saved: Option<String>,

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-/// The labels that the API server adds to a Job's Pods. The value is the Job's uid if the flag is true, otherwise its
-/// name.
+/// The labels that the API server adds to a Job's Pods. If the flag is true, the value of the label is the uid of the
+/// Job, otherwise the name of the Job.
 const LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("controller-uid", true),
@@ -15,8 +15,8 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Returns true if the labels of a Job and of its Pod template are the same map in Go, so a label set on one is set on
-/// both.
+/// Returns true if the labels of a Job and of its Pod template are the same map in Go, so that setting a label on one
+/// of them also sets it on the other. `given` is the Job as the client sent it.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;
@@ -47,7 +47,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     };
     for (label, is_uid) in LABELS {
         let value = if is_uid { &uid } else { &name };
-        // A label set by the user is not overwritten. Validation then rejects the Job.
+        // A label set by the user is not overwritten. If its value is different, validation rejects the Job later.
         labels.entry(label).or_insert_with(|| value.clone());
     }
     let labels = labels.clone();

@@ -1,4 +1,4 @@
-//! Looks up properties of a whole kind in the table of defaults.
+//! Looks up properties of built-in kinds in the table of defaults.
 
 use super::table::{Rule, Shape, Table, Type};
 use crate::schema::Gvk;
@@ -21,7 +21,7 @@ pub fn has_generation(gvk: &Gvk) -> bool {
 }
 
 /// Returns true if the API server serializes an unset field of a built-in kind as null: its Go type is a list, map,
-/// pointer or time, and its tag has no `omitempty`. In `path`, `None` stands for an element of a list or map.
+/// pointer or time, and its tag has no `omitempty`. In `path`, `None` denotes an element of a list or map.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let Ok(table) = Table::get() else {
@@ -66,7 +66,7 @@ pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a st
     is_null
 }
 
-/// The type that the next element of a path is looked up in.
+/// The type in which the next element of a path is looked up.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     Struct(usize),

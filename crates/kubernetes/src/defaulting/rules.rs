@@ -35,11 +35,11 @@ pub(super) fn apply(
         struct_: kind.root,
         before: before.as_object().unwrap_or(&*NOTHING),
     };
-    // Rounding comes last, because another rule may have copied the value to round.
+    // Rounding rules are applied last, because another rule may copy values into the field to round.
     let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
     let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
     for wanted in [first, last] {
-        // Rules for the same path are adjacent, so the object is walked once per path.
+        // Rules for the same path are adjacent, so the object is traversed only once per path.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
             if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
                 && has_place(&first.at, root.before)
@@ -60,8 +60,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Returns the path of the first field in `unknown` that the object sets, or that depends on a field which the object
-/// sets.
+/// Returns the path of the first field in `unknown` that the API server might set to an unknown value: the object sets
+/// the field itself or one of its dependencies. Returns `None` if there is no such field.
 pub(super) fn unknown(
     table: &Table,
     kind: &KindTable,
@@ -108,7 +108,8 @@ pub(super) fn unknown(
 }
 
 /// Returns true if [`walk`] reaches a struct at the path `steps`: all fields on the path except structs must be set.
-/// This check is cheap, and most paths of a kind are below lists and pointers that the object does not have.
+/// This check avoids a more expensive traversal, because most paths of a kind lead through lists and pointers that the
+/// object does not set.
 fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     let mut before = before;
     let mut steps = steps.iter();
@@ -136,7 +137,8 @@ fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     true
 }
 
-/// A callback for each struct at a path. It gets the enclosing structs and the current fields to change.
+/// A callback for each struct at a path. The arguments are the structs on the path, including this struct, and the
+/// current fields of this struct.
 type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
 
 fn walk<'a>(
@@ -203,7 +205,8 @@ fn walk<'a>(
     Ok(())
 }
 
-/// Returns the struct that contains the field of a dependency: its type, and its fields before any rule is applied.
+/// Returns the struct that contains the field of a dependency: the index of the struct's type, and the fields before
+/// any rule is applied. The index is `usize::MAX` for a dependency with a path.
 fn lookup<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<(usize, &'a Map<String, Value>)> {
     if dep.path.is_none() {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -400,7 +403,8 @@ fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     }
 }
 
-/// Rounds a quantity up to thousandths. Returns `None` if it is a multiple of a thousandth.
+/// Rounds a quantity to thousandths, away from zero. Returns `None` if the quantity has no suffix for smaller units
+/// (`u` or `n`).
 ///
 /// Source: apimachinery `pkg/api/resource/quantity.go`, `RoundUp`.
 fn rounded_up(text: &str) -> Option<String> {

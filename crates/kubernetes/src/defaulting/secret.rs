@@ -4,10 +4,11 @@
 
 use serde_json::{Map, Value};
 
-/// Moves `stringData` of a Secret in compact form to `data`. It overrides entries of `data` with the same key.
+/// Moves the entries of `stringData` of a Secret in compact form to `data`, encoded in base64. They override entries of
+/// `data` with the same key.
 ///
-/// `given` contains the values before any rule was applied: the table only has rules for the keys that its generator
-/// tried, so their result is not usable.
+/// `given` contains `stringData` and `data` before the rules of the table were applied. The result of these rules is
+/// not used: the generator of the table tried only a few keys, so the rules do not cover other keys.
 pub(super) fn merge(secret: &mut Value, given: [Option<Value>; 2]) {
     let [texts, data] = given;
     let texts = texts.as_ref().and_then(Value::as_object);

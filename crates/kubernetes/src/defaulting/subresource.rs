@@ -108,8 +108,8 @@ fn fields(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// Prepares a Scale. The API server derives it from the scaled object, so the request only changes the number of
-/// replicas.
+/// Prepares a Scale. The API server derives the Scale from the scaled object, so a request can only change the number
+/// of replicas.
 fn scale(request: &SubresourceRequest<'_>) -> PreparedObjects {
     let old = request.old_object.and_then(Value::as_object);
     let given = |field: &str| fields(old.and_then(|old| old.get(field)));

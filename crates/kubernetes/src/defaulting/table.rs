@@ -16,12 +16,13 @@ static DATA: &[u8] = include_bytes!("table.bin");
 /// The maximum size of the unpacked table, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// When Go's encoder omits a field: never (0), if it is empty (1), or if it is zero (2).
+/// The condition under which Go's encoder omits a field: never (0), if the value is empty (1), or if the value is zero
+/// (2).
 pub(super) type Omit = u8;
 
-/// A field of a struct: its name, its type, when it is omitted, and the name of its type in Go's error messages. For a
-/// field of an embedded struct, the type's name follows the names of the embedded structs, separated by `|`, as in
-/// `ProbeHandler|*v1.ExecAction`.
+/// A field of a struct: its name, its type, the condition under which it is omitted, and the name of its type in Go's
+/// error messages. If the field is declared in an embedded struct, the names of the embedded structs and `|` precede
+/// the name of the type, as in `ProbeHandler|*v1.ExecAction`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     pub(super) String,
@@ -62,7 +63,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// The changes of one field. They depend on its value and on other fields.
+/// The changes that the API server makes to one field. They depend on the values of this field and of other fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -83,13 +84,13 @@ pub(super) struct Open {
     pub(super) field: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) deps: Vec<Dep>,
-    /// True if only empty lists and maps in the field have no rules.
+    /// True if the table lacks rules only for an empty list or map as the value of the field.
     #[serde(default)]
     pub(super) empty: bool,
 }
 
-/// A field that the change of another field depends on. It is in an enclosing struct, `up` levels above, or at the path
-/// `path` from the root.
+/// A field on which the change of another field depends. The struct that contains the field is `up` levels above the
+/// struct of the changed field, or at the path `path` from the root if `path` is set.
 #[derive(Debug, Deserialize)]
 pub(super) struct Dep {
     #[serde(default)]
@@ -99,7 +100,7 @@ pub(super) struct Dep {
     pub(super) field: String,
 }
 
-/// The action for one combination of value classes.
+/// The action for one combination of value classes of the field and its dependencies.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
     #[serde(rename = "if")]
@@ -108,7 +109,7 @@ pub(super) struct Row {
     pub(super) action: Action,
 }
 
-/// The new value of a field. Exactly one of the members is set.
+/// The action that determines the new value of a field. If no member is set, the field keeps its value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Action {
@@ -116,11 +117,13 @@ pub(super) struct Action {
     pub(super) remove: bool,
     /// Copies the value of the dependency with this index. Index 0 is the field itself.
     pub(super) copy: Option<usize>,
-    /// Adds the entries of the dependencies with these indices, unless the field has the key.
+    /// Adds the entries of the dependencies with these indices, which are maps. An entry is not added if the field
+    /// already has the key.
     pub(super) union: Vec<usize>,
     /// Sets entries of a map to constants.
     pub(super) merge: serde_json::Map<String, Value>,
-    /// Sets entries of a map to the values of the dependencies with these indices.
+    /// Sets entries of a map to the values of the dependencies with these indices. A missing value becomes an empty
+    /// string.
     pub(super) entry: std::collections::BTreeMap<String, usize>,
     /// Sets the field to this template. `{"$": n}` in it denotes the value of the dependency `n`.
     pub(super) template: Option<Value>,
@@ -137,7 +140,7 @@ pub(super) struct Step {
     pub(super) form: Form,
 }
 
-/// How a field contains a struct.
+/// The relationship between a field and the nested struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Struct,

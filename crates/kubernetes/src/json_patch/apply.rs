@@ -10,7 +10,7 @@ use super::{
     reread,
 };
 
-/// Applies a patch to a copy of `object`. Returns the result as the API server decodes it.
+/// Applies a patch to a copy of `object` and returns the patched object, decoded like in the API server.
 ///
 /// # Errors
 /// Returns a [`PatchError`] if an operation cannot be applied, or if an object nests too deeply.
@@ -67,7 +67,8 @@ fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
 }
 
-/// Prefixes the message of `error` with `words`. Other kinds of errors become [`PatchError::Failed`].
+/// Prefixes the message of `error` with `words`. An error other than [`PatchError::Missing`] becomes
+/// [`PatchError::Failed`].
 fn within(words: &str, error: PatchError) -> PatchError {
     match error {
         PatchError::Missing(text) => PatchError::Missing(format!("{words}: {text}")),
@@ -240,7 +241,8 @@ impl Document {
         }
     }
 
-    /// Raises the bound of the document's depth to at least `levels`.
+    /// Raises the upper bound of the document's depth to at least `levels`. Returns an error if the bound exceeds
+    /// [`MAX_DEPTH`].
     fn deepen(&mut self, levels: usize) -> Result<(), PatchError> {
         self.depth = self.depth.max(levels);
         if self.depth > MAX_DEPTH {
@@ -249,8 +251,8 @@ impl Document {
         Ok(())
     }
 
-    /// Raises the bound of the document's depth for a value moved from `from` to `path`. The value is measured only if
-    /// the bound would exceed the limit.
+    /// Raises the upper bound of the document's depth for a value moved or copied from `from` to `path`. The depth of
+    /// the value is computed only if an estimate exceeds the limit.
     fn deepen_by(&mut self, from: &str, path: &str, value: &Node) -> Result<(), PatchError> {
         let bound = levels(path).saturating_add(self.depth.saturating_sub(levels(from)));
         if bound <= MAX_DEPTH {
@@ -266,8 +268,7 @@ impl Document {
 }
 
 impl Node {
-    /// Returns a copy made by encoding and decoding, as upstream does. A [`Node::Null`] inside it becomes
-    /// [`Node::Nil`].
+    /// Returns a copy. Upstream encodes and decodes the node to copy it. A nested [`Node::Null`] becomes [`Node::Nil`].
     fn copied(&self) -> Self {
         match self {
             Self::Nil => Self::Nil,

@@ -57,7 +57,7 @@ pub struct Operation {
     pub op: String,
     /// The path of the target, a JSON pointer.
     pub path: String,
-    /// The path of the source, for `move` and `copy`. An empty string counts as absent.
+    /// The path of the source, for `move` and `copy`. An empty string is treated as absent.
     pub from: Option<String>,
     /// The value of `add`, `replace` and `test`. `null` differs from an absent value.
     pub value: Option<Value>,

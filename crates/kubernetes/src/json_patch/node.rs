@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// Returns the length of the node as JSON, in bytes. [`Self::Nil`] has no length.
+    /// Returns the length of the node as JSON, in bytes. Returns 0 for [`Self::Nil`].
     pub(super) fn copied_bytes(&self) -> usize {
         match self {
             Self::Nil => 0,
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// Returns the number of levels of the node and the number of visited values.
+    /// Returns the number of nested levels of the node, including the node itself, and the number of visited values.
     pub(super) fn depth(&self) -> (usize, usize) {
         let (mut deepest, mut seen) = (0, 0_usize);
         let mut open = vec![(self, 1_usize)];
@@ -88,7 +88,8 @@ impl Node {
         (deepest, seen)
     }
 
-    /// Returns the fields of the node if the library treats it as an object.
+    /// Returns the fields of the node if the library treats the node as an object. [`Self::Null`] is an object without
+    /// fields.
     fn fields(&self) -> Option<&BTreeMap<String, Self>> {
         static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
         match self {

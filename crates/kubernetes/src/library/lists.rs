@@ -326,7 +326,8 @@ fn comparable<'a>(
     })
 }
 
-/// Returns true if the list is sorted. Two elements that cannot be ordered, such as NaN and a number, count as sorted.
+/// Returns true if the list is sorted. Two adjacent elements that cannot be ordered, such as NaN and a number, are
+/// treated as sorted.
 fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -341,7 +342,8 @@ fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     Ok(true.into())
 }
 
-/// Returns the smallest or greatest element. If several elements are equal, returns the first of them.
+/// Returns the smallest or greatest element. `replaced_if` is `Less` for the greatest element, and `Greater` for the
+/// smallest. If several elements are equal, returns the first of them.
 fn extreme(budget: &EvalBudget, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -390,7 +392,7 @@ fn sum_of_durations(budget: &EvalBudget, args: &[Value]) -> Result {
     sum(budget, args, Value::Duration(0))
 }
 
-/// Returns the first of `indices` whose element equals the second argument, or -1.
+/// Returns the first of `indices` whose element equals the second argument, or -1 if there is none.
 fn place(budget: &EvalBudget, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;

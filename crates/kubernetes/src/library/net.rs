@@ -30,7 +30,7 @@ impl Problem<'_> {
     }
 }
 
-/// An IP address that may have had a zone, as in `fe80::1%eth0`.
+/// A parsed IP address. The name of a zone, as in `fe80::1%eth0`, is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.

@@ -106,7 +106,8 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    // At most one match more than the memory budget allows is searched, which suffices to exceed the budget.
+    // The number of matches is limited to one more than the memory budget allows. That many matches exceed the budget,
+    // so further matches are not needed.
     let max = budget.bytes_left() / MATCH + 1;
     let matches = program.find_all(
         &text,
@@ -117,7 +118,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
     budget.reserve(matches.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
-    // The evaluator counts the returned list, but not the content of its strings.
+    // The evaluator counts the memory of the returned list, but not of its strings.
     budget.allocate(matches.len().saturating_mul(32).saturating_add(n_bytes))?;
     Ok(strings(matches))
 }

@@ -11,7 +11,7 @@ use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};
 use cel::decls::Version;
 
-/// The newest supported version, whose behavior this crate reproduces.
+/// The newest supported version. This crate reproduces the behavior of this version.
 pub const LATEST: Version = Version::new(1, 36);
 
 /// The oldest supported version, the first with policies in a stable API.
@@ -50,7 +50,7 @@ pub const fn usable_since(introduced: Version) -> Version {
     Version::new(introduced.major, introduced.minor.saturating_add(1))
 }
 
-/// A function or macro that an expression uses, but an older version lacks.
+/// A use of a function or macro that an older version lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooNew {
     /// The expression that calls the function. For a macro, the expression that it was expanded to.
@@ -59,14 +59,14 @@ pub struct TooNew {
     pub name: String,
     /// True for a macro, false for a function.
     pub is_macro: bool,
-    /// The version that introduced it.
+    /// The version that introduced the function or macro.
     pub introduced: Version,
 }
 
 /// Returns the calls in `checked` that an API server of `version` rejects in a new expression, in source order.
 ///
-/// The type checker may leave several overloads of a call possible. The oldest of them determines the version of the
-/// call.
+/// If several overloads match a call after type checking, the overload that was introduced first determines the version
+/// of the call.
 #[must_use]
 pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
     let ast = checked.ast();
@@ -93,7 +93,7 @@ pub fn too_new(checked: &CheckedAst, version: Version) -> Vec<TooNew> {
             return None;
         };
         let introduced = overloads.iter().map(|row| row.source.introduced).min()?;
-        // Functions with `@` in their names only occur in expanded macros. The macro is reported instead.
+        // Functions with `@` in their names only occur in the expansions of macros. The macro is reported instead.
         let is_hidden = name.contains('@');
         (is_missing(introduced) && !is_hidden).then(|| TooNew {
             at,

@@ -10,7 +10,8 @@ use super::types::{Relationship, TypeRef, Types};
 /// The maximum total size of the returned paths, in bytes. Further paths are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Returns the paths of all atomic values in `value`, and the fields on the path to the first of them.
+/// Returns the paths of all atomic values in `value`, and the names of the fields on the path to the first atomic
+/// value.
 pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> (Vec<String>, Vec<String>) {
     let mut atomics = Atomics::default();
     atomics.visit(types, type_, value, &Path::Root);

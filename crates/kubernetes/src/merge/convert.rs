@@ -11,9 +11,9 @@ use super::types::{Atom, Field, ListType, MapType, Relationship, Scalar, Target,
 use crate::schema::Gvk;
 use crate::schema::extensions::{GROUP_VERSION_KIND, PRESERVE_UNKNOWN_FIELDS};
 
-/// The type of values without a schema that are replaced as a whole.
+/// The name of the type for values without a schema that are replaced as a whole.
 const UNTYPED: &str = "__untyped_atomic_";
-/// The type of values without a schema whose maps are merged entry by entry.
+/// The name of the type for values without a schema whose maps are merged entry by entry.
 const DEDUCED: &str = "__untyped_deduced_";
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -64,7 +64,8 @@ pub(super) fn convert(schemas: &Schemas) -> Result<(Named, Kinds), Vec<String>> 
     Ok((named, kinds))
 }
 
-/// Returns the type of values without a schema, whose map entries have the type called `entry`.
+/// Returns a type for values without a schema. Entries of maps have the type called `entry`, and maps are merged as
+/// `relationship` specifies.
 fn untyped(entry: &str, relationship: Relationship) -> Atom {
     Atom {
         map: Some(Box::new(MapType {

@@ -72,7 +72,7 @@ use validate::{Texts, Validation};
 /// Differs: the API server's limit is 10,000 levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// Failure of an object to match its type, or of two objects to be merged.
+/// Error for an object that does not match its type, or for two objects that cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Invalid {
@@ -82,7 +82,7 @@ pub struct Invalid {
     pub fields: Vec<String>,
 }
 
-/// Failure of [`apply`], with the API server's message.
+/// Error of [`apply`]. Its `Display` is the API server's message, except for [`Error::TooDeep`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The applied object does not match the type of its kind.
@@ -114,8 +114,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the path of the field in the applied object that caused the first error. Returns `None` for errors
-    /// without such a field.
+    /// Returns the names of the fields on the path to the value in the applied object that caused the first error.
+    /// Returns `None` for errors that no such value causes.
     #[must_use]
     pub fn fields(&self) -> Option<&[String]> {
         match self {

@@ -80,8 +80,8 @@ impl Types {
         self.kinds.get(gvk)
     }
 
-    /// Resolves a reference to a type. Returns `None` if no type has the name, or if the relationship cannot be
-    /// overridden.
+    /// Resolves a reference to a type. Returns `None` if no type has the name, or if `reference` overrides the
+    /// relationship of a type that is neither a map nor a list.
     ///
     /// Source: structured-merge-diff `schema/elements.go`, `Schema.Resolve`.
     pub(super) fn resolve<'a>(&'a self, reference: &'a TypeRef) -> Option<Resolved<'a>> {
@@ -110,7 +110,7 @@ impl Types {
     }
 }
 
-/// A type. A value may be a map, a scalar or a list, if the respective member is set.
+/// A type with up to three alternatives. A value may be a map, a scalar or a list if the respective member is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom {
     pub(super) map: Option<Box<MapType>>,
@@ -142,7 +142,7 @@ pub(super) enum Relationship {
 #[derive(Clone, Debug)]
 pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,
-    /// The type of the entries that `fields` does not declare. `None` if only declared fields are allowed.
+    /// The type of the entries that are not declared in `fields`. `None` if only declared fields are allowed.
     pub(super) element: Option<TypeRef>,
     pub(super) relationship: Relationship,
 }
@@ -193,7 +193,7 @@ impl TypeRef {
     }
 }
 
-/// A type after resolution, with the relationships that are in effect.
+/// A resolved type. If the reference overrides the relationship, the override has been applied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolved<'a> {
     pub(super) map: Option<(&'a MapType, Relationship)>,
@@ -201,7 +201,7 @@ pub(super) struct Resolved<'a> {
     pub(super) list: Option<(&'a ListType, Relationship)>,
 }
 
-/// The form in which a value is merged, chosen from its type.
+/// The alternative of a type that determines how a value is merged.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'a> {
     Map(&'a MapType, Relationship),
@@ -258,7 +258,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// Returns true if both values allow the same alternatives: map, scalar and list.
+    /// Returns true if both types have the same alternatives: map, scalar and list.
     pub(super) fn has_forms_of(&self, other: &Self) -> bool {
         self.map.is_some() == other.map.is_some()
             && self.scalar.is_some() == other.scalar.is_some()

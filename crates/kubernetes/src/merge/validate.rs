@@ -163,7 +163,7 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Returns the name of a type for the message about a type without alternatives.
+/// Formats a type for the error message about a type without alternatives.
 fn atom_name(type_: &TypeRef) -> String {
     match &type_.target {
         super::types::Target::Named(name) => format!("named type: {name}"),

@@ -28,10 +28,11 @@ struct Merge<'a> {
     types: &'a Types,
 }
 
-/// The value in one of the two objects. `None` if the object lacks it.
+/// The value in the live or the applied object. `None` if the object has no such value.
 type Side<'v, 'a> = Option<&'v Node<'a>>;
 
-/// Returns the merged value of an atomic field: the right value if there is one, otherwise the left value.
+/// Returns the merged value of a scalar, or of a list or map whose items are not merged: the right value if present,
+/// otherwise the left value.
 fn leaf(left: Side<'_, '_>, right: Side<'_, '_>) -> Option<Value> {
     right.or(left).map(Node::to_json)
 }
@@ -57,7 +58,8 @@ impl<'a> Merge<'a> {
             return self.form(of_left, type_, left, right, path, errors);
         }
         if left.is_some() && !of_left.has_forms_of(&of_right) {
-            // Like upstream, discards the result for the left value's form, but keeps its errors.
+            // If the values match different alternatives of the type, upstream first merges them with the alternatives
+            // that match the left value. The result is discarded, but the errors are reported.
             self.form(of_left, type_, left, right, path, errors);
         }
         self.form(of_right, type_, left, right, path, errors)
@@ -258,7 +260,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The keys of a list's items, and the items by key.
+/// The keys of a list's items in order, and the index of the item with each key.
 #[derive(Debug, Default)]
 struct Indexed {
     keys: Vec<usize>,
@@ -271,7 +273,8 @@ impl Indexed {
         self.observed.contains_key(&key)
     }
 
-    /// Returns the item with this key, or null if several items have it. Returns `None` if no item has it.
+    /// Returns the item with this key, or a null if several items have this key. Returns `None` if no item has this
+    /// key.
     fn by_key<'v, 'a>(&self, key: usize, items: &'v [Node<'a>]) -> Option<&'v Node<'a>> {
         match self.observed.get(&key)? {
             Some(n) => items.get(*n),
@@ -283,16 +286,16 @@ impl Indexed {
 /// The origin of the next item of the merged list.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The item at this index of the left list, whose key the right list lacks.
+    /// The item at this index of the left list. The right list has no item with the same key.
     Left(usize),
-    /// The items with this key, which comes next in both lists.
+    /// The items with this key, merged. It is the next key in both lists.
     Both(usize),
-    /// The item of the right list with this key, merged with the item of the left list if there is one.
+    /// The item of the right list with this key, merged with the item of the left list that has the same key, if any.
     Right(usize),
 }
 
-/// Returns the order of the merged list: items of the right list keep their order. Items that only the left list has
-/// stay at their positions.
+/// Returns the items of the merged list in their order. Items of the right list keep their order. Items that are only
+/// in the left list keep their positions.
 ///
 /// Source: structured-merge-diff `typed/merge.go`, `visitListItems`.
 fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {

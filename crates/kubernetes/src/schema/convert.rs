@@ -23,9 +23,10 @@ pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
-    /// The types of references, converted outside of their own cycles.
+    /// The type of each reference if no reference of its own cycle is on the path.
     free: HashMap<RefId, ConversionResult>,
-    /// The types of references within a cycle. They depend on which references of the cycle are on the path to them.
+    /// The types of references if references of the same cycle are on the path. The key contains the reference, and the
+    /// references of its cycle on the path in sorted order.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
     /// The current cycle, and the number of schemas that may still be converted for it.
     cycle_left: (Option<u32>, u32),
@@ -52,7 +53,8 @@ enum Place {
 struct Path {
     /// The references on the path, starting at the root.
     refs: Vec<RefId>,
-    /// The number of references on the path that were followed within their own cycle.
+    /// The number of references on the path that were resolved while other references of the same cycle were on the
+    /// path.
     n_cyclic: usize,
     /// The number of nested schemas on the path.
     depth: u16,
@@ -87,8 +89,8 @@ impl<'a, 'i> Converter<'a, 'i> {
     pub(super) fn root(&mut self, idx: usize) -> ConversionResult {
         let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
         let mut schema = schema.map_err(Clone::clone)?;
-        // Upstream tracks the root by its name without a prefix, and references by their full text. They can only be
-        // equal if a reference has no prefix.
+        // Upstream identifies the root by its name, and a reference by its full `$ref` value, which usually has a
+        // prefix. The two can only be equal if the reference has no prefix.
         let refs = self.references.id(name).into_iter().collect();
         self.cycle_left = (None, sizes::MAX_PARTS_OF_CYCLE);
         let mut path = Path {
@@ -191,7 +193,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         }
     }
 
-    /// Returns the type of a schema. The schema's own reference is ignored.
+    /// Returns the type of a schema. Ignores `$ref` of the schema itself.
     fn converted(&mut self, schema: &'a Schema, place: Place, path: &mut Path) -> ConversionResult {
         checkpoint();
         if path.depth >= sizes::MAX_DEPTH {
@@ -222,7 +224,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(self.interner.intern(type_))
     }
 
-    /// Subtracts the schema and its nested schemas from the limits for cycles.
+    /// Subtracts the number of schemas, the schema itself and the schemas directly nested in it, from the limits for
+    /// cycles.
     fn charge(&mut self, schema: &Schema) -> Result<(), SchemaError> {
         let parts = u32::try_from(schema.parts().count())
             .unwrap_or(u32::MAX)

@@ -63,7 +63,8 @@ impl GroupVersion {
         parts.next().is_none().then_some(gv)
     }
 
-    /// Parses a file name in Kubernetes' `api/openapi-spec/v3` directory, such as `apis__apps__v1_openapi.json`.
+    /// Parses the name of a file in the directory `api/openapi-spec/v3` of Kubernetes, such as
+    /// `apis__apps__v1_openapi.json`. Returns `None` if the document does not describe a group version.
     #[must_use]
     pub fn from_openapi_file_name(name: &str) -> Option<Self> {
         Self::from_openapi_path(&name.strip_suffix("_openapi.json")?.replace("__", "/"))

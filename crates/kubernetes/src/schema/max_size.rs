@@ -117,7 +117,7 @@ impl DeclaredSizes {
     }
 }
 
-/// The value that a prefix of a path leads to.
+/// The value at the end of a prefix of a path.
 enum StepTarget<'a> {
     Type(&'a DeclType),
     /// A key of a map. Schemas do not limit the length of keys.
@@ -134,8 +134,8 @@ impl StepTarget<'_> {
                 Some(Self::Type(elem))
             }
             (PathStep::Keys, DeclKind::Map(_)) => Some(Self::Key),
-            // Unlike the type checker, upstream's estimator does not find the field with an escaped name by a reserved
-            // word.
+            // The type checker also finds a field with an escaped name by the reserved word that is its unescaped name.
+            // Upstream's estimator does not find it.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
                 Some(Self::Type(&field.type_))
@@ -155,7 +155,7 @@ impl StepTarget<'_> {
 
     fn max_size(&self) -> u64 {
         match self {
-            // -1 means unbounded, and becomes 2^64-1.
+            // -1 means unbounded. The cast converts it to 2^64-1.
             Self::Type(type_) => type_.max_elements.cast_unsigned(),
             Self::Key => 0,
         }
@@ -167,7 +167,7 @@ impl SizeEstimator for DeclaredSizes {
         self.estimate_varying_size(node).0
     }
 
-    /// Returns the estimate. The flag is true if the estimate depends on the assumed shape of objects.
+    /// Returns the estimate, and true if the estimate depends on the assumed shape of objects.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         const UNKNOWN: (Option<SizeEstimate>, bool) = (None, false);
         let steps = node.path().steps();
@@ -187,7 +187,7 @@ impl SizeEstimator for DeclaredSizes {
             let is_part_of_object = target.is_part_of_object();
             target = match (target.step(step), self.objects) {
                 (Some(next), _) => next,
-                // All untyped values in an object together are at most as large as the object.
+                // The total size of all untyped values in an object is at most the size of the object.
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                     let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
@@ -202,7 +202,8 @@ impl SizeEstimator for DeclaredSizes {
             None => bound,
             Some(shape) => enclosing.max_size(&target, shape),
         };
-        // A size of at most one fits into objects of any shape.
+        // A value with a size of at most one fits into objects of any shape, so its estimate does not depend on the
+        // shape.
         (Some(SizeEstimate::new(0, max)), bound > 1)
     }
 }
@@ -211,7 +212,7 @@ impl SizeEstimator for DeclaredSizes {
 struct Enclosing {
     /// The number of enclosing lists and maps.
     depth: usize,
-    /// The number of elements that the innermost list or map has in the whole object.
+    /// The total number of elements of all lists or maps at the innermost level of the object.
     n_elements: u64,
 }
 
@@ -233,7 +234,7 @@ impl Enclosing {
         }
     }
 
-    /// Returns the maximum size of `target`, a value in these lists and maps.
+    /// Returns the maximum size of `target`, a value nested in these lists and maps, in an object of the given shape.
     fn max_size(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
         let StepTarget::Type(type_) = target else {
             return target.max_size();

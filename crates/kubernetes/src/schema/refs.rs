@@ -19,7 +19,8 @@ pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
 pub(crate) const PREFIX: &str = "#/components/schemas/";
 
-/// The id of a reference, which is identified by its text. Different texts may refer to the same schema.
+/// The id of a reference. References with the same `$ref` value have the same id. References with different values may
+/// point to the same schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RefId(u32);
 
@@ -33,12 +34,12 @@ impl RefId {
 #[derive(Debug, Default)]
 pub(super) struct References<'a> {
     ids: HashMap<&'a str, RefId>,
-    /// The text of each reference, by id.
+    /// The `$ref` value of each reference, by id.
     texts: Vec<&'a str>,
     /// For each reference, the index of the schema that it points to. `None` if the document has no such schema.
     targets: Vec<Option<usize>>,
-    /// The cycle that each reference belongs to. Two references belong to the same cycle if each can be reached from
-    /// the other.
+    /// The number of the cycle to which each reference belongs. Two references belong to the same cycle if each can be
+    /// reached from the other.
     cycles: Vec<u32>,
     /// The references in topological order: a schema comes after the schemas that it refers to, except within a cycle.
     order: Vec<RefId>,
@@ -54,8 +55,8 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
-            // If a root schema is a reference itself, that reference is resolved. Nested schemas may refer to the root
-            // by its name.
+            // A schema may be a reference itself. This reference is resolved if the schema is the root. Nested schemas
+            // may then refer to the root by its name.
             if let Some(name) = schema.ok().and_then(Schema::reference) {
                 edges.push(references.id_or_insert(schemas, name));
             }
@@ -102,12 +103,12 @@ impl<'a> References<'a> {
         id
     }
 
-    /// Returns the text of the reference, as in `$ref`.
+    /// Returns the `$ref` value of the reference.
     pub(super) fn text(&self, id: RefId) -> &'a str {
         self.texts.get(id.idx()).copied().unwrap_or_default()
     }
 
-    /// Returns the id of the reference with this text.
+    /// Returns the id of the reference with this `$ref` value. Returns `None` if the document has no such reference.
     pub(super) fn id(&self, text: &str) -> Option<RefId> {
         self.ids.get(text).copied()
     }
@@ -117,7 +118,8 @@ impl<'a> References<'a> {
         self.targets.get(id.idx()).copied().flatten()
     }
 
-    /// Returns the cycle that the reference belongs to. A reference outside of cycles has one of its own.
+    /// Returns the number of the cycle to which the reference belongs. A reference outside of all cycles has a number
+    /// that no other reference has.
     pub(super) fn cycle(&self, id: RefId) -> Option<u32> {
         self.cycles.get(id.idx()).copied()
     }
@@ -208,7 +210,7 @@ impl Tarjan {
         }
     }
 
-    /// Assigns a cycle to `first` and to the open nodes after it.
+    /// Assigns the next cycle number to `first` and to the nodes after it on the stack `open`.
     fn close(&mut self, first: RefId) {
         while let Some(node) = self.open.pop() {
             if let Some(cycle) = self.cycle.get_mut(node.idx()) {

@@ -38,7 +38,7 @@ pub trait SchemaResolver: Sync {
 /// The types of kinds from OpenAPI documents and CustomResourceDefinitions, in memory.
 ///
 /// If several sources have a schema for a kind, the document of the kind's own group version takes precedence.
-/// Otherwise, the source that was added first does.
+/// Otherwise, the source that was added first takes precedence.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaSet {
     types: HashMap<Gvk, Known>,

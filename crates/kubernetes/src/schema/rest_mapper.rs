@@ -40,8 +40,8 @@ pub struct RestMapper {
 const ANY: &str = "*";
 
 impl RestMapper {
-    /// Creates a mapper for `resources`, in any order. If several have the same name, the first one is used. It is
-    /// namespaced if any of them is.
+    /// Creates a mapper for `resources`, in any order. If several resources have the same group, version and name, the
+    /// first of them is used. It is namespaced if any of them is namespaced.
     #[must_use]
     pub fn new(mut resources: Vec<ApiResource>) -> Self {
         resources.sort_by(|a, b| a.gvr.cmp(&b.gvr));
@@ -84,7 +84,7 @@ impl RestMapper {
     }
 
     /// Returns the kind of `resource` in each group version for which `is_wanted` returns true. `is_wanted` is called
-    /// with one [`Gvr`] of each group version, and must only use its group and version.
+    /// with one [`Gvr`] of each group version, and must ignore its resource.
     fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
         let mut rest = self.resources.as_slice();
@@ -98,7 +98,8 @@ impl RestMapper {
             if !is_wanted(&first.gvr) {
                 continue;
             }
-            // Upstream inserts the resources into a map one after the other, so the last one is used.
+            // Upstream inserts the resources into a map one after the other, so the last resource with the name is
+            // used.
             let mut resources = in_version
                 .iter()
                 .filter(|served| !served.gvr.is_subresource());
@@ -167,9 +168,11 @@ pub fn rule_matches(rule: &str, served: &str) -> bool {
         && (subresource == ANY || subresource == served_subresource)
 }
 
-/// Returns the kind that upstream's map has for `name` because of the resource `served`.
+/// Returns the kind to which upstream maps `name` because `served` exists: the resource's kind for its plural and
+/// singular name, or the kind of lists for the name of its lists. Returns `None` for all other names.
 ///
-/// If discovery provides no singular name, it is derived from the kind. The names of lists are always derived.
+/// If discovery provides no singular name, the singular name is derived from the kind. The names of lists are always
+/// derived from the kind.
 fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
     let kind = &served.gvk.kind;
     let item = name

@@ -94,8 +94,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns true if no keywords other than those in `but` are set. A keyword with Go's zero value counts as unset,
-    /// unless upstream distinguishes between unset and zero.
+    /// Returns true if no keywords other than those in `but` are set. A keyword with Go's zero value is treated as
+    /// unset, unless upstream distinguishes between unset and zero.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())
@@ -228,7 +228,8 @@ fn has_metadata_invariants(node: Node<'_>, level: Level, embedded: bool) -> bool
     is_string("kind") && is_string("apiVersion") && metadata
 }
 
-/// The junctors of an integer or string (`x-kubernetes-int-or-string`) that may list the types integer and string.
+/// The `anyOf` lists that may declare types because they consist of the types integer and string, as for
+/// `x-kubernetes-int-or-string`. Each flag is true if the respective list has this form.
 #[derive(Clone, Copy, Default)]
 struct Skipped {
     any_of: bool,
@@ -248,7 +249,7 @@ fn skipped(node: Node<'_>) -> Skipped {
 fn is_int_or_string_any_of(node: Node<'_>) -> bool {
     let is = |node: Option<Node<'_>>, type_| {
         node.is_some_and(|node| {
-            // `additionalProperties: false` in a junctor has no effect.
+            // `additionalProperties: false` is allowed in such a list because it has no effect.
             let no_more = matches!(node.additional(), Some(Additional::Bool(false)));
             let but: &[&str] = if no_more {
                 &["type", "additionalProperties"]

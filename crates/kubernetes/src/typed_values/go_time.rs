@@ -164,7 +164,7 @@ pub(super) fn date(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE))
 }
 
-/// Parses a time. Without a time zone, it is in UTC. An empty string is the Unix epoch.
+/// Parses a time. A time without a time zone is in UTC. An empty string is the Unix epoch.
 ///
 /// # Errors
 ///
@@ -183,8 +183,8 @@ pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE_TIME))
 }
 
-/// The names of units with their lengths in nanoseconds. Days and weeks are not units in Go. A unit may also be any
-/// word that starts with the last name in the list, such as `hours`.
+/// The names of units, and their lengths in nanoseconds. Durations in Go have no days and weeks. Any word that starts
+/// with the last name of a unit, such as `hours`, is also a name of the unit.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),

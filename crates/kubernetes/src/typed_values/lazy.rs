@@ -1,7 +1,8 @@
-//! A JSON value with a schema of which only the selected fields are converted to CEL values.
+//! Converts a JSON value with a schema to a CEL value on demand: only the fields that an expression selects are
+//! converted.
 //!
-//! A selection that fails, or is not a simple field access, converts the whole value. The evaluator then reports the
-//! error.
+//! If the conversion of a selected field fails, or the selection is not a simple field access, the whole value is
+//! converted. The evaluator then reports any error.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -93,7 +94,7 @@ fn fields_of<'j>(json: &'j Json, schema: &ValueSchema) -> Option<&'j Map<String,
     json.as_object().filter(|_| is_map)
 }
 
-/// Returns true if `json` is a list and the schema allows it.
+/// Returns true if `json` is a list and the schema allows a list.
 fn is_list(json: &Json, schema: &ValueSchema) -> bool {
     let is_known = matches!(&*schema.list_type, "" | "atomic" | "map" | "set");
     json.is_array()
@@ -103,7 +104,7 @@ fn is_list(json: &Json, schema: &ValueSchema) -> bool {
         && is_known
 }
 
-/// Returns the field or map entry `key` and its schema. Returns `None` if `json` lacks it or the schema does not
+/// Returns the field or map entry `key` and its schema. Returns `None` if the field is absent or the schema does not
 /// declare it.
 ///
 /// Source: same as `TypedMap::find`.
@@ -116,7 +117,7 @@ fn field<'j, 's>(
         return Some((fields.get(key)?, schema.part(key)?));
     }
     let name = unescape(key)?;
-    // A null field of an object counts as absent.
+    // A null field of an object is treated as absent.
     let raw = fields.get(&*name).filter(|raw| !raw.is_null())?;
     Some((raw, schema.part(&name)?))
 }

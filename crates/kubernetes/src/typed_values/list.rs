@@ -10,7 +10,8 @@ use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
-/// The maximum number of key fields that upstream compares as values. More key fields are compared in printed form.
+/// The maximum number of key fields that upstream compares by value. If there are more key fields, upstream compares
+/// them in printed form.
 const MAX_HASHED_KEYS: usize = 3;
 
 /// The memory for an element of a set, or for a key without its characters, in bytes.
@@ -40,7 +41,7 @@ pub(super) struct TypedList {
     budget: Arc<EvalBudget>,
 }
 
-/// Omits the computed members, and the budget.
+/// Formats the list without its computed members and its budget.
 impl fmt::Debug for TypedList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("TypedList");
@@ -70,7 +71,8 @@ impl TypedList {
         typed_within(raw, &self.items, &self.budget)
     }
 
-    /// Calls `ask` with the hash set of this list's elements, which is computed on the first call.
+    /// Calls `ask` with the hash set of this list's elements, and returns the result. The hash set is computed on the
+    /// first call.
     fn with_members<T>(&self, ask: impl FnOnce(&mut Members) -> T) -> Result<T, EvalError> {
         let mut held: MutexGuard<'_, Option<Members>> =
             self.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,8 +104,8 @@ impl TypedList {
             let part = match map.field(&escaped) {
                 None | Some(Value::Null) => "none".to_owned(),
                 Some(value) => {
-                    // Only up to three keys must be hashable in Go. More keys are printed, and the printed form is a
-                    // string.
+                    // Upstream uses up to three key values directly as the key of a Go map, so they must be hashable.
+                    // If there are more key values, upstream prints them and uses the string.
                     if names.len() <= MAX_HASHED_KEYS {
                         hashable(value)?;
                     }

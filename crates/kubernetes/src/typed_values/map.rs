@@ -41,7 +41,7 @@ impl MapSource for TypedMap {
             Some(_) => self.raw.field(&name).cloned(),
             None => self.raw.find(&Value::from(&*name))?,
         };
-        // A null field of an object counts as absent.
+        // A null field of an object is treated as absent.
         let Some(raw) = raw.filter(|raw| !is_object || !matches!(raw, Value::Null)) else {
             return Ok(None);
         };

@@ -157,8 +157,8 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
     read.unwrap_or_else(invalid)
 }
 
-/// Returns true if a nested value equals `other`. Typed lists and maps are compared by their own rules, which do not
-/// support null.
+/// Returns true if a nested value equals `other`. Typed lists and maps have their own comparison, which fails if
+/// `other` is null.
 fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
     budget.step()?;
     let by_rule = match own {

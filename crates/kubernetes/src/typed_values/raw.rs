@@ -25,7 +25,7 @@ pub(super) fn go_type(raw: &Value) -> &'static str {
     }
 }
 
-/// A Go value that is not JSON, such as a `time.Duration`, in a list of plain values.
+/// A Go value that JSON cannot represent, such as a `time.Duration`, as an element of a list of plain values.
 #[derive(Debug)]
 struct Foreign {
     value: Value,
@@ -56,8 +56,8 @@ impl Opaque for Foreign {
     }
 }
 
-/// Returns the Go value that `value` wraps. Upstream uses it for elements of concatenated lists, elements of sets and
-/// keys.
+/// Returns the Go value that `value` wraps. Upstream uses this Go value as an element of a concatenated list, as an
+/// element of a set, and as a key.
 ///
 /// # Errors
 ///

@@ -10,7 +10,8 @@ use crate::schema::extensions::INT_OR_STRING_FORMAT;
 /// The keywords of a schema that determine the CEL types of values.
 #[derive(Debug, Default)]
 pub struct ValueSchema {
-    /// The properties that the schema declares, if `properties` also contains the common properties of resources.
+    /// The declared properties without the common properties of resources. `None` if no common properties were added to
+    /// `properties`.
     own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,

@@ -93,7 +93,7 @@ pub(super) struct CompiledRule {
     pub(super) field_path: String,
 }
 
-/// The limits that remain for compiling the other rules of a CRD.
+/// The remaining limits for compiling the rules of a CRD.
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,
@@ -193,7 +193,7 @@ fn compile_rule(
     compiled
 }
 
-/// Required type and messages for one kind of expression: rules or message expressions.
+/// The required type and the error messages of a kind of expressions: rules or message expressions.
 struct ExpressionKind {
     prefix: &'static str,
     type_: Type,
@@ -219,7 +219,8 @@ struct CheckedExpression {
     max_cost: u64,
 }
 
-/// Compiles an expression. The flag returned with an error is true if the expression is known to use `oldSelf`.
+/// Compiles an expression. The flag that is returned with an error is true if the expression uses `oldSelf`. It is
+/// always false if the expression cannot be parsed or checked.
 fn expression(
     text: &str,
     env: &Env,

@@ -26,7 +26,7 @@ pub(super) struct Context<'a> {
     schema: &'a Map<String, Json>,
     /// True if the schema or an enclosing schema has rules.
     is_in_scope: bool,
-    /// The type, computed on first use. `None` if the value has no type in upstream either.
+    /// The type, computed on first use. `None` if rules cannot access the values.
     type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
     /// The maximum number of values of the schema in an object. `None` if it is unbounded.
     pub(super) max_cardinality: Option<u64>,
@@ -65,8 +65,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the type of the schema's values. If the enclosing schema is in the scope of rules, the type is taken
-    /// from the enclosing type, as in upstream.
+    /// Returns the type of the schema's values. If an enclosing schema has rules, the type is taken from the type of
+    /// the directly enclosing schema, as in upstream.
     pub(super) fn type_(
         &self,
         interner: &RefCell<Interner>,

@@ -12,7 +12,7 @@ pub const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 /// (`StaticEstimatedCRDCostLimit`).
 pub const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// If the total cost exceeds its limit, this many of the most expensive expressions are reported.
+/// The number of most expensive expressions that are reported if the total cost exceeds its limit.
 const N_NAMED: usize = 4;
 
 pub(super) const CONTRIBUTED: &str =
@@ -44,7 +44,8 @@ pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,
-    /// The most expensive expressions, sorted by descending cost: the cost and the path in two forms.
+    /// The most expensive expressions, sorted by descending cost: the cost, the elements of the path, and the formatted
+    /// path.
     expensive: Vec<(u64, Vec<PathStep>, String)>,
 }
 

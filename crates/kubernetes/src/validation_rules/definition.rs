@@ -309,7 +309,7 @@ impl SchemaErrors {
 #[derive(Clone)]
 struct Inherited {
     is_root: bool,
-    /// True for schemas below the metadata of a resource.
+    /// True for the schemas of `metadata`, `kind` and `apiVersion` of a resource, and for the schemas nested in them.
     in_metadata: bool,
     allows_defaults: bool,
     /// The path of the outermost enclosing list or map whose values cannot be matched with old values.
@@ -496,7 +496,8 @@ impl SchemaValidation<'_> {
         }
     }
 
-    /// Records the estimated cost of an expression, and adds an error if it exceeds the limit.
+    /// Records the estimated cost of an expression, and adds an error if the cost exceeds its limit. `what` describes
+    /// the cost in the error message.
     fn cost(
         &mut self,
         path: &Path<'_>,

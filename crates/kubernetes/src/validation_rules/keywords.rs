@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 type Schema = Map<String, Json>;
 
-/// Returns the value of the keyword `key`. Null counts as absent.
+/// Returns the value of the keyword `key`. Returns `None` if the value is absent or null.
 fn get<'a>(schema: &'a Schema, key: &str) -> Option<&'a Json> {
     schema.get(key).filter(|value| !value.is_null())
 }

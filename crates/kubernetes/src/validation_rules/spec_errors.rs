@@ -224,7 +224,8 @@ impl Faults {
                 self.column(column, &format!("{path}.additionalPrinterColumns[{n}]"));
             }
         }
-        // The API server prints all versions as the invalid value. It is omitted here because it adds no information.
+        // The API server prints all versions as the invalid value. This function omits the value because it adds no
+        // information.
         let whole = |faults: &mut Self, detail: &str| {
             faults.add("spec.versions", FieldErrorKind::Invalid, None, detail);
         };

@@ -67,7 +67,7 @@ pub struct ValidationResult {
     pub warnings: Vec<FieldError>,
     /// The total cost of all evaluated expressions, in CEL cost units.
     pub cost: u64,
-    /// True if all rules were evaluated. False if the cost limit was exceeded before.
+    /// True if all rules were evaluated. False if the evaluation ended early because the cost limit was exceeded.
     pub is_complete: bool,
     /// The limit of this crate that was exceeded, if any. The errors of the object are then unknown.
     pub exceeded: Option<Exceeded>,
@@ -161,8 +161,8 @@ impl Validator {
         self.walk((object, before), correlated.as_ref(), observer)
     }
 
-    /// Validates an update that does not change the object. Unlike [`Self::validate`], errors of unchanged values are
-    /// errors.
+    /// Validates an update that does not change the object. In contrast to [`Self::validate`], errors of unchanged
+    /// values are reported as errors, not as warnings.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not
     /// enable ratcheting.

@@ -20,8 +20,8 @@ use crate::typed_values::Lazy;
 use cel::eval::{Activation, Limits, Observer, Part, Program};
 use cel::value::{EvalBudget, Value, format_double, go_quote};
 
-/// The old value that determines whether an error is ratcheted: that of the value itself, or of the nearest enclosing
-/// value that could be correlated.
+/// The correlated value that determines whether an error is ratcheted: the validated value, or the nearest enclosing
+/// value if the validated value cannot be correlated.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'a, 'j> {
     pub(super) current: Option<&'a Correlated<'j>>,
@@ -35,8 +35,8 @@ impl<'a, 'j> Ratchet<'a, 'j> {
         asked.is_some_and(Correlated::is_equal)
     }
 
-    /// Returns the ratchet of a nested value. `part` is the nested value, correlated with its old value if there is
-    /// one.
+    /// Returns the ratchet of a nested value. `part` is the nested value with its old value. `None` if there is no old
+    /// value.
     fn below<'b>(self, part: Option<&'b Correlated<'j>>) -> Ratchet<'b, 'j>
     where
         'a: 'b,
@@ -99,7 +99,7 @@ impl Activation for Variables<'_, '_> {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Returns the content of an optional `oldSelf`. Like in upstream, objects and lists lose their schema in an optional.
+/// Returns the content of an optional `oldSelf`. As in upstream, objects and lists in an optional have no schema.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
 fn held(before: &Json, typed: &Value) -> Value {
@@ -310,7 +310,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the memory of an error. If it exceeds the budget, ends the validation and returns false.
+    /// Counts the memory of an error. If the memory exceeds the budget, ends the validation and returns false.
     fn allocate(&mut self, error: &FieldError) -> bool {
         let value = error.value.as_ref().map_or(0, String::len);
         let n_bytes = [error.field.len(), value, error.detail.len()];

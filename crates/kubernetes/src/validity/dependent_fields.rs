@@ -315,8 +315,8 @@ const REQUIRED: [(&str, &str, &str); 9] = [
     ("envFrom", "configMapRef", "name"),
 ];
 
-/// Adds the fields in [`REQUIRED`] to `value` and to all objects nested in it. `holder` is the field that contains
-/// `value`.
+/// Adds the fields in [`REQUIRED`], and the names of `Localhost` profiles, to `value` and to all objects nested in it.
+/// `holder` is the field that contains `value`.
 fn fill_required(holder: &str, value: &mut Json) {
     match value {
         Json::Array(items) => {
@@ -345,7 +345,7 @@ fn fill_required(holder: &str, value: &mut Json) {
 }
 
 /// Makes the `type` of a strategy consistent with `rollingUpdate`, which the API server only sets for the type
-/// `RollingUpdate`. `otherwise` is the other type.
+/// `RollingUpdate`. `otherwise` is the type of strategies without `rollingUpdate`.
 fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     let strategy = strategy.as_object_mut()?;
     if !strategy.contains_key("rollingUpdate") {

@@ -427,7 +427,8 @@ pub fn is_never_empty(path: &FieldPath) -> bool {
 #[must_use]
 pub fn is_never_null(path: &FieldPath) -> bool {
     match &*path.names() {
-        // The rules of `podFailurePolicy` and `successPolicy` of a Job.
+        // The field `rules` of `podFailurePolicy` and `successPolicy` of a Job is never null. Other fields called
+        // `rules` may be null.
         [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
             true
         }
@@ -459,7 +460,7 @@ pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str
 
 fn fields_of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
     let mut fields = Vec::new();
-    // Rows of the same type are adjacent.
+    // Rows of the same type are adjacent, so the type is only checked once.
     let mut type_fields: &[&str] = &[];
     let mut is_of_type = false;
     for row in BY_TYPE {
@@ -507,8 +508,8 @@ pub fn is_omitted_if_false(name: &str) -> bool {
 /// (`FillObjectMetaSystemFields`), `pkg/endpoints/handlers/fieldmanager` (`managedFields`).
 #[must_use]
 pub fn is_system_metadata(name: &str) -> bool {
-    // `resourceVersion` is absent on creation and `generation` is absent in some kinds, but policies do not intend to
-    // detect that.
+    // `resourceVersion` is absent on creation, and objects of some kinds have no `generation`. These fields are
+    // included because policies do not use them to detect such objects.
     matches!(
         name,
         "name" | "uid" | "creationTimestamp" | "managedFields" | "resourceVersion" | "generation"

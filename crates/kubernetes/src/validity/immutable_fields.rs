@@ -19,11 +19,11 @@ struct ImmutableField {
     allowed: AllowedChange,
     /// If set, the rule only applies to old objects that have this value, as JSON, at this path.
     applies_if: Option<(&'static str, &'static str)>,
-    /// If set, the exceptions may only change if the old object has this value, as JSON, at this path.
+    /// If set, the nested fields in `except` may only change if the old object has this value, as JSON, at this path.
     excepted_if: Option<(&'static str, &'static str)>,
 }
 
-/// The changes of an otherwise immutable field that are allowed.
+/// The allowed changes of an otherwise immutable field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum AllowedChange {
     /// The field must not change.
@@ -65,7 +65,7 @@ impl ImmutableField {
         self
     }
 
-    /// Restricts the exceptions to old objects that have `value`, as JSON, at `path`.
+    /// Allows changes of the nested fields in `except` only if the old object has `value`, as JSON, at `path`.
     const fn excepted_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.excepted_if = Some((path, value));
         self
@@ -212,8 +212,8 @@ const SERVICE_ADDRESSES: &[ImmutableField] = &[
     immutable("", "Service", "spec.ipFamilies"),
 ];
 
-/// Makes `object` a valid update of `old` by copying immutable fields between them. If `constraints` only constrain the
-/// field in one of the objects, its value is copied to the other. Otherwise, the old value is used.
+/// Makes `object` a valid update of `old` by copying immutable fields between the objects. If `constraints` only apply
+/// to the field of `object`, its value is copied to `old`. Otherwise, the value in `old` is copied to `object`.
 pub fn preserve_immutable(
     group: &str,
     kind: &str,
@@ -251,7 +251,7 @@ fn has(object: &Json, (path, value): (&str, &str)) -> bool {
     at(object, path) == wanted.as_ref()
 }
 
-/// An update that is changed to respect `rule`.
+/// An update that is changed so that it does not violate `rule`.
 struct Update<'a> {
     rule: &'a ImmutableField,
     constraints: &'a InputConstraints,
@@ -261,8 +261,8 @@ struct Update<'a> {
 type Versions = (Option<Json>, Option<Json>);
 
 impl Update<'_> {
-    /// Sets the flag that enables the rule to false in the old object, if the field has changed and the flag is not
-    /// constrained.
+    /// If the rule applies only to old objects with a flag, sets this flag to false in the old object. The flag is not
+    /// changed if the immutable field is unchanged, or if the flag is constrained.
     fn disable_rule(&self, object: &Json, old: &mut Json) {
         let Some((path, "true")) = self.rule.applies_if else {
             return;
@@ -279,8 +279,8 @@ impl Update<'_> {
         }
     }
 
-    /// Sets the value that enables the exceptions in the old object, if an excepted field has changed and the value is
-    /// not constrained.
+    /// If the fields in `except` may only change for a certain value in the old object, sets this value. The value is
+    /// not set if no such field has changed, or if the value is constrained.
     fn enable_exceptions(&self, object: &Json, old: &mut Json) {
         let Some((path, value)) = self.rule.excepted_if else {
             return;
@@ -289,7 +289,7 @@ impl Update<'_> {
             let path = format!("{}.{exception}", self.rule.at);
             at(object, &path) != at(old, &path)
         };
-        // An excepted field with a rule of its own may change without this value.
+        // A field in `except` that has a rule of its own may change without this value.
         let mut exceptions = self.rule.except.iter();
         let is_wanted = exceptions.any(|exception| {
             let path = format!("{}.{exception}", self.rule.at);
@@ -334,7 +334,7 @@ impl Update<'_> {
         constraints.any(|(path, _)| path.starts_with(&place))
     }
 
-    /// Returns the new and the old value at `path`, changed so that they respect the rule.
+    /// Returns the new and the old value at `path`, changed so that they do not violate the rule.
     fn preserved(
         &self,
         path: &mut Vec<Segment>,
@@ -361,7 +361,7 @@ impl Update<'_> {
             return unchanged();
         }
         if is_excepted {
-            // An excepted field with a rule of its own is handled by that rule.
+            // A field in `except` that has a rule of its own is handled by that rule.
             let has_own = RULES
                 .iter()
                 .any(|rule| self.is_same_kind(rule) && rule.at == names);

@@ -134,13 +134,14 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns true if `value` is invalid. `holder` is the field that contains `value` or its list.
+    /// Returns true if `value` is invalid. `holder` is the name of the field that contains `value`, or a list with the
+    /// element `value`.
     fn is_invalid(&mut self, holder: &str, value: &Json) -> bool {
         match value {
             Json::Object(fields) => {
                 self.is_object_invalid(holder, fields)
                     || fields.iter().any(|(name, value)| {
-                        // Clients do not write the status.
+                        // The status is not checked because clients do not write it.
                         let is_root = self.path.segments.is_empty();
                         if is_root && name == "status" {
                             return false;

@@ -34,7 +34,7 @@ pub use immutable_fields::preserve_immutable;
 pub use invalid_values::{fails_validation, has_unique_names, sample_text};
 pub use path::{FieldPath, Root, Segment, is_identifier};
 
-/// Completes the object of `kind` at `root` with the fields that validation requires, respecting `constraints`. Returns
+/// Adds the fields that validation requires to the object of `kind` at `root`, without violating `constraints`. Returns
 /// `None` if no valid object has the same combination of present and absent fields.
 pub fn complete(
     kind: &str,

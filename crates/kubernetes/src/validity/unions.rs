@@ -1,4 +1,5 @@
-//! Unions: object types of which validation requires that one of several members is set.
+//! Unions: object types with alternative fields (members). Validation requires or allows only certain combinations of
+//! the members.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,14 +11,14 @@ use super::path::{FieldPath, Root, Segment};
 struct Union {
     /// The kind of the enclosing object. Empty for any kind.
     kind: &'static str,
-    /// The fields that contain an object of this type or a list of them.
+    /// The names of the fields that contain an object of this type, or a list of such objects.
     holders: &'static [&'static str],
     /// The members, each with a minimal value as JSON. Members with an empty value are never generated.
     members: &'static [(&'static str, &'static str)],
     count: MemberCount,
 }
 
-/// How many members of a union are set.
+/// The number of members that must be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MemberCount {
     /// Exactly one, which the field `type` names.
@@ -26,7 +27,7 @@ enum MemberCount {
     One,
     /// At most one.
     AtMostOne,
-    /// At least one. The last member excludes all others.
+    /// At least one. If the last member is set, no other member may be set.
     AtLeastOne,
 }
 
@@ -259,9 +260,9 @@ const UNIONS: &[Union] = &[
     },
 ];
 
-/// Adds and removes members of the unions in `object`, of `kind`, so that each union is valid, respecting
-/// `constraints`. Returns `None` if the constraints exclude all members of a union, or require two that exclude each
-/// other.
+/// Adds and removes members of the unions in `object`, of `kind`, so that each union is valid and `constraints` are
+/// satisfied. Returns `None` if the constraints exclude all members of a union, or require two members that exclude
+/// each other.
 pub(super) fn complete(
     kind: &str,
     root: Root,
@@ -298,7 +299,8 @@ impl Walk<'_> {
                     let is_of_kind = union.kind.is_empty() || union.kind == self.kind;
                     is_of_kind && holder.is_some_and(|holder| union.holders.contains(&holder))
                 };
-                // The spec of a nested template is not the spec of `kind`.
+                // Unions in a field called `spec` describe the spec of the whole object, not the spec of a nested
+                // template.
                 let is_near = holder != Some("spec") || self.path.segments.len() == 1;
                 if let Some(union) = UNIONS.iter().find(fits).filter(|_| is_near) {
                     self.choose_members(union, fields)?;

@@ -25,7 +25,7 @@ const SELECTORS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/authz.go, authzSelectorsLibraryDecls")
         .since(V1_31);
 
-/// The functions that lead from `authorizer` to a decision.
+/// The functions that build a check from `authorizer`, perform the check, and read the decision.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "path",
@@ -205,7 +205,8 @@ fn resource(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(Value::opaque(group.resource(resource)))
 }
 
-/// Returns the check in the first argument with one of its fields set to the second argument.
+/// Copies the resource check in the first argument, and sets the field selected by `field` to the
+/// second argument.
 fn narrowed(args: &[Value], field: fn(&mut ResourceCheck) -> &mut std::string::String) -> Result {
     let mut check: ResourceCheck = opaque::<ResourceCheck>(args, 0)?.clone();
     text(args, 1)?.clone_into(field(&mut check));

@@ -13,7 +13,7 @@ use cel::decls::Sig;
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
-/// An authorizer, and the user whose requests it checks.
+/// The value of the variable `authorizer`: an authorizer, and the user for whom checks are performed.
 #[derive(Clone, Debug)]
 pub struct AuthorizerValue {
     user: Arc<UserInfo>,
@@ -57,7 +57,8 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns a check of a resource. For the resource of the request, this is `authorizer.requestResource`.
+    /// Returns a check of a resource. The variable `authorizer.requestResource` is the check of the request's own
+    /// resource.
     #[must_use]
     pub fn resource(&self, group: &str, resource: &str) -> ResourceCheck {
         self.group(group).resource(resource)
@@ -194,7 +195,7 @@ impl Decision {
     }
 }
 
-/// Implements [`Opaque`] for values that support nothing but method calls.
+/// Implements [`Opaque`] for values that only support calls of their methods.
 macro_rules! receiver_only {
     ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
@@ -207,8 +208,7 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the content of the Go value. Upstream's method `Value` returns an error for these values, so the
-            /// content is that error's message.
+            /// Returns the message of the error that upstream's method `Value` returns for these values.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

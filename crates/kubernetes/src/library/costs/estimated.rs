@@ -45,7 +45,7 @@ pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates one pass over a list, with a comparison for each element, or over a string.
+/// Estimates a traversal of a list with a comparison for each element, or a traversal of a string.
 pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -68,7 +68,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     };
     let size = size_of(sizes, target);
     let (replaced, replacement) = (size_of(sizes, replaced), size_of(sizes, replacement));
-    // The longest result replaces as many matches as possible, so the searched string is as short as possible.
+    // For the maximum size of the result, the replaced string has its minimum size. Matches are only replaced if the
+    // replacement is longer. `kept_most` is the size of the characters that are not replaced.
     let (most, kept_most) = if replaced.min == 0 {
         // An empty string matches between any two code points and at both ends.
         (size.max.saturating_add(1), size.max)
@@ -77,7 +78,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     } else {
         (quotient(size.max, replaced.min), 0)
     };
-    // The shortest result replaces as many matches as possible, each by the shortest replacement.
+    // For the minimum size of the result, the replaced string has its maximum size. Matches are only replaced if the
+    // replacement is shorter.
     let (fewest, kept_fewest) = if replaced.max == 0 {
         (size.min.saturating_add(1), size.min)
     } else if replaced.max <= replacement.min {
@@ -91,7 +93,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// Estimates a call of `split`, which reads a string and writes its parts, at most one per code point.
+/// Estimates a call of `split`, which reads a string and writes its parts. The number of parts is at most the limit in
+/// the second argument, or else the number of code points.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -163,7 +166,7 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// Returns the cost of masking a network and comparing it with another one.
+/// Returns the cost of masking a network and comparing the result with another network.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)

@@ -72,8 +72,8 @@ pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) 
     Ok(cost)
 }
 
-/// Returns the cost of traversing a value that contains no other values. The cost of a string depends on its length in
-/// bytes.
+/// Returns the cost of traversing a single value without its nested values. The cost of a string depends on its length
+/// in bytes.
 fn flat_cost(value: &Value) -> u64 {
     let of_bytes = |len: usize| {
         scaled(
@@ -106,7 +106,7 @@ pub(super) fn contains_ip_text(args: &[Value]) -> u64 {
     compared_with_network(args).wrapping_add(text)
 }
 
-/// Returns the cost of checking whether a network contains another one.
+/// Returns the cost of checking whether a network contains another network.
 pub(super) fn contains_cidr(args: &[Value]) -> u64 {
     let masked = string_traversal_cost(size_at(args, 0));
     compared_with_network(args)
@@ -119,8 +119,8 @@ pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
     contains_cidr(args).wrapping_add(text)
 }
 
-/// Returns the cost of comparing two values. It is one for a type that the API server added. Other opaque values, such
-/// as messages and fields of unknown type, have the cost that CEL defines.
+/// Returns the cost of comparing two values. The cost is 1 for types that the API server added. For all other types,
+/// including other opaque types such as messages, the cost is the one that CEL defines.
 pub(super) fn equality(args: &[Value]) -> u64 {
     match args {
         [Value::Opaque(value), _] if is_added(&value.type_()) => 1,
@@ -128,7 +128,7 @@ pub(super) fn equality(args: &[Value]) -> u64 {
     }
 }
 
-/// Returns true if `type_` is one that the API server added to CEL.
+/// Returns true if `type_` is a type that the API server added to CEL.
 fn is_added(type_: &Type) -> bool {
     let name = type_.type_name();
     ["kubernetes.", "net."]

@@ -16,10 +16,11 @@ use cel::cost::factors::{LIST_CREATE_BASE_COST, STRUCT_CREATE_BASE_COST};
 use cel::cost::{Costs, RuntimeCost, StaticCost};
 use cel::value::Value;
 
-/// The cost of an authorization check, in CEL cost units. The limit of one expression allows two checks.
+/// The cost of an authorization check, in CEL cost units. One expression can perform at most two checks without
+/// exceeding the cost limit.
 pub const AUTHORIZER_CHECK_COST: u64 = 350_000;
 
-/// The cost of a requirement of a selector, in CEL cost units: an object that contains a list of values.
+/// The cost of one requirement of a selector, in CEL cost units: the cost of creating an object and a list of values.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `costPerRequirement`.
 const SELECTOR_REQUIREMENT_COST: u64 = LIST_CREATE_BASE_COST + STRUCT_CREATE_BASE_COST;
@@ -33,7 +34,8 @@ const fn per_function(estimate: StaticCost, actual: RuntimeCost) -> Costs {
 /// URLs.
 pub(super) const NOMINAL: Costs = Costs::fixed(1).per_function();
 
-/// The same cost as [`NOMINAL`] for the overload `cidr_ip` only. The other overload of `ip` parses a string.
+/// The same cost as [`NOMINAL`], but only for the overload `cidr_ip`. The other overload of the function `ip` parses a
+/// string and has a different cost.
 pub(super) const CIDR_IP: Costs = Costs::fixed(1);
 
 /// The cost of an authorization check.
@@ -131,7 +133,8 @@ pub(super) const CONTAINS_CIDR_TEXT: Costs = Costs::new(
     RuntimeCost::ByArgs(measured::contains_cidr_text),
 );
 
-/// The cost of comparing two values. Types that the API server added have their own costs, other types have CEL's.
+/// The cost of comparing two values. Types that the API server added have their own costs. Other types have the costs
+/// that CEL defines.
 pub(super) const EQUAL: Costs = Costs::new(
     StaticCost::Of(estimated::equality),
     RuntimeCost::ByArgs(measured::equality),

@@ -62,7 +62,7 @@ static TYPES: &[(&str, Sig)] = &[
     ("net.CIDR", types::CIDR),
 ];
 
-/// The validators that run after the type checker, in the order in which they report.
+/// The validators that run after the type checker. Their findings are reported in this order.
 static VALIDATORS: &[Validator] = &[
     Validator::HomogeneousLiterals,
     Validator::Duration,
@@ -98,9 +98,10 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
 
 /// Returns the base environment of [`LATEST`](super::version::LATEST): functions and named types, without variables.
 ///
-/// It corresponds to the API server's environment `StoredExpressions`. Expressions of created objects are checked in
-/// `NewExpressions`, which lacks the additions of the newest version. [`too_new`](super::version::too_new) finds the
-/// uses of these additions in an expression, and [`is_whole_in`] returns true if a version has no such additions.
+/// The environment corresponds to `StoredExpressions` of the API server. The API server checks the expressions of a
+/// created object in the environment `NewExpressions`, which lacks the additions of the newest version.
+/// [`too_new`](super::version::too_new) finds the uses of these additions in an expression, and [`is_whole_in`] returns
+/// true if a version has no such additions.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `MustBaseEnvSet`.
 #[must_use]

@@ -86,8 +86,8 @@ fn overload_rows_are_well_formed() {
             source.symbol.starts_with("cel-go ") || source.symbol.starts_with("k8s.io/"),
             "{row:?}"
         );
-        // If the arguments do not determine a type parameter, the checker sets it to `dyn`. Only these two overloads
-        // rely on this.
+        // If the arguments do not determine a type parameter of the result, the checker sets the parameter to `dyn`.
+        // Only these two overloads have such a parameter.
         let open = params(result)
             .iter()
             .any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
@@ -109,7 +109,8 @@ fn overloads_of_a_function_have_different_signatures() {
     }
 }
 
-/// One overload of 1.0 counts twice: equality, once with CEL's own costs and once with the API server's costs.
+/// The overload of equality, introduced in 1.0, is counted twice: once with CEL's costs and once with the API server's
+/// costs.
 #[test]
 fn number_of_overloads_per_version_is_unchanged() {
     let mut n_introduced = BTreeMap::new();
@@ -136,8 +137,8 @@ fn number_of_overloads_per_version_is_unchanged() {
     );
 }
 
-/// Everything is accepted by a version after the newest one. A version accepts its own additions only in stored
-/// expressions.
+/// A version accepts its own additions only in stored expressions, not in new expressions. The next version accepts
+/// them in new expressions as well.
 #[test]
 fn new_expressions_use_additions_of_previous_version() {
     let newest = rows()

@@ -12,7 +12,8 @@ fn env() -> Env {
     mutation_env().extend([Variable::new("object", Type::Dyn)])
 }
 
-/// Returns the type of the expression, or the errors of checking or planning it.
+/// Returns the errors of checking or planning the expression. If there are no errors, returns the
+/// type of the expression.
 fn rejection(text: &str) -> String {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();

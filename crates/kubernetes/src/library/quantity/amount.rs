@@ -159,7 +159,8 @@ fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
     Some((value / divisor, value % divisor))
 }
 
-/// Divides `value` by ten to the power of `exponent`, rounding away from zero. The flag is true if the result is exact.
+/// Divides `value` by ten to the power of `exponent`, rounding away from zero. Returns the result, and true if the
+/// result is exact.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `negativeScaleInt64`.
 fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
@@ -175,7 +176,8 @@ fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `removeInt64Factors`.
 fn without_factors(mut value: i64, base: i64) -> (i64, i32) {
     let mut times = 0;
-    // Upstream compares the negated value, so it does not divide the minimum integer, whose negation overflows.
+    // Upstream negates the value first. The negation of the minimum integer overflows, so upstream does not divide the
+    // minimum integer.
     while value != i64::MIN && value.abs() >= base && value % base == 0 {
         value /= base;
         times += 1;

@@ -139,7 +139,8 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, scale))
     }
 
-    /// Returns the number with more digits after the decimal point: `scale` in total.
+    /// Returns the same number with `scale` digits after the decimal point, which must be at least as many digits as
+    /// before.
     fn rescaled(&self, scale: i32) -> Result<Self, TooLong> {
         let n_zeros = i64::from(scale) - i64::from(self.scale);
         let n_zeros = usize::try_from(n_zeros).map_err(|_| TooLong)?;

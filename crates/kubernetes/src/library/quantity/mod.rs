@@ -171,8 +171,8 @@ impl Opaque for Quantity {
     }
 }
 
-/// Converts an error to an evaluation error. The digit limit does not exist in upstream, so exceeding it must not count
-/// as upstream's result.
+/// Converts an error to an evaluation error. Exceeding the digit limit ends the evaluation, because upstream has no
+/// such limit and returns a result.
 fn failed(error: QuantityError) -> EvalError {
     match error {
         QuantityError::TooLong => Exceeded::QuantityDigits.into(),
@@ -201,7 +201,7 @@ fn compare(budget: &EvalBudget, args: &[Value]) -> std::result::Result<Ordering,
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
     let before = Quantity::heap_size(left);
     let order = left.compare(right);
-    // The comparison may have expanded the left quantity to all its digits.
+    // The comparison may have converted the left quantity to the decimal representation, which needs more memory.
     let grown = Quantity::heap_size(left).saturating_sub(before);
     budget.allocate(grown)?;
     order.map_err(failed)

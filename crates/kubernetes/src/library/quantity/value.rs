@@ -54,8 +54,8 @@ enum Notation {
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(ScaledInt),
-    /// Shared because, in upstream, a quantity and the sums computed from it share one number, which additions change
-    /// in place.
+    /// A decimal number. It is shared because additions in upstream change the number of the left operand in place, and
+    /// the sum shares this number.
     Decimal(Arc<Mutex<Decimal>>),
 }
 
@@ -93,14 +93,15 @@ impl Amount {
 struct State {
     amount: Amount,
     notation: Notation,
-    /// The parsed input, if it already was in canonical form.
+    /// The parsed input, if the input is already in canonical form.
     text: Option<Box<str>>,
 }
 
 /// A quantity such as `1.5Gi`.
 ///
-/// Clones share their number, as in upstream. Comparing a quantity with one in the decimal representation converts it
-/// to that representation. Adding to a quantity in the decimal representation changes its number.
+/// Clones share their number, as in upstream. If the right operand of a comparison is in the decimal representation,
+/// the left operand is converted to this representation. Adding to a quantity in the decimal representation changes the
+/// number of the quantity.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     state: Arc<Mutex<State>>,
@@ -210,7 +211,7 @@ impl Quantity {
 
     /// Compares two quantities.
     ///
-    /// If `other` is in the decimal representation, this quantity is converted to it.
+    /// If `other` is in the decimal representation, this quantity is converted to the same representation.
     ///
     /// # Errors
     ///
@@ -270,8 +271,8 @@ impl From<i64> for Quantity {
 }
 
 impl State {
-    /// Adds or subtracts. The result has the notation of the left operand, or that of the right operand if the left is
-    /// zero.
+    /// Adds `other`, or subtracts `other` if `negate` is true. The result has the notation of the left operand, or of
+    /// the right operand if the left operand is zero.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Add`, `Quantity.Sub`.
     fn plus(self, other: &Self, negate: bool) -> Result<Quantity, QuantityError> {
@@ -439,7 +440,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the part of `text` before its suffix `end`.
+/// Returns `text` without the suffix `end`. Returns `text` unchanged if it has no such suffix.
 fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }
@@ -474,8 +475,8 @@ const BINARY_SUFFIXES: [(&str, i32); 6] = [
     ("Ei", 60),
 ];
 
-/// Returns the suffix for an exponent of ten. If no suffix fits, returns an empty string: like upstream, the exponent
-/// is lost.
+/// Returns the suffix for an exponent of ten. Returns an empty string if there is no suffix for the exponent. The
+/// exponent is then lost, as in upstream.
 fn decimal_suffix(exponent: i32) -> &'static str {
     DECIMAL_SUFFIXES
         .iter()
@@ -516,7 +517,8 @@ impl Suffix {
     }
 }
 
-/// Creates the quantity as a scaled 64-bit integer. Returns `None` if it has too many digits for that.
+/// Creates the quantity as a scaled 64-bit integer. Returns `None` if the quantity has too many digits for this
+/// representation.
 fn parse_scaled(
     text: &str,
     parts: &Parts<'_>,

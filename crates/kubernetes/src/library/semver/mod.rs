@@ -137,7 +137,8 @@ fn parse(
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
-    // Each character may become an identifier, and a list of identifiers has up to twice the necessary capacity.
+    // This is an upper bound of the memory for identifiers. An identifier and its dot have at least two characters, and
+    // a list of identifiers has at most twice the necessary capacity.
     budget.reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),

@@ -39,7 +39,7 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// The component of a URL. It determines which characters must be escaped.
+/// The kind of a URL component. It determines which characters must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -77,7 +77,7 @@ fn hex_value(byte: Option<&u8>) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// Decodes the escapes in `text`, a component of the kind `part`.
+/// Decodes the percent-encoded bytes in `text`, a component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `unescape`.
 fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
@@ -101,7 +101,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         let value = high << 4 | low;
         let is_percent = value == b'%';
         let allowed = match part {
-            // In a host, only non-ASCII characters can be escaped, and `%` as the separator of a zone.
+            // In a host, only non-ASCII characters and the `%` before a zone can be escaped.
             Part::Host => high >= 8 || is_percent,
             Part::Zone => is_percent || value == b' ' || !Part::Host.must_escape(value),
             _ => true,
@@ -332,7 +332,8 @@ impl Url {
         lengths.into_iter().fold(of_user, usize::saturating_add)
     }
 
-    /// Returns the number of query parameters that `query` parses: zero if there are more than the maximum.
+    /// Returns the number of query parameters that [`Self::query`] parses. Returns 0 if the URL has more than
+    /// [`MAX_PARAMETERS`].
     pub(super) fn n_parameters(&self) -> usize {
         match self.query.split('&').count() {
             n if n > MAX_PARAMETERS => 0,
@@ -432,7 +433,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     }
     let first = host.find(':');
     let last = host.rfind(':');
-    // For other schemes than HTTP, Go allows several colons in a host for historical reasons.
+    // For schemes other than HTTP and HTTPS, Go allows several colons in a host for historical reasons.
     let is_strict = matches!(scheme, "http" | "https");
     if let Some(at) = if is_strict { first } else { last } {
         check_port(host.get(at..).unwrap_or_default())?;

@@ -58,7 +58,7 @@ fn dangling_reference_is_always_an_error() {
         error(object(json!({"a": {"$ref": ""}}))),
         SchemaError::UnresolvedRef("".into())
     );
-    // A reference without the prefix does not find a missing schema either.
+    // A reference without the prefix to a missing schema causes the same error.
     assert_eq!(
         error(json!({"$ref": "absent"})),
         SchemaError::UnresolvedRef("absent".into())
@@ -67,7 +67,8 @@ fn dangling_reference_is_always_an_error() {
 
 #[test]
 fn cycles_are_truncated_at_repetition() {
-    // The root is tracked by its name without the prefix, so it may occur once more on a path.
+    // The root is identified by its name without the prefix, so a reference with the prefix to the root is resolved
+    // once.
     let root = decl_type(
         object(json!({"self": to("test"), "other": to("other")})),
         &[(

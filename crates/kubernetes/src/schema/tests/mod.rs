@@ -39,7 +39,7 @@ fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
 }
 
 /// Returns the CEL type at `path` of objects of `type_`. The path consists of field names separated by dots; `[]`
-/// stands for the elements of a list or map.
+/// denotes the elements of a list or map.
 fn select(type_: &Arc<DeclType>, path: &str) -> Option<Type> {
     select_from(type_.cel_type("Test#"), path)
 }
