@@ -1,6 +1,6 @@
 //! String formats that the API server enforces.
 //!
-//! Dashes in format names are ignored: `credit-card` is `creditcard`.
+//! Dashes in format names are ignored: `credit-card` is the same format as `creditcard`.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go` (`supportedVersionedFormats`); kube-openapi
 //! `pkg/validation/strfmt` (`default.go`, `kubernetes-extensions.go`, `bson.go`, `date.go`, `time.go`, `duration.go`),

@@ -142,7 +142,7 @@ impl<'t> MailParser<'t> {
         Some(n)
     }
 
-    /// Parses a phrase: one or more words.
+    /// Parses a phrase: one or more words, each an atom or a quoted string.
     fn phrase(&mut self) -> Option<()> {
         let mut n: usize = 0;
         loop {

@@ -40,7 +40,7 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
-    /// Returns `managedFields`. Returns `None` if they are missing or invalid. An API server never stores invalid
+    /// Returns `managedFields`. Returns `None` if the field is missing or invalid. An API server never stores invalid
     /// `managedFields`.
     pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
         let mut list = Vec::new();

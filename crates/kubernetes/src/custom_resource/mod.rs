@@ -527,7 +527,7 @@ fn check_form(object: &Json) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the metadata of a decoded object. Inserts empty metadata if they are missing.
+/// Returns the metadata of a decoded object. Inserts empty metadata if it is missing.
 fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
     if !object.get("metadata").is_some_and(Json::is_object) {
         *object = match std::mem::take(object) {

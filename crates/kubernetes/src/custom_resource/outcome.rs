@@ -10,7 +10,7 @@ pub(super) use crate::validation_rules::shown;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 
-/// The errors of a value, and the number of checks made. If all alternatives of `anyOf` or `oneOf` fail, only the
+/// The errors of a value, and the number of performed checks. If all alternatives of `anyOf` or `oneOf` fail, only the
 /// errors of the alternative with the most checks are reported.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {

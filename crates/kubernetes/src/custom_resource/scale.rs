@@ -1,4 +1,4 @@
-//! Validates the fields that the `scale` subresource refers to: the replicas and the label selector.
+//! Validates the fields to which the `scale` subresource refers: the replicas and the label selector.
 //!
 //! Source: apiextensions-apiserver `pkg/registry/customresource/validator.go` (`ValidateScaleSpec`,
 //! `ValidateScaleStatus`); apimachinery `pkg/apis/meta/v1/unstructured/helpers.go` (`NestedInt64`, `NestedString`).

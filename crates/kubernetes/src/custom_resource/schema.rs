@@ -21,7 +21,7 @@ pub(super) struct Schema {
     pub(super) nullable: bool,
     /// The name of the format. `None` if the schema has no format, or the API server does not enforce it.
     pub(super) format: Option<Box<str>>,
-    /// The format to validate strings with. `None` if the format is for numbers.
+    /// The format of strings. `None` if there is no format, or the format only applies to numbers.
     pub(super) text_format: Option<Format>,
     pub(super) maximum: Option<Bound>,
     pub(super) minimum: Option<Bound>,

@@ -133,7 +133,7 @@ struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Returns the element type of a list or map, or the type that a pointer points to. `type_` is that type in the
+    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is the returned type in the
     /// notation of the table.
     fn within(self, type_: Type<'a>) -> Self {
         let text = match self.text.strip_prefix("map[") {

@@ -16,7 +16,7 @@ const LABELS: [(&str, bool); 4] = [
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
 /// Returns true if the labels of a Job and of its Pod template are the same map in Go, so that setting a label on one
-/// of them also sets it on the other. `given` is the Job as the client sent it.
+/// of them also sets it on the other. `given` is the Job before its defaults are set.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;
@@ -31,7 +31,7 @@ pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
 }
 
 /// Sets the selector and the Pod labels of a Job in compact form, unless it has a manual selector. If `shares_labels`
-/// is true, the labels of the Job itself are replaced by those of its Pod template.
+/// is true, the labels of the Pod template replace the labels of the Job itself.
 pub(super) fn select(job: &mut Value, shares_labels: bool) {
     let text = |field: &str| {
         let value = job.get("metadata").and_then(|metadata| metadata.get(field));

@@ -63,7 +63,7 @@ pub enum Error {
         /// The expected type, with an article.
         expected: String,
     },
-    /// The metadata of a custom resource have a wrong type. Contains the API server's message.
+    /// A metadata field of a custom resource has a wrong type. Contains the API server's message.
     #[error("the API server cannot decode the object: {0}")]
     Undecodable(String),
     /// The table compiled into this program is corrupt.

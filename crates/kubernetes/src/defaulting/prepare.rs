@@ -153,8 +153,8 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// Returns the new object as mutating policies see it. On an update, metadata that the client omits are copied from the
-/// old object. Fields that the API server sets for storage are not set.
+/// Returns the new object as mutating policies see it. On an update, metadata fields that the client omits are copied
+/// from the old object. Fields that the API server sets for storage are not set.
 fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -215,7 +215,8 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
     typed.write()
 }
 
-/// Returns a stored object. Fields that it lacks get the values that the API server sets on creation.
+/// Returns a stored object as policies see it. Missing fields are set to the values that the API server sets on
+/// creation.
 fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -359,7 +360,7 @@ fn complete(object: &mut Value, custom: Custom<'_>) {
     }
 }
 
-/// Returns the metadata of an object. Inserts empty metadata if they are missing.
+/// Returns the metadata of an object. Inserts empty metadata if it is missing.
 fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});

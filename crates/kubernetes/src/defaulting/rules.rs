@@ -223,7 +223,7 @@ fn value_of<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<&'a Value> {
     lookup(dep, levels)?.1.get(&dep.field)
 }
 
-/// Returns the type of the field that `dep` refers to.
+/// Returns the type of the field to which `dep` refers.
 fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type<'t>> {
     let Some(path) = &dep.path else {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;

@@ -184,7 +184,8 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// Prepares the options for `exec` and `attach`. They are read from URL parameters, so false flags are omitted.
+/// Prepares the options for `exec` and `attach`. The API server reads the options from URL parameters, so false flags
+/// are omitted.
 fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     object.retain(|_, value| *value != Value::Bool(false));

@@ -191,8 +191,8 @@ impl Document {
         let bytes = value.copied_bytes();
         self.copied = self.copied.saturating_add(bytes);
         let is_within = self.copied <= MAX_COPIED_BYTES;
-        // If the limit is exceeded, the path is still resolved first, because upstream reports an error of the path
-        // first.
+        // If the limit is exceeded, the destination path is still resolved. If the path is invalid, upstream reports
+        // the error of the path instead of the exceeded limit.
         let value = if is_within { value.copied() } else { Node::Nil };
         let path =
             reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;

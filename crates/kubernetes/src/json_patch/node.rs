@@ -1,4 +1,4 @@
-//! The tree of nodes that a JSON patch is applied to.
+//! The document to which a JSON patch is applied, as a tree of nodes.
 
 use std::collections::BTreeMap;
 

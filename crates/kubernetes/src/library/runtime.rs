@@ -24,8 +24,8 @@ pub struct PolicyRuntime {
 }
 
 impl PolicyRuntime {
-    /// Creates a runtime for expressions that an analysis evaluates only a few times. It does not build search engines
-    /// for regular expressions. An expression that uses a large pattern fails with an error.
+    /// Creates a runtime for expressions that an analysis evaluates only a few times. This runtime does not build
+    /// search engines for regular expressions. An expression that uses a large pattern fails with an error.
     #[must_use]
     pub fn for_trials() -> Self {
         Self {

@@ -53,7 +53,7 @@ pub const fn usable_since(introduced: Version) -> Version {
 /// A use of a function or macro that an older version lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooNew {
-    /// The expression that calls the function. For a macro, the expression that it was expanded to.
+    /// The expression that calls the function. For a macro, the expansion of the macro.
     pub at: ExprId,
     /// The name of the function or macro.
     pub name: String,

@@ -150,7 +150,7 @@ fn default_of<'a>(
     }))
 }
 
-/// The path to a value. Each element refers to its parent.
+/// The path to a value. Each path element contains a reference to the path of its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path<'a> {
     Root,

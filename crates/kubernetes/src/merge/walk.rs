@@ -288,7 +288,7 @@ impl Indexed {
 enum Step {
     /// The item at this index of the left list. The right list has no item with the same key.
     Left(usize),
-    /// The items with this key, merged. It is the next key in both lists.
+    /// The merged items with this key, which is the next key in both lists.
     Both(usize),
     /// The item of the right list with this key, merged with the item of the left list that has the same key, if any.
     Right(usize),

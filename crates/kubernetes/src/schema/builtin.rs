@@ -129,7 +129,7 @@ impl Builtin {
         })
     }
 
-    /// Returns the version of Kubernetes that the data comes from, such as `1.36.3`.
+    /// Returns the version of Kubernetes from which the data was generated, such as `1.36.3`.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         &self.kubernetes

@@ -72,7 +72,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             cycle_left: (None, 0),
             cycles_left: sizes::MAX_PARTS_OF_CYCLES,
         };
-        // Targets come before the schemas that refer to them, so the recursion is limited to one schema and its cycle.
+        // The target of a reference is converted before the schemas with this reference, so the recursion is limited to
+        // one schema and its cycle.
         for id in converter.references.in_order() {
             // The references of a cycle are adjacent in this order.
             let cycle = converter.references.cycle(id);
@@ -125,8 +126,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, place, &mut Path::default())
     }
 
-    /// Returns the schema that the reference `text` points to. Returns `None` if `refs`, the references on the path,
-    /// already contain it.
+    /// Returns the id and the target schema of the reference `text`. Returns `None` if `refs`, the references on the
+    /// path, already contain this reference.
     fn resolve(
         &self,
         text: &str,
@@ -171,7 +172,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         outcome
     }
 
-    /// Returns the type of the schema that `id` refers to.
+    /// Returns the type of the target schema of the reference `id`.
     fn target_converted(&mut self, id: RefId, path: &mut Path) -> ConversionResult {
         let (_, schema) = self
             .references
@@ -224,8 +225,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(self.interner.intern(type_))
     }
 
-    /// Subtracts the number of schemas, the schema itself and the schemas directly nested in it, from the limits for
-    /// cycles.
+    /// Subtracts the schema and its directly nested schemas from the limits for cycles.
     fn charge(&mut self, schema: &Schema) -> Result<(), SchemaError> {
         let parts = u32::try_from(schema.parts().count())
             .unwrap_or(u32::MAX)

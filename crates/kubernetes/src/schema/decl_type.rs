@@ -277,7 +277,7 @@ impl DeclType {
 
     /// Returns the field that an expression selects by `name`, even if CEL does not expose it.
     ///
-    /// A reserved word also finds the field with its escaped name: `namespace` finds `__namespace__`.
+    /// If `name` is a reserved word, also looks up the escaped name: `namespace` finds the field `__namespace__`.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclTypeProvider.FindStructFieldType` with
     /// `recognizeKeywordAsFieldName`, which is on since version 1.31.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Gvk;
 
-/// `x-kubernetes-int-or-string`: the value is an integer or a string, whatever `type` is.
+/// `x-kubernetes-int-or-string`: the value is an integer or a string, regardless of `type`.
 pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 /// `x-kubernetes-embedded-resource`: the value is an object with its own kind and metadata.
 pub const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";

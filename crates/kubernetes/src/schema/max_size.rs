@@ -134,8 +134,8 @@ impl StepTarget<'_> {
                 Some(Self::Type(elem))
             }
             (PathStep::Keys, DeclKind::Map(_)) => Some(Self::Key),
-            // The type checker also finds a field with an escaped name by the reserved word that is its unescaped name.
-            // Upstream's estimator does not find it.
+            // If the name is a reserved word, the type checker also looks up the escaped name. Upstream's estimator
+            // does not.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
                 Some(Self::Type(&field.type_))

@@ -84,8 +84,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
         };
         let operations = serde_json::from_str(operations.get());
         let operations: HashMap<Cow<'_, str>, &RawValue> = operations.unwrap_or_default();
-        // The kind of the request body is preferred to that of the response: `pods/eviction` is created with an
-        // Eviction.
+        // For subresources, the kind of the request body takes precedence over the kind of the response: the request
+        // body for `pods/eviction` is an Eviction.
         let verbs: &[&str] = if gvr.is_subresource() {
             &["post", "put", "patch", "get", "delete"]
         } else {

@@ -93,7 +93,7 @@ impl OpenApiDocument {
                     .map_or_else(|_| Vec::new(), |head| extensions::kinds(&head.kinds)),
             };
             for gvk in gvks {
-                // If several schemas describe the same kind, the first one by name is used.
+                // If several schemas describe the same kind, the schema with the first name in sorted order is used.
                 kinds.entry(gvk).or_insert(schemas.len());
             }
             let schema = schema.map_err(|error| SchemaError::Schema {
@@ -122,7 +122,7 @@ impl OpenApiDocument {
         Self { schemas, kinds }
     }
 
-    /// Returns the kinds that the document has a schema for, sorted.
+    /// Returns the kinds for which the document has a schema, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }

@@ -1,8 +1,8 @@
 //! The references between the schemas of a document.
 //!
-//! Upstream replaces each reference by the schema that it points to. A reference nested in itself becomes an object
-//! without fields. The conversion of a schema therefore depends on the path to it, but only on references in the same
-//! cycle. [`References`] finds the cycles, so that schemas outside of cycles are converted only once.
+//! Upstream replaces each reference by its target schema. A reference nested in itself becomes an object without
+//! fields. The conversion of a schema therefore depends on the path to it, but only on references in the same cycle.
+//! [`References`] finds the cycles, so that schemas outside of cycles are converted only once.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/refs.go` (`PopulateRefs`).
 
@@ -36,12 +36,13 @@ pub(super) struct References<'a> {
     ids: HashMap<&'a str, RefId>,
     /// The `$ref` value of each reference, by id.
     texts: Vec<&'a str>,
-    /// For each reference, the index of the schema that it points to. `None` if the document has no such schema.
+    /// The index of the target schema of each reference. `None` if the document has no such schema.
     targets: Vec<Option<usize>>,
     /// The number of the cycle to which each reference belongs. Two references belong to the same cycle if each can be
     /// reached from the other.
     cycles: Vec<u32>,
-    /// The references in topological order: a schema comes after the schemas that it refers to, except within a cycle.
+    /// The references in topological order: a reference comes after the references in its target schema, except within
+    /// a cycle.
     order: Vec<RefId>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> References<'a> {
         references
     }
 
-    /// Adds the references in `schema` to `edges`. The schemas that they point to are not visited.
+    /// Adds the references in `schema` to `edges`. The target schemas of these references are not visited.
     fn collect(&mut self, schemas: &'a [Entry<'a>], schema: &'a Schema, edges: &mut Vec<RefId>) {
         if let Some(name) = schema.reference() {
             edges.push(self.id_or_insert(schemas, name));
@@ -113,7 +114,7 @@ impl<'a> References<'a> {
         self.ids.get(text).copied()
     }
 
-    /// Returns the index of the schema that the reference points to.
+    /// Returns the index of the target schema of the reference. Returns `None` if the document has no such schema.
     pub(super) fn target(&self, id: RefId) -> Option<usize> {
         self.targets.get(id.idx()).copied().flatten()
     }
@@ -135,7 +136,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// Sorts the nodes `0..n` topologically, so that a node comes after the nodes it has edges to, except within a cycle.
+/// Sorts the nodes `0..n` topologically, so that a node comes after the targets of its edges, except within a cycle.
 /// Also assigns a cycle number to each node.
 ///
 /// This is Tarjan's algorithm for strongly connected components. It uses an explicit stack, because a chain of

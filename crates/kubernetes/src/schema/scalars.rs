@@ -8,7 +8,7 @@ use super::decl_type::{DeclKind, DeclType};
 use super::raw::{Format, Schema};
 use super::sizes;
 
-/// Returns true if the schema allows both integers and strings, whatever its `type` is.
+/// Returns true if the schema allows both integers and strings, regardless of its `type`.
 ///
 /// Source: apiserver `pkg/cel/openapi/extensions.go`, `isXIntOrString`.
 pub(super) fn is_int_or_string(schema: &Schema) -> bool {
@@ -26,7 +26,7 @@ fn max_length(schema: &Schema) -> Option<i64> {
     schema.details()?.max_length
 }
 
-/// Returns the type of a schema with the type `string`. It depends on the format.
+/// Returns the type for a schema with the type `string`. The result depends on the format.
 pub(super) fn string(schema: &Schema) -> DeclType {
     let max_length = max_length(schema);
     let (kind, min_size, max_elements) = match schema.format {

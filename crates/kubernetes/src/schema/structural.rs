@@ -323,7 +323,7 @@ fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
         && node.map("properties").all(|(_, nested)| plain(nested))
 }
 
-/// Returns true if `schema` declares every field that the restriction refers to.
+/// Returns true if `schema` declares every field to which the restriction refers.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/complete.go`,
 /// `validateNestedValueValidationCompleteness`.

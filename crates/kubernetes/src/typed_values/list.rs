@@ -119,7 +119,7 @@ impl TypedList {
     }
 
     /// Returns the index of each key in a list of type `map`. If several elements have the same key, returns the index
-    /// of the last one.
+    /// of the last of these elements.
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
         for (at, own) in self.raw.iter().enumerate() {

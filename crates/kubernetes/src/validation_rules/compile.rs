@@ -219,8 +219,8 @@ struct CheckedExpression {
     max_cost: u64,
 }
 
-/// Compiles an expression. The flag that is returned with an error is true if the expression uses `oldSelf`. It is
-/// always false if the expression cannot be parsed or checked.
+/// Compiles an expression. The flag that is returned with an error is true if the expression uses `oldSelf`. The flag
+/// is always false if the expression cannot be parsed or checked.
 fn expression(
     text: &str,
     env: &Env,

@@ -140,7 +140,7 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The elements of a list, correlated with those of the old list.
+/// The elements of a list, correlated with the elements of the old list.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     list: Option<&'a [Json]>,

@@ -41,7 +41,8 @@ fn list<'a>(schema: &'a Schema, key: &str) -> &'a [Json] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each has its keyword and, in a list, its index.
+/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each schema is returned with its keyword and, if the
+/// keyword contains a list, its index in the list.
 pub(super) fn junctors(
     schema: &Schema,
 ) -> impl Iterator<Item = (&'static str, Option<usize>, &Schema)> {

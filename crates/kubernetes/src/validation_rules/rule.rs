@@ -78,8 +78,8 @@ impl ValidationRule {
         )
     }
 
-    /// Returns the text that identifies the rule in error messages: its message, or the expression if it has no
-    /// message.
+    /// Returns the string that identifies the rule in error messages: the message of the rule, or its expression if it
+    /// has no message.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleErrorString`.
     pub(super) fn error_text(&self) -> &str {

@@ -1,4 +1,5 @@
-//! Constraints on the values of an admission request: whether a value is present, what it equals, or how large it is.
+//! Constraints on the values of an admission request. A constraint restricts the presence, the content or the size of a
+//! value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct ValueConstraints {
     pub text: [String; 3],
 }
 
-/// A consistent set of constraints on a request. The root variable of an absent value, such as `oldObject`, is null.
+/// A consistent set of constraints on a request. If a variable such as `oldObject` must be absent, its value is null.
 ///
 /// Entries are shared between sets, because the solver copies the set for each disjunct.
 #[derive(Clone, Debug, Default, PartialEq)]

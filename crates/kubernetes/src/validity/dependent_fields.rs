@@ -356,7 +356,7 @@ fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     Some(())
 }
 
-/// Completes a rule of a role. It must have verbs, and either API groups with resources, or URLs.
+/// Adds the required fields to a rule of a role. A rule must have verbs, and either API groups with resources, or URLs.
 fn complete_rule(rule: &mut Map<String, Json>, may_have_urls: bool) -> Option<()> {
     let has = |rule: &Map<String, Json>, name: &str| {
         let list = rule.get(name).and_then(Json::as_array);

@@ -380,7 +380,8 @@ const OMITTED_IF_FALSE: &[&str] = &[
     "globalDefault",
 ];
 
-/// Fields that Go serializes as null if they are unset. They are never null here because validation requires them.
+/// Fields that Go serializes as null if they are unset. In valid objects, these fields are never null because
+/// validation requires them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/validation.go`.
 const NEVER_NULL: &[&str] = &[

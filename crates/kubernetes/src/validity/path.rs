@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 /// The maximum number of segments in a path.
 const MAX_SEGMENTS: usize = 32;
 
-/// The variable of an admission expression that a path starts with.
+/// The variable of an admission expression with which a path starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// The variable `object`.
@@ -60,7 +60,7 @@ impl Segment {
 /// The path to a value of an admission request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath {
-    /// The variable that the path starts with.
+    /// The variable with which the path starts.
     pub root: Root,
     /// The path within the variable. Empty for the variable itself.
     pub segments: Vec<Segment>,

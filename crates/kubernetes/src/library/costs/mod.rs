@@ -1,8 +1,8 @@
 //! The costs of the functions in the API server's libraries. Each cost rule of upstream is one constant, which combines
 //! the estimate and the cost of an evaluated call.
 //!
-//! Upstream's rules apply to function names. A few overloads of a function have another cost and are identified by
-//! their overload ids.
+//! Upstream's rules apply to function names. A few overloads have a different cost than the other overloads of the
+//! function. Their rules apply to overload ids.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost`,
 //! `CostEstimator.CallCost`.

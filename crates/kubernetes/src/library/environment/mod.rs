@@ -55,7 +55,7 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     LISTS_2,
 ];
 
-/// The types, in addition to CEL's own, whose names are valid in expressions.
+/// The names of types that expressions can use, in addition to the names of CEL's own types.
 static TYPES: &[(&str, Sig)] = &[
     (OPTIONAL_TYPE, Sig::Opaque(OPTIONAL_TYPE)),
     ("net.IP", types::IP),

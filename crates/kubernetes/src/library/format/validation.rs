@@ -16,7 +16,7 @@ const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// The unit of length in upstream's older messages. It is wrong: lengths are always measured in bytes.
+/// The unit of length in upstream's older messages. This unit is wrong, because lengths are always measured in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 

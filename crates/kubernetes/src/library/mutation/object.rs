@@ -240,8 +240,8 @@ fn same_objects(a: &ObjectValue, b: &ObjectValue, depth: u32) -> bool {
             })
 }
 
-/// Returns true if `reflect.DeepEqual` holds for the Go values. Two lists can only be equal if both are native Go lists
-/// (`is_native`), not CEL lists.
+/// Returns true if `reflect.DeepEqual` returns true for the corresponding Go values. Two lists can only be equal if
+/// both are native Go lists (`is_native`), not CEL lists.
 fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
     if depth > MAX_DEPTH {
         return false;

@@ -139,8 +139,8 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, scale))
     }
 
-    /// Returns the same number with `scale` digits after the decimal point, which must be at least as many digits as
-    /// before.
+    /// Returns the same number with `scale` digits after the decimal point. Returns an error if `scale` is less than
+    /// the current number of these digits, or if the number has too many digits.
     fn rescaled(&self, scale: i32) -> Result<Self, TooLong> {
         let n_zeros = i64::from(scale) - i64::from(self.scale);
         let n_zeros = usize::try_from(n_zeros).map_err(|_| TooLong)?;

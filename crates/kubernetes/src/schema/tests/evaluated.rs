@@ -1,4 +1,4 @@
-//! Tests of the types that evaluated expressions see, compared with the declared types.
+//! Tests of the types of values in evaluated expressions, compared with the declared types.
 
 use super::*;
 
