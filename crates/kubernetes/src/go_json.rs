@@ -71,8 +71,8 @@ fn double_text(value: f64) -> String {
     }
 }
 
-/// Returns the number that Go gets when it encodes `number` and decodes the result: a double with an integral value
-/// becomes an integer if it is in the 64-bit range.
+/// Returns the number that results when Go encodes `number` as JSON and decodes the JSON: a double with an integral
+/// value in the 64-bit range becomes an integer.
 #[must_use]
 pub fn reread_number(number: &Number) -> Number {
     if number.is_i64() {

@@ -25,7 +25,8 @@ pub fn validate_definition(definition: &Json) -> DefinitionVerdict {
     validate_rules_with(definition, &default_errors)
 }
 
-/// Returns the errors of the defaults in `schema`, the structural schema of a resource with bounded depth.
+/// Returns the errors of the defaults in `schema`, the structural schema of a resource. The caller must bound the depth
+/// of the schema.
 fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
     if any_below(schema, |schema| default_of(schema).is_some()) {
@@ -97,8 +98,8 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         return errors;
     };
     if rules.has_rules() {
-        // Upstream first validates the default as an update without changes. Only if that succeeds, it validates a
-        // creation.
+        // Upstream first validates the default as an update without changes. If there are no errors, upstream also
+        // validates the default as a creation.
         let mut rule_errors = rules.validate_unchanged(default).errors;
         if rule_errors.is_empty() {
             rule_errors = rules.validate(default, None).errors;

@@ -86,7 +86,7 @@ pub struct Verdict {
 /// set, it is the old object of an update. Returns the API server's errors, or an empty list if the object is valid.
 ///
 /// The CRD version is taken from the object's `apiVersion`. Metadata that the API server or its client can infer may be
-/// omitted: the namespace (`default`), and on an update all identifying fields.
+/// omitted: the namespace, which defaults to `default`, and on an update all identifying fields.
 ///
 /// # Errors
 /// Returns an error if the CRD has no schema for that version, if the schema nests too deeply or is too large, if an
@@ -538,7 +538,7 @@ fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
             _ => json!({"metadata": {}}),
         };
     }
-    #[expect(clippy::expect_used, reason = "it was put there above")]
+    #[expect(clippy::expect_used, reason = "the code above inserts the metadata")]
     object
         .get_mut("metadata")
         .and_then(Json::as_object_mut)

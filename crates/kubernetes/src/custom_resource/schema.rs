@@ -1,4 +1,4 @@
-//! Reads the schema keywords that values are validated against.
+//! Reads the keywords of a schema that restrict its values.
 //!
 //! A keyword of the wrong type is ignored. No API server stores such a schema.
 //!

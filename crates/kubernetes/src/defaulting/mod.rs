@@ -2,7 +2,7 @@
 //! unknown to the Go type, sets defaults, and resets fields that users cannot set.
 //!
 //! The rules are data (ADR 21): `table.bin` contains the rules of each kind, derived by running upstream's own
-//! functions of the version [`kubernetes`]. A kind or field for which no rules are known results in an [`Error`].
+//! functions of the version [`kubernetes`]. A kind or field without rules results in an [`Error`].
 //!
 //! This module reads no clock and generates no identifiers: [`NOW`] and [`UID`] are used instead of generated values.
 

@@ -1,4 +1,5 @@
-//! Sets the fields that admission plugins set if they are enabled by default and need no data from the cluster.
+//! Sets the fields that admission plugins set. Only plugins that are enabled by default and need no data from the
+//! cluster are included.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),

@@ -108,8 +108,8 @@ pub fn prepare(request: &Request<'_>) -> Result<PreparedObjects, Error> {
     })
 }
 
-/// Decodes the metadata of a custom resource and of its embedded resources into Go types. Other objects are returned
-/// unchanged; they are decoded completely later.
+/// Decodes the metadata of a custom resource and of its embedded resources into Go types. Objects of built-in kinds are
+/// returned unchanged, because they are decoded later.
 fn read<'a>(
     request: &Request<'_>,
     object: Option<&'a Value>,
@@ -370,7 +370,7 @@ fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     {
         fields.insert("metadata".to_owned(), json!({}));
     }
-    #[expect(clippy::expect_used, reason = "it was put there above")]
+    #[expect(clippy::expect_used, reason = "the code above inserts the metadata")]
     object
         .get_mut("metadata")
         .and_then(Value::as_object_mut)

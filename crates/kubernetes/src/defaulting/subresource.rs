@@ -80,7 +80,7 @@ pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
 }
 
 /// Returns true if the kind is only used by a subresource of another API group. The OpenAPI document of the kind's own
-/// group then lacks the kind, so apply configurations find no type for it.
+/// group then lacks the kind, so apply configurations for objects of the kind fail because the kind has no type.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/typeconverter.go`; apimachinery
 /// `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).

@@ -18,7 +18,8 @@ pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
     apply_to_failure(object, patch).map_err(|(error, _)| error)
 }
 
-/// Applies a patch like [`apply`]. An error includes the operation that failed, if a single operation caused it.
+/// Applies a patch like [`apply`]. An error is returned with the operation that caused it, or with `None` if the patch
+/// was not applied because an object nests too deeply.
 ///
 /// # Errors
 /// Returns a [`PatchError`] like [`apply`].

@@ -119,8 +119,8 @@ const NIL_MAP: &str = "assignment to entry in nil map";
 /// The panic message for dereferencing a nil pointer.
 const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Decodes a string of an operation. The API server encodes it in Go syntax, so a string with escapes that JSON lacks
-/// (such as `\a`) cannot be decoded.
+/// Decodes a string of an operation. The API server encodes the string in Go syntax, so a string with escapes that JSON
+/// does not have (such as `\a`) cannot be decoded.
 ///
 /// # Errors
 /// Returns the message of Go's JSON decoder.

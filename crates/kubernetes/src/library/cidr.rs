@@ -102,7 +102,7 @@ impl Opaque for Network {
         }
     }
 
-    /// Returns the number of bytes of the prefix, including a partial last byte. Upstream uses it as the size for
+    /// Returns the number of bytes of the prefix, including a partial last byte. Upstream uses this size to compute
     /// costs.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDR.Size`.

@@ -1,5 +1,5 @@
-//! Estimates the cost of evaluating an expression in the API server. The costs of single functions are in their
-//! overload rows.
+//! Estimates the cost of evaluating an expression in the API server. The costs of the individual functions are defined
+//! in their overload rows.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/cost.go`.
 

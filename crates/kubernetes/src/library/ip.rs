@@ -97,7 +97,7 @@ impl Opaque for Ip {
         }
     }
 
-    /// Returns the number of bytes of the address. Upstream uses it as the size for costs.
+    /// Returns the number of bytes of the address. Upstream uses this size to compute costs.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IP.Size`.
     fn size(&self) -> Option<usize> {

@@ -44,8 +44,8 @@ pub const MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH: usize = 5 * 1024;
 /// `validateMatchConditions`.
 pub const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// The number of kinds after which upstream's type checker ignores further rules of a policy, and the maximum number of
-/// kinds of one rule.
+/// The maximum number of kinds of one rule that upstream's type checker checks. If a rule reaches this number, all
+/// further kinds and rules of the policy are ignored.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/policy/validating/typechecking.go`,
 /// `maxTypesToCheck`.

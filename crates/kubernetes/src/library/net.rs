@@ -457,8 +457,7 @@ mod tests {
         );
     }
 
-    /// For inputs without a zone, the standard library accepts and rejects the same inputs and returns the same
-    /// addresses.
+    /// For inputs without a zone, the standard library accepts the same inputs and returns the same addresses.
     #[test]
     fn parse_address_agrees_with_standard_library() {
         let pieces = [

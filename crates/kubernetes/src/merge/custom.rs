@@ -46,7 +46,7 @@ pub(super) fn document(crd: &Crd, version: &CrdVersion) -> Result<Value, SchemaE
     Ok(json!({"components": {"schemas": schemas}}))
 }
 
-/// Returns the schema that the API server publishes for the schema `written` in the CRD.
+/// Returns the schema that the API server publishes for `written`, a schema in the CRD.
 fn published(written: &Map<String, Value>) -> Map<String, Value> {
     let part = |schema: &Value| match schema {
         Value::Object(schema) => Value::Object(published(schema)),

@@ -35,9 +35,9 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Several errors of one object are sorted by field name; upstream's order is random. If an object has fields that its
-//! schema does not declare, upstream reports one of them at random, possibly with the errors of other fields. Here,
-//! only the first undeclared field is reported.
+//! Differs: several errors of one object are sorted by field name; upstream's order is random. If an object has fields
+//! that its schema does not declare, upstream reports a random undeclared field, possibly with the errors of other
+//! fields. Here, only the first undeclared field is reported.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! structured-merge-diff v6.3.3 `typed` (`TypedValue.Merge`, `Validate`); apimachinery
@@ -130,7 +130,7 @@ impl Error {
 /// Merges `applied` into `live`, an object of the kind `gvk`, and returns the merged object.
 ///
 /// `apiVersion` and `kind` of `applied` are ignored. If `live` is a custom resource, it must be decoded as in the API
-/// server. An object of a built-in kind must be in the form that policies see.
+/// server. If `live` is an object of a built-in kind, it must have the form that the API server passes to policies.
 ///
 /// # Errors
 /// Returns an [`Error`] with the API server's message. The API server reports the message after `error applying patch:

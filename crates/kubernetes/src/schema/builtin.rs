@@ -1,9 +1,9 @@
 //! The schemas and resources of the built-in Kubernetes APIs, for checking policies without a cluster.
 //!
-//! The data consists of the OpenAPI v3 documents that the API server publishes, one for each group version. They are
-//! reduced to the keywords that affect types and merges. Each document is compressed separately, and unpacked and
-//! converted when one of its kinds is first requested. `./dev schemas` generates the file. A test compares its types
-//! with those of the original documents.
+//! The data consists of the OpenAPI v3 documents that the API server publishes, one for each group version. The
+//! documents are reduced to the keywords that affect types and merges. Each document is compressed separately, and
+//! unpacked and converted when one of its kinds is first requested. `./dev schemas` generates the data file. A test
+//! compares the types in the data file with the types in the original documents.
 //!
 //! File format: the length of the index in 4 bytes (little-endian), the index, and the documents. The index and each
 //! document are JSON compressed with zlib.
@@ -152,8 +152,8 @@ impl Builtin {
         self.kinds.keys()
     }
 
-    /// Returns the OpenAPI document that contains the schema of the kind. It is reduced to the keywords that affect
-    /// types and merges.
+    /// Returns the OpenAPI document that contains the schema of the kind. The document is reduced to the keywords that
+    /// affect types and merges.
     ///
     /// # Errors
     /// Returns [`SchemaError::UnknownKind`] if no document has a schema for the kind.

@@ -392,9 +392,9 @@ fn truncated() -> DeclType {
 
 /// Returns true if objects may have fields that the schema does not declare.
 ///
-/// A named schema or a root without properties does not restrict the fields. For example, CRD schemas that are not
-/// structural are published this way, and so is the schema for arbitrary values (`RawExtension`). In contrast, an
-/// inline schema without properties is part of a structural schema, so undeclared fields are pruned.
+/// A named schema or a root without properties does not restrict the fields. Examples are the published schemas of CRDs
+/// whose schema is not structural, and the schema for arbitrary values (`RawExtension`). In contrast, an inline schema
+/// without properties is part of a structural schema, so undeclared fields are pruned.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning` (`prune`).
 fn is_open(schema: &Schema, place: Place) -> bool {

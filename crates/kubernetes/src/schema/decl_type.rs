@@ -1,9 +1,9 @@
 //! Declared types: the information from a schema that CEL uses.
 //!
-//! A [`DeclType`] is immutable and shared, so a type that many fields have exists only once. It has no name, because
-//! the name of an object type depends on its position in the object (`Deployment#.spec.template`).
-//! [`DeclType::cel_type`] creates a named CEL type, which names the types of its fields when an expression selects
-//! them.
+//! A [`DeclType`] is immutable and shared, so a type that many fields have exists only once. A [`DeclType`] has no
+//! name, because the name of an object type depends on the position of its values in the object
+//! (`Deployment#.spec.template`). [`DeclType::cel_type`] creates a named CEL type, which names the types of its fields
+//! when an expression selects them.
 //!
 //! Upstream drops fields that CEL does not expose, such as fields without a type. Here, such fields stay as
 //! [`DeclKind::Unknown`], and [`DeclType::is_exposed`] returns false for them. The CEL types are the same as
@@ -168,7 +168,8 @@ impl DeclType {
         }
     }
 
-    /// Creates a type that contains no other types, such as [`DeclKind::Bool`]. It has no maximum size.
+    /// Creates a type that contains no other types, such as [`DeclKind::Bool`]. The maximum size of the type is not
+    /// set.
     #[must_use]
     pub fn scalar(kind: DeclKind) -> Self {
         let (max_elements, min_serialized_size) = match &kind {
@@ -303,7 +304,7 @@ impl DeclType {
             .filter(|field| field.type_.exposed)
     }
 
-    /// Returns the CEL type. `name` is the name of an object type that has no name of its own.
+    /// Returns the CEL type. `name` becomes the name of an object type that has no name of its own.
     ///
     /// A type that CEL does not expose becomes `dyn`. The API server uses `dyn` for a variable whose schema has no
     /// type. Fields with such types are not declared at all.

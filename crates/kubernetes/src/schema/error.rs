@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// A failure to parse or convert a schema. Its message is shown as the reason in the status.
+/// A failure to parse or convert a schema. Its `Display` is shown as the reason in the status.
 ///
 /// Cloning is cheap, because one failure may affect many kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

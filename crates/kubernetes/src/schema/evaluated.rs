@@ -20,8 +20,8 @@ use super::escape::escape;
 use cel::types::{FieldTypes, StructType, Type};
 
 impl DeclType {
-    /// Returns the type that values have in evaluated expressions. `name` is the name of an object type that has no
-    /// name of its own, as in [`DeclType::cel_type`].
+    /// Returns the type that values have in evaluated expressions. `name` becomes the name of an object type that has
+    /// no name of its own, as in [`DeclType::cel_type`].
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
         self.evaluated_as(&|| name.to_owned())

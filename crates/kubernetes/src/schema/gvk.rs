@@ -122,8 +122,8 @@ impl Gvk {
     /// Returns the CEL type name for objects of the kind, such as `Deployment#`.
     ///
     /// Differs: upstream appends the nanoseconds of the clock instead of `#` (apiserver
-    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so its warnings differ
-    /// between runs. `#` is invalid in identifiers, so no expression can refer to the type.
+    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so upstream's warnings
+    /// differ between runs. `#` is invalid in identifiers, so no expression can refer to the type.
     #[must_use]
     pub fn type_name(&self) -> String {
         format!("{}#", self.kind)

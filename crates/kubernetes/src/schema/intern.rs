@@ -11,7 +11,8 @@ use super::decl_type::{DeclField, DeclKind, DeclType, ObjectDecl};
 
 /// A set of interned types and names.
 ///
-/// It owns its contents. To free memory, drop it after loading or call [`Interner::purge`] regularly.
+/// The interner owns the types and names. To free memory, drop the interner after loading or call [`Interner::purge`]
+/// regularly.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     types: HashSet<Shallow>,
@@ -40,7 +41,7 @@ impl Interner {
         name
     }
 
-    /// Removes the types and names that nothing else owns.
+    /// Removes the types and names that only this interner owns.
     pub fn purge(&mut self) {
         // Removing a type may leave its nested types without owners, so removal repeats until nothing changes.
         let mut before = usize::MAX;

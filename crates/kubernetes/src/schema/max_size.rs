@@ -18,7 +18,7 @@ use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 /// By default, estimates assume the largest objects that fit into a request. [`DeclaredSizes::in_objects`] assumes
 /// smaller objects.
 ///
-/// Differs: upstream has a single type, that of `self` in the rule, and uses it for the paths of all variables.
+/// Differs: upstream uses a single type, the type of `self` in the rule, for the paths of all variables.
 /// [`DeclaredSizes::for_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type, and sizes of
 /// other variables are unknown.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +35,8 @@ pub struct DeclaredSizes {
 /// The assumed shape of objects in an estimate: their total size and its distribution.
 ///
 /// An object of limited size cannot have many containers and also many ports in each of them. If `filled_from` is 0,
-/// the object has as many containers as fit, and the ports are distributed over them. If it is 1, the object has one
-/// container with as many ports as fit. One of these shapes has the maximum cost of nested loops.
+/// the object has as many containers as fit, and the ports are distributed over them. If `filled_from` is 1, the object
+/// has one container with as many ports as fit. A nested loop has its maximum cost for one of these shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectShape {
     /// The size of the object in JSON, in bytes.

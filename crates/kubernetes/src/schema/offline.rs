@@ -113,8 +113,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
     Ok(resources)
 }
 
-/// Returns the resource or subresource that a path serves, and true if it is namespaced. Returns `None` for watch paths
-/// and for paths that serve no resource.
+/// Returns the resource or subresource that a path serves, and true if the path contains a namespace. Returns `None`
+/// for watch paths and for paths that serve no resource.
 fn served_at(path: &str) -> Option<(Gvr, bool)> {
     let mut parts = path.trim_matches('/').split('/').peekable();
     let group = match parts.next()? {

@@ -66,8 +66,8 @@ impl OpenApiDocument {
     /// Parses a document. Invalid UTF-8, which only occurs in descriptions, is replaced.
     ///
     /// # Errors
-    /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. An invalid schema is
-    /// not an error of the document, but of the kinds that use the schema.
+    /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. An invalid schema does
+    /// not cause an error here. The conversion of the kinds that use the schema fails instead.
     pub fn parse(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         if !text.trim_start().starts_with('{') {

@@ -1,7 +1,7 @@
 //! Maps served resources to their kinds.
 //!
-//! [`RestMapper::kinds_for`] reproduces upstream's mapper, including its oddities. The other methods determine which
-//! resources requests to the API server use.
+//! [`RestMapper::kinds_for`] reproduces upstream's mapper, including its oddities. The other methods find the resources
+//! that requests to the API server can use.
 //!
 //! Source: apimachinery `pkg/api/meta/restmapper.go` (`DefaultRESTMapper`),
 //! `pkg/api/meta/multirestmapper.go`; client-go `restmapper/discovery.go`
@@ -14,8 +14,8 @@ use super::{Gvk, Gvr};
 pub struct ApiResource {
     /// The resource, such as `deployments`. A subresource includes its resource, such as `deployments/scale`.
     pub gvr: Gvr,
-    /// The kind of the objects in requests. For a subresource, it may differ from the resource's kind (`autoscaling/v1,
-    /// Kind=Scale`).
+    /// The kind of the objects in requests. The kind of a subresource may differ from the kind of the resource
+    /// (`autoscaling/v1, Kind=Scale`).
     pub gvk: Gvk,
     /// The singular name. Empty if discovery does not provide it.
     pub singular: String,

@@ -1,7 +1,7 @@
 //! The CEL types for rules of a CustomResourceDefinition, derived from its structural schema or from a nested schema.
 //!
-//! They differ from the types of the published schema: `format: int-or-string` and references have no effect, and the
-//! metadata of a resource only declares names.
+//! These types differ from the types of the published schema: `format: int-or-string` and references have no effect,
+//! and the metadata of a resource only declares names.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/model/schemas.go` (`SchemaDeclType`).
 

@@ -37,8 +37,8 @@ pub const MAX_DEPTH: u16 = 128;
 pub const MAX_SCHEMAS: u32 = 500_000;
 /// The maximum number of schemas that are converted for one cycle of references, counting repeated conversions.
 ///
-/// Like upstream, a schema in a cycle is converted once for each path into the cycle, and the number of paths may be
-/// exponential.
+/// As in upstream, a schema in a cycle is converted once for each path through the cycle, and the number of paths may
+/// be exponential.
 pub const MAX_PARTS_OF_CYCLE: u32 = 50_000;
 /// The maximum number of schemas that are converted for all cycles of a document together.
 pub const MAX_PARTS_OF_CYCLES: u32 = 1_000_000;

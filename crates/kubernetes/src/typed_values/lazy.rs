@@ -46,8 +46,8 @@ impl<'a> Lazy<'a> {
         self.whole.get_or_init(make)
     }
 
-    /// Selects the nested value at the path `keys`. If `is_test` is true, checks whether the last key is present
-    /// instead. Returns `None` if the caller must evaluate the selection on [`Self::whole`].
+    /// Selects the nested value at the path `keys`. If `is_test` is true, only checks that the last key is present.
+    /// Returns `None` if the caller must evaluate the selection on [`Self::whole`].
     pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part<'static>> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {

@@ -90,7 +90,7 @@ impl TypedList {
     }
 
     /// Returns the values of an element's key fields as a string, for a list of type `map`. Returns `None` if the
-    /// element is not an object; such an element equals no other.
+    /// element is not an object; such an element equals no other element.
     ///
     /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.
     fn key_of(&self, raw: &Value) -> Result<Option<String>, EvalError> {

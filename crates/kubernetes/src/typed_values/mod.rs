@@ -139,7 +139,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
             "date-time" => go_time::date_time(text)
                 .map(Value::Timestamp)
                 .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-            // Upstream decodes the URL alphabet of base64, although the format specifies the standard alphabet.
+            // Upstream decodes base64 with the URL alphabet, although the format specifies the standard alphabet.
             "byte" => {
                 // The memory is counted here because the string is decoded again on each access.
                 let room = budget

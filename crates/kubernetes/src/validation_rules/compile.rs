@@ -35,8 +35,8 @@ const TYPE_NAME: &str = "selfType";
 /// compiled.
 const MAX_NODES: usize = 500_000;
 
-/// The maximum total size of error messages, in bytes. Once it is exceeded, only the first error of each expression is
-/// reported.
+/// The maximum total size of error messages, in bytes. After the limit is exceeded, only the first error of each
+/// expression is reported.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Kinds of compilation failures.

@@ -12,7 +12,8 @@ use serde_json::{Number, Value as Json};
 use crate::typed_values::ValueSchema;
 use cel::value::go_quote;
 
-/// The elements of a list of type `map` by their keys. If several elements have the same key, the first is used.
+/// The elements of a list of type `map` by their keys. If several elements have the same key, the first of these
+/// elements is used.
 #[derive(Debug, Default)]
 pub(super) struct MapList<'a> {
     keys: &'a [String],
@@ -90,8 +91,8 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// Correlates the field `name`. Returns `None` if the new or old object lacks it, or the schema does not declare
-    /// it.
+    /// Correlates the field `name`. Returns `None` if the field is absent in the new or the old object, or if the
+    /// schema does not declare the field.
     pub(crate) fn key(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.as_object()?, self.old.as_object()?);
         let (new, old) = (new.get(name)?, old.get(name)?);

@@ -1,7 +1,7 @@
 //! Validates the rules of a CustomResourceDefinition like the API server when it is created.
 //!
-//! The errors of the rules have the API server's messages. Other errors of the CRD are not reported. If they prevent
-//! the API server from compiling rules, the rules are not compiled here either.
+//! The errors of the rules have the API server's messages. Other errors of the CRD are not reported. If such errors
+//! prevent the API server from compiling rules, the rules are not compiled here either.
 //!
 //! Differs: the API server validates defaults against the schema before it compiles rules. [`validate_rules`] does not;
 //! [`validate_definition`](crate::custom_resource::validate_definition) does. Errors are sorted by property name;
@@ -121,7 +121,8 @@ pub fn validate_rules(definition: &Json) -> DefinitionVerdict {
 /// A function that validates the defaults of a structural schema at a path.
 pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
 
-/// Validates like [`validate_rules`], and also calls `default_errors`. If it returns errors, no rules are compiled.
+/// Validates like [`validate_rules`], and also validates the defaults with `default_errors`. If `default_errors`
+/// returns errors, no rules are compiled.
 pub(crate) fn validate_rules_with(
     definition: &Json,
     default_errors: DefaultErrors<'_>,

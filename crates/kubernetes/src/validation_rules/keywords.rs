@@ -180,7 +180,7 @@ fn has_wrong_keys(schema: &Schema) -> bool {
     keys.iter().enumerate().any(is_wrong)
 }
 
-/// Returns true if upstream can convert `schema` to a structural schema: it and its nested schemas contain no
+/// Returns true if upstream can convert `schema` to a structural schema: the schema and its nested schemas contain no
 /// unsupported keywords.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go`, `NewStructural`, `validateUnsupportedFields`.

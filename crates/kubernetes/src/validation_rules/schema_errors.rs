@@ -5,8 +5,8 @@
 //! or unknown types, invalid patterns. Other reasons why a schema is not structural are reported once for the whole
 //! schema.
 //!
-//! [`crate::custom_resource::validate_definition`] validates defaults, and [`super::spec_errors`] the fields outside of
-//! schemas.
+//! [`crate::custom_resource::validate_definition`] validates defaults, and [`super::spec_errors`] validates the fields
+//! outside of schemas.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`),

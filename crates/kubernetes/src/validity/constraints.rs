@@ -88,7 +88,8 @@ impl InputConstraints {
             .any(|(known, of_value)| of_value.is_present == Some(true) && known.starts_with(path))
     }
 
-    /// Adds a constraint. Returns `None` if it contradicts the others, or if there are too many paths.
+    /// Adds a constraint. Returns `None` if the constraint contradicts other constraints, or if there are too many
+    /// paths.
     pub fn add(&mut self, path: &FieldPath, constraint: Constraint) -> Option<()> {
         if self.0.len() >= MAX_PATHS {
             return None;

@@ -1,4 +1,4 @@
-//! The values of string fields that are enumerations. The published schemas of built-in kinds omit them.
+//! The values of string fields that are enumerations. The published schemas of built-in kinds omit these values.
 
 use super::path::{FieldPath, Segment};
 

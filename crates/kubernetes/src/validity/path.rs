@@ -146,7 +146,8 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Returns the value at `path`, fields separated by dots such as `spec.template`. An empty path is the whole value.
+/// Returns the value at `path`, which consists of field names separated by dots, such as `spec.template`. An empty path
+/// denotes the whole value.
 pub(super) fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
     fields(path).try_fold(value, |value, name| value.get(name))
 }

@@ -30,8 +30,7 @@ const fn per_function(estimate: StaticCost, actual: RuntimeCost) -> Costs {
     Costs::new(estimate, actual).per_function()
 }
 
-/// A constant cost of one, for builders and accessors of authorizers, addresses, formats, quantities, versions and
-/// URLs.
+/// A constant cost of 1, for builders and accessors of authorizers, addresses, formats, quantities, versions and URLs.
 pub(super) const NOMINAL: Costs = Costs::fixed(1).per_function();
 
 /// The same cost as [`NOMINAL`], but only for the overload `cidr_ip`. The other overload of the function `ip` parses a

@@ -43,7 +43,7 @@ fn replace_estimates_size_of_result() {
     check(4, [(1, 2), (1, 1)], (2, 4));
 }
 
-/// Upstream assumes that comparing values of unknown size costs up to a tenth of the longest string.
+/// Upstream assumes that the cost of comparing values of unknown size is at most a tenth of the maximum string length.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]

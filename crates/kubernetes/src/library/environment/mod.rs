@@ -1,7 +1,7 @@
 //! The CEL base environment of the API server, which combines its libraries.
 //!
-//! It contains everything that does not depend on a policy: functions, named types and validators. [`Env::extend`] adds
-//! variables and object types.
+//! The base environment contains everything that does not depend on a policy: functions, named types and validators.
+//! [`Env::extend`] adds variables and object types.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`).
 
@@ -27,10 +27,10 @@ static LISTS_2: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VER
 /// The tables of overloads in addition to those of CEL's standard library, in the order in which they are added.
 ///
 /// If several libraries have overloads of a function, the type checker tries them in this order. If two overloads have
-/// the same id, the first is used.
+/// the same id, the first overload is used.
 ///
 /// Differs: upstream offers the selectors of `kubernetes.authzSelectors` in every version if the feature gate
-/// `AuthorizeWithSelectors` is enabled, which is the default since 1.32. Here, 1.31 adds them.
+/// `AuthorizeWithSelectors` is enabled, which is the default since 1.32. Here, version 1.31 adds the selectors.
 static LIBRARIES: &[&[OverloadRow]] = &[
     url::ROWS,
     regex::ROWS,
@@ -109,7 +109,8 @@ pub fn base_env() -> &'static Env {
     &BASE
 }
 
-/// Returns true if an API server of `version` accepts everything in the base environment in new expressions.
+/// Returns true if an API server of `version` accepts all functions and macros of the base environment in new
+/// expressions.
 #[must_use]
 pub fn is_whole_in(version: Version) -> bool {
     let rows = tables().flatten().map(|row| row.source.introduced);

@@ -37,7 +37,7 @@ fn overload_ids_are_unique_except_equals() {
         if let Some(other) = seen.insert(row.id, row.function)
             && row.id != comparison::EQUALS.id
         {
-            panic!("{} of {} and of {other}", row.id, row.function);
+            panic!("{} is an overload of {} and {other}", row.id, row.function);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The CEL types that mutation expressions construct: `Object`, nested types such as `Object.spec`, and `JSONPatch`.
 //!
-//! The `Object` types have no schema: each has every field, with the type `dyn`.
+//! The `Object` types have no schema. Each `Object` type has fields with all names, of the type `dyn`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation` (`DynamicTypeResolver`).
 
@@ -89,7 +89,7 @@ impl TypeResolver for Resolver {
     }
 }
 
-/// The fields of an `Object`: every name, with the type `dyn`.
+/// The fields of an `Object` type: a field of the type `dyn` for every name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
 #[derive(Debug)]

@@ -128,7 +128,7 @@ impl Opaque for ObjectValue {
     }
 
     /// Compares the fields with the semantics of Go's `reflect.DeepEqual`: `1` and `1.0` differ, and a CEL list never
-    /// equals another.
+    /// equals another list.
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
         let other = other.downcast::<Self>();
         Ok(other.is_some_and(|other| same_objects(self, other, 0)))

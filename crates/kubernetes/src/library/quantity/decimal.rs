@@ -1,7 +1,7 @@
 //! Decimal numbers of arbitrary length, for very large or very precise quantities.
 //!
 //! Upstream has no limit on the length, so a few characters of input can cause hours of computation. Here, a number has
-//! at most [`MAX_DIGITS`] digits, and computing a longer one is an error.
+//! at most [`MAX_DIGITS`] digits, and computing a longer number is an error.
 //!
 //! Source: gopkg.in/inf.v0 `dec.go` (`Dec`), `rounder.go` (`RoundUp`).
 
@@ -20,7 +20,7 @@ pub(super) struct TooLong;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// The decimal digits of the integer, from 0 to 9. The first digit is the most significant one and not zero.
+    /// The decimal digits of the integer, from 0 to 9. The first digit is the most significant digit and is not zero.
     digits: Vec<u8>,
     /// The number of digits after the decimal point. A negative scale means additional zeros at the end.
     scale: i32,

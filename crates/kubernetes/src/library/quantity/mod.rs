@@ -140,7 +140,8 @@ impl Opaque for Quantity {
         QUANTITY.to_type()
     }
 
-    /// Returns an error if `other` is the result of `add` or `sub`: upstream's equality does not support its Go type.
+    /// Returns an error if `other` is the result of `add` or `sub`: upstream's equality does not support the Go type of
+    /// this result.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/quantity.go`, `Quantity.Equal`.
     fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {

@@ -287,8 +287,8 @@ fn untyped_fields_are_not_exposed() {
 fn objects_are_open_if_schema_allows_undeclared_fields() {
     let is_open = |schema| field(schema).as_object().unwrap().is_open;
     let x = json!({"x": {"type": "integer"}});
-    // A nested schema without properties is not open, but a named schema is, since it may describe a type without
-    // published fields.
+    // A nested schema without properties is not open. A named schema without properties is open, because it may
+    // describe a type whose fields are not published.
     for silent in [
         json!({"type": "object"}),
         json!({"type": "object", "properties": {}}),

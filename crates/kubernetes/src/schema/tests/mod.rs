@@ -55,7 +55,7 @@ fn select_from(mut selected: Type, path: &str) -> Option<Type> {
                 .as_ref()
                 .unwrap()
                 .field_type(&object.name, field)?,
-            (other, step) => panic!("{step} of {other}"),
+            (other, step) => panic!("type {other} has no element {step}"),
         };
     }
     Some(selected)
