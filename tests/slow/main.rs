@@ -2,6 +2,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[path = "../support/api_server.rs"]
+mod api_server;
 #[path = "../support/checks.rs"]
 mod checks;
 #[path = "../support/golden.rs"]
@@ -13,6 +15,7 @@ mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
 mod cli_hints;
+mod cli_live;
 mod cli_memory;
 mod cli_mutating;
 mod cli_test;

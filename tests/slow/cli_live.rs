@@ -1,0 +1,287 @@
+//! Tests of the commands that read a cluster, with an API server that serves chosen objects, versions, pages and
+//! failures.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
+
+use crate::api_server::{ApiServer, Config};
+use crate::cli_commands::{directory, vap};
+use crate::golden;
+
+const CLUSTER: &str = include_str!("../cli_live/cluster.yaml");
+
+/// Files that the commands read.
+const NEW_POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: replica-limit}
+spec:
+  paramKind: {apiVersion: rules.example.com/v1, kind: ReplicaLimit}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
+  validations:
+  - expression: object.spec.replicas <= params.maxReplicas + 5
+    messageExpression: \"'at most ' + string(params.maxReplicas + 5) + ' replicas'\"
+";
+const REQUEST_OBJECT: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: payments}
+spec:
+  replicas: 7
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: a, image: docker.io/a}]}
+";
+
+/// Runs each command with the server, and compares the outputs, exit statuses and requests with `tests/cli_live/NAME.txt`.
+#[track_caller]
+fn check(name: &str, config: Config, commands: &[&str]) {
+    let folder = directory(
+        name,
+        &[("new.yaml", NEW_POLICY), ("web.yaml", REQUEST_OBJECT)],
+    );
+    let folder = folder.to_str().unwrap();
+    let server = ApiServer::start(config);
+    let mut text = String::new();
+    for command in commands {
+        let words = command.replace("DIR", folder);
+        let arguments: Vec<&str> = words.split(' ').chain(["--server", &server.url]).collect();
+        let ran = vap(&arguments, "");
+        text += &format!(
+            "$ kubectl vap {command}\n{}{}exit {}\n\n",
+            ran.out, ran.err, ran.status
+        );
+    }
+    let mut requests = server.requests();
+    requests.dedup();
+    text += &format!("Requests:\n{}\n", requests.join("\n"));
+    let text = text.replace(folder, "DIR").replace(&server.url, "SERVER");
+    golden::compare(&format!("tests/cli_live/{name}.txt"), &text);
+}
+
+fn cluster() -> Config {
+    Config::new(CLUSTER)
+}
+
+/// Ages in tables would change each day, so these tests use formats without ages.
+#[test]
+fn status_reports_policies_and_opted_in_kinds() {
+    check(
+        "status",
+        cluster(),
+        &[
+            "status -o json",
+            "status -o yaml --no-check",
+            "status -o json replica-limit",
+            "status -o json images missing",
+            "status -o json missing",
+            "status -o json -l team=platform",
+            "status -o json map",
+            "status -o json map/add-label map/missing",
+            "status -o json crd",
+            "status -o json vwc/hooks",
+            "status -o json mwc",
+            "status -o json --exit-zero",
+            "status -o json images -l team=apps",
+            "status map --watch",
+        ],
+    );
+}
+
+#[test]
+fn status_reads_all_pages() {
+    let config = Config {
+        page_size: 1,
+        ..cluster()
+    };
+    check(
+        "pages",
+        config,
+        &["status -o json --no-check", "check --live", "audit --live"],
+    );
+}
+
+#[test]
+fn check_live_reports_policies_of_the_cluster_and_files() {
+    check(
+        "check",
+        cluster(),
+        &[
+            "check --live",
+            "check --live -o json",
+            "check -l team=apps",
+            "check vap/replica-limit",
+            "check vap/missing",
+            "check vap/images vap/missing",
+            "check DIR/new.yaml --live",
+            "check DIR/new.yaml",
+        ],
+    );
+}
+
+#[test]
+fn audit_live_evaluates_stored_objects() {
+    check(
+        "audit",
+        cluster(),
+        &[
+            "audit --live",
+            "audit --live -o json",
+            "audit --live -o jsonl",
+            "audit --live -n payments",
+            "audit vap/replica-limit",
+            "audit DIR/new.yaml --live",
+            "audit --live --exit-zero",
+        ],
+    );
+}
+
+#[test]
+fn eval_live_uses_bindings_and_params_of_the_cluster() {
+    check(
+        "eval",
+        cluster(),
+        &[
+            "eval vap/replica-limit --object DIR/web.yaml",
+            "eval --live --object DIR/web.yaml -o json",
+            "eval DIR/new.yaml --live --object DIR/web.yaml",
+            "eval vap/replica-limit --object DIR/web.yaml --verbose",
+        ],
+    );
+}
+
+#[test]
+fn diff_live_compares_file_with_cluster() {
+    check(
+        "diff",
+        cluster(),
+        &[
+            "diff vap/replica-limit DIR/new.yaml --live",
+            "diff vap/replica-limit DIR/new.yaml --live -o json",
+            "diff vap/missing DIR/new.yaml --live",
+        ],
+    );
+}
+
+#[test]
+fn unreadable_bindings_are_errors() {
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    let config = cluster().fault(path, 403, "bindings is forbidden");
+    let commands = [
+        "status -o json limits",
+        "check --live",
+        "audit --live",
+        "eval --live --object DIR/web.yaml",
+    ];
+    check("no_bindings", config, &commands);
+}
+
+#[test]
+fn unreadable_params_are_errors() {
+    let config = cluster().fault("/apis/rules.example.com", 403, "replicalimits is forbidden");
+    let commands = [
+        "check --live",
+        "audit --live",
+        "eval --live --object DIR/web.yaml",
+    ];
+    check("no_params", config, &commands);
+}
+
+#[test]
+fn unreadable_optional_kinds_are_warnings() {
+    let config = cluster()
+        .fault(
+            "/apis/admissionregistration.k8s.io/v1/mutating",
+            403,
+            "mutating is forbidden",
+        )
+        .fault(
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhook",
+            403,
+            "webhook is forbidden",
+        )
+        .fault(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            403,
+            "crd is forbidden",
+        )
+        .fault("/apis/coordination.k8s.io/v1/", 403, "lease is forbidden")
+        .fault("/api/v1/namespaces", 403, "namespaces is forbidden");
+    let commands = [
+        "status -o json",
+        "status -o json map",
+        "check --live",
+        "audit --live",
+        "eval --live --object DIR/web.yaml",
+    ];
+    check("no_optional_kinds", config, &commands);
+}
+
+#[test]
+fn unreadable_schemas_are_errors() {
+    let config = cluster().fault("/openapi/v3", 500, "no schemas");
+    check(
+        "no_schemas",
+        config,
+        &["check --live", "status -o json changed"],
+    );
+}
+
+#[test]
+fn unreadable_document_is_an_error() {
+    let config = cluster().fault("/openapi/v3/apis/apps", 500, "no schema of apps");
+    check("no_document", config, &["check --live"]);
+}
+
+#[test]
+fn unreadable_discovery_is_an_error() {
+    let config = cluster()
+        .fault("/apis?", 500, "no groups")
+        .fault("/apis", 500, "no groups");
+    check(
+        "no_discovery",
+        config,
+        &["check --live", "audit --live", "status -o json --no-check"],
+    );
+}
+
+#[test]
+fn policies_that_are_not_served_are_an_error() {
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let config = cluster().fault(
+        path,
+        404,
+        "the server could not find the requested resource",
+    );
+    check(
+        "not_served",
+        config,
+        &[
+            "status",
+            "check --live",
+            "audit --live",
+            "eval --live --object DIR/web.yaml",
+        ],
+    );
+}
+
+#[test]
+fn old_and_new_clusters_have_their_versions() {
+    for version in ["29", "31", "99"] {
+        let config = Config {
+            version: ("1", version),
+            ..cluster()
+        };
+        check(&format!("version_{version}"), config, &["check --live"]);
+    }
+}
+
+#[test]
+fn unreadable_version_is_reported() {
+    let config = cluster().fault("/version", 403, "version is forbidden");
+    check("no_version", config, &["check --live"]);
+}

@@ -1,0 +1,483 @@
+//! An API server on a local port that serves the objects of a YAML file, for tests of the commands that read a cluster.
+//!
+//! It serves discovery, OpenAPI v3, lists with pages and selectors, single objects and watches. End-to-end tests use a
+//! real API server; this one has chosen versions, pages and failures.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+/// A resource that the server serves.
+struct Resource {
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    is_namespaced: bool,
+}
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const STATUS: &str = "vap-status.dev";
+
+const fn resource(
+    (group, version): (&'static str, &'static str),
+    plural: &'static str,
+    kind: &'static str,
+    is_namespaced: bool,
+) -> Resource {
+    Resource {
+        group,
+        version,
+        plural,
+        kind,
+        is_namespaced,
+    }
+}
+
+/// The resources that every server serves.
+const RESOURCES: [Resource; 17] = [
+    resource(("", "v1"), "namespaces", "Namespace", false),
+    resource(("", "v1"), "configmaps", "ConfigMap", true),
+    resource(("", "v1"), "pods", "Pod", true),
+    resource(("apps", "v1"), "deployments", "Deployment", true),
+    resource(("coordination.k8s.io", "v1"), "leases", "Lease", true),
+    resource(
+        (ADMISSION, "v1"),
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        false,
+    ),
+    resource(
+        (ADMISSION, "v1"),
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+        false,
+    ),
+    resource(
+        (ADMISSION, "v1"),
+        "mutatingadmissionpolicies",
+        "MutatingAdmissionPolicy",
+        false,
+    ),
+    resource(
+        (ADMISSION, "v1"),
+        "mutatingadmissionpolicybindings",
+        "MutatingAdmissionPolicyBinding",
+        false,
+    ),
+    resource(
+        (ADMISSION, "v1"),
+        "validatingwebhookconfigurations",
+        "ValidatingWebhookConfiguration",
+        false,
+    ),
+    resource(
+        (ADMISSION, "v1"),
+        "mutatingwebhookconfigurations",
+        "MutatingWebhookConfiguration",
+        false,
+    ),
+    resource(
+        ("apiextensions.k8s.io", "v1"),
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        false,
+    ),
+    resource(
+        (STATUS, "v1alpha1"),
+        "mutatingadmissionpolicystatuses",
+        "MutatingAdmissionPolicyStatus",
+        false,
+    ),
+    resource(
+        (STATUS, "v1alpha1"),
+        "validatingwebhookconfigurationstatuses",
+        "ValidatingWebhookConfigurationStatus",
+        false,
+    ),
+    resource(
+        (STATUS, "v1alpha1"),
+        "mutatingwebhookconfigurationstatuses",
+        "MutatingWebhookConfigurationStatus",
+        false,
+    ),
+    resource(
+        (STATUS, "v1alpha1"),
+        "customresourcedefinitionstatuses",
+        "CustomResourceDefinitionStatus",
+        false,
+    ),
+    resource(
+        ("rules.example.com", "v1"),
+        "replicalimits",
+        "ReplicaLimit",
+        true,
+    ),
+];
+
+/// A response instead of the usual one.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// The start of the path and query of the requests.
+    pub(crate) path: &'static str,
+    pub(crate) status: u16,
+    pub(crate) message: &'static str,
+}
+
+/// The configuration of the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) objects: Vec<Value>,
+    /// The response of `/version`.
+    pub(crate) version: (&'static str, &'static str),
+    pub(crate) faults: Vec<Fault>,
+    /// The maximum number of objects in a page. A request for more gets fewer.
+    pub(crate) page_size: usize,
+    /// The events that the first watch of policies sends, each as one line of JSON.
+    pub(crate) events: Vec<Value>,
+}
+
+impl Config {
+    /// Creates the configuration of a server of version 1.36 with the objects of a YAML file.
+    pub(crate) fn new(objects: &str) -> Self {
+        let documents = objects.split("\n---\n");
+        let parse = |text: &str| serde_norway::from_str(text).unwrap();
+        Self {
+            objects: documents.map(parse).collect(),
+            version: ("1", "36"),
+            faults: Vec::new(),
+            page_size: 500,
+            events: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fault(mut self, path: &'static str, status: u16, message: &'static str) -> Self {
+        self.faults.push(Fault {
+            path,
+            status,
+            message,
+        });
+        self
+    }
+}
+
+/// A running server. It ends with the test program.
+pub(crate) struct ApiServer {
+    /// The address, such as `http://127.0.0.1:40000`.
+    pub(crate) url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl ApiServer {
+    pub(crate) fn start(config: Config) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::default();
+        let log = Arc::clone(&requests);
+        let config = Arc::new(Mutex::new(config));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (config, log) = (Arc::clone(&config), Arc::clone(&log));
+                std::thread::spawn(move || serve(&stream.unwrap(), &config, &log));
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// Returns the paths and queries of all requests, sorted.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let mut requests = self.requests.lock().unwrap().clone();
+        requests.sort();
+        requests
+    }
+}
+
+/// Answers the requests of a connection.
+fn serve(stream: &TcpStream, config: &Mutex<Config>, log: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream);
+    while let Some((target, accept)) = request(&mut reader) {
+        log.lock().unwrap().push(target.clone());
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let query = parameters(query);
+        let mut config = config.lock().unwrap();
+        let fault = config
+            .faults
+            .iter()
+            .find(|fault| target.starts_with(fault.path));
+        let (status, body) = match fault {
+            Some(fault) => (fault.status, failure(fault.status, fault.message)),
+            None if query.contains_key("watch") => {
+                let events = std::mem::take(&mut config.events);
+                drop(config);
+                return watch(stream, &events);
+            }
+            None => respond(&config, path, &query, &accept),
+        };
+        drop(config);
+        let head = format!(
+            "HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = stream;
+        if stream.write_all((head + &body).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads a request. Returns its path and query, and its header `Accept`. Returns `None` at the end of the connection.
+fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String)> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    let target = line.split(' ').nth(1)?.to_owned();
+    let (mut accept, mut length) = (String::new(), 0);
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else {
+            break;
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "accept" => value.clone_into(&mut accept),
+            "content-length" => length = value.parse().unwrap(),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((target, accept))
+}
+
+/// Sends the events of a watch, and leaves the connection open.
+fn watch(mut stream: &TcpStream, events: &[Value]) {
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    for event in events {
+        let line = format!("{event}\n");
+        let _ = stream.write_all(format!("{:x}\r\n{line}\r\n", line.len()).as_bytes());
+    }
+    // The client closes the connection.
+    let _ = stream.read(&mut [0]);
+}
+
+/// Parses a query, in which only `%3D`, `%2C`, `%2F` and `+` are decoded.
+fn parameters(query: &str) -> BTreeMap<String, String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let decode = |text: &str| {
+        text.replace('+', " ")
+            .replace("%3D", "=")
+            .replace("%2C", ",")
+            .replace("%2F", "/")
+    };
+    pairs
+        .map(|(name, value)| (name.to_owned(), decode(value)))
+        .collect()
+}
+
+fn failure(status: u16, message: &str) -> String {
+    let reason = match status {
+        403 => "Forbidden",
+        404 => "NotFound",
+        _ => "InternalError",
+    };
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason,
+        "code": status})
+    .to_string()
+}
+
+fn respond(
+    config: &Config,
+    path: &str,
+    query: &BTreeMap<String, String>,
+    accept: &str,
+) -> (u16, String) {
+    let (major, minor) = config.version;
+    match path {
+        "/version" => {
+            let version = format!("v{major}.{minor}.0");
+            (
+                200,
+                json!({"major": major, "minor": minor, "gitVersion": version}).to_string(),
+            )
+        }
+        "/api" => (200, discovery(|group| group.is_empty()).to_string()),
+        "/apis" => (200, discovery(|group| !group.is_empty()).to_string()),
+        "/openapi/v3" => (200, index().to_string()),
+        _ => {
+            if let Some(document) = path.strip_prefix("/openapi/v3/") {
+                let file = document.replace('/', "__") + "_openapi.json";
+                let read = std::fs::read_to_string(openapi_dir().join(file));
+                return read.map_or_else(|_| (404, failure(404, path)), |text| (200, text));
+            }
+            resources(config, path, query, accept)
+        }
+    }
+}
+
+fn openapi_dir() -> PathBuf {
+    crate::support::openapi_dir()
+}
+
+/// Returns a document of aggregated discovery.
+fn discovery(has_group: impl Fn(&str) -> bool) -> Value {
+    let mut groups: BTreeMap<(&str, &str), Vec<Value>> = BTreeMap::new();
+    for resource in RESOURCES.iter().filter(|it| has_group(it.group)) {
+        let served = groups
+            .entry((resource.group, resource.version))
+            .or_default();
+        served.push(json!({
+            "resource": resource.plural,
+            "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+            "scope": if resource.is_namespaced { "Namespaced" } else { "Cluster" },
+            "singularResource": resource.kind.to_lowercase(),
+            "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+        }));
+    }
+    let items = groups.into_iter().map(|((group, version), resources)| {
+        json!({
+            "metadata": {"name": group},
+            "versions": [{"version": version, "resources": resources, "freshness": "Current"}],
+        })
+    });
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
+        "items": items.collect::<Vec<_>>()})
+}
+
+/// Returns the index of the OpenAPI documents.
+fn index() -> Value {
+    let paths = RESOURCES.iter().map(|resource| {
+        let path = match resource.group {
+            "" => format!("api/{}", resource.version),
+            group => format!("apis/{group}/{}", resource.version),
+        };
+        let address = json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash=1")});
+        (path, address)
+    });
+    json!({"paths": paths.collect::<BTreeMap<_, _>>()})
+}
+
+/// Responds to a request for a list or an object.
+fn resources(
+    config: &Config,
+    path: &str,
+    query: &BTreeMap<String, String>,
+    accept: &str,
+) -> (u16, String) {
+    let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let (group, version, mut rest) = match steps.as_slice() {
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => {
+            return (
+                404,
+                failure(404, "the server could not find the requested resource"),
+            );
+        }
+    };
+    let mut namespace = None;
+    if let ["namespaces", name, of_namespace @ ..] = rest
+        && !of_namespace.is_empty()
+    {
+        namespace = Some(*name);
+        rest = of_namespace;
+    }
+    let plural = rest.first().copied().unwrap_or_default();
+    let served = RESOURCES
+        .iter()
+        .find(|it| (it.group, it.version, it.plural) == (group, version, plural));
+    let Some(served) = served else {
+        return (
+            404,
+            failure(404, "the server could not find the requested resource"),
+        );
+    };
+    let text = |object: &Value, pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let mut objects: Vec<&Value> = config.objects.iter().collect();
+    objects.retain(|object| {
+        let group_version = if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        };
+        text(object, "/apiVersion") == Some(group_version)
+            && text(object, "/kind").as_deref() == Some(served.kind)
+            && namespace
+                .is_none_or(|name| text(object, "/metadata/namespace").as_deref() == Some(name))
+    });
+    if let Some(name) = rest.get(1) {
+        let named = objects
+            .iter()
+            .find(|it| text(it, "/metadata/name").as_deref() == Some(name));
+        let message = format!("{plural} \"{name}\" not found");
+        return named.map_or_else(|| (404, failure(404, &message)), |it| (200, it.to_string()));
+    }
+    if let Some(selector) = query.get("labelSelector") {
+        objects.retain(|object| {
+            selector.split(',').all(|pair| {
+                let (key, value) = pair.split_once('=').unwrap();
+                object
+                    .pointer("/metadata/labels")
+                    .and_then(|labels| labels.get(key))
+                    == Some(&json!(value))
+            })
+        });
+    }
+    if let Some(name) = query
+        .get("fieldSelector")
+        .and_then(|it| it.strip_prefix("metadata.name="))
+    {
+        objects.retain(|object| text(object, "/metadata/name").as_deref() == Some(name));
+    }
+    let start: usize = query
+        .get("continue")
+        .map_or(0, |token| token.parse().unwrap());
+    let limit: usize = query
+        .get("limit")
+        .map_or(usize::MAX, |limit| limit.parse().unwrap());
+    let end = start
+        .saturating_add(limit.min(config.page_size))
+        .min(objects.len());
+    let token = if end < objects.len() {
+        end.to_string()
+    } else {
+        String::new()
+    };
+    let is_metadata = accept.contains("as=PartialObjectMetadata");
+    // As on a real API server, items have neither apiVersion nor kind.
+    let items = objects[start..end].iter().map(|object| {
+        if is_metadata {
+            return json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]});
+        }
+        let mut object = (*object).clone();
+        let fields = object.as_object_mut().unwrap();
+        fields.remove("apiVersion");
+        fields.remove("kind");
+        object
+    });
+    let items: Vec<Value> = items.collect();
+    let list = json!({
+        "apiVersion": if is_metadata { "meta.k8s.io/v1".to_owned() } else { path_version(group, version) },
+        "kind": if is_metadata { "PartialObjectMetadataList".to_owned() } else { format!("{}List", served.kind) },
+        "metadata": {"resourceVersion": "100", "continue": token},
+        "items": items,
+    });
+    (200, list.to_string())
+}
+
+fn path_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
