@@ -74,14 +74,14 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
     match outcome {
         Ok(exit) => exit,
         Err(error) => {
-            // If standard error cannot be written either, only the exit status remains.
+            // If standard error is not writable, only the exit status reports the error.
             let _ = writeln!(err, "error: {error}");
             Exit::WrongUse
         }
     }
 }
 
-/// `kubectl vap check`.
+/// Runs `kubectl vap check`.
 fn run_check(
     args: &CheckArgs,
     terminal: Terminal,
@@ -140,7 +140,7 @@ fn run_check(
     })
 }
 
-/// `kubectl vap test`.
+/// Runs `kubectl vap test`.
 fn run_test(
     args: &TestArgs,
     terminal: Terminal,
@@ -195,7 +195,7 @@ fn run_test(
     })
 }
 
-/// `kubectl vap test init`.
+/// Runs `kubectl vap test init`.
 fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, CliError> {
     let options = test::Options {
         paths: args.paths.clone(),
@@ -216,7 +216,7 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
     Ok(report.exit())
 }
 
-/// `kubectl vap eval`.
+/// Runs `kubectl vap eval`.
 fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
     let report = eval::run(args, &mut io::stdin())?;
     let text = match args.output {
@@ -227,7 +227,7 @@ fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<
     Ok(report.exit())
 }
 
-/// `kubectl vap audit`.
+/// Runs `kubectl vap audit`.
 fn run_audit(
     args: &AuditArgs,
     terminal: Terminal,
@@ -244,7 +244,7 @@ fn run_audit(
     Ok(report.exit(args.exit_zero))
 }
 
-/// `kubectl vap diff`.
+/// Runs `kubectl vap diff`.
 fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
     let report = diff::run(args, &mut io::stdin())?;
     let text = match args.output {
@@ -255,7 +255,7 @@ fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<
     Ok(report.exit())
 }
 
-/// `kubectl vap test convert`.
+/// Runs `kubectl vap test convert`.
 fn run_convert(
     args: &ConvertArgs,
     out: &mut dyn Write,
@@ -277,7 +277,7 @@ fn run_convert(
     Ok(converted.exit())
 }
 
-/// `kubectl vap explain`.
+/// Runs `kubectl vap explain`.
 fn run_explain(
     args: &ExplainArgs,
     terminal: Terminal,

@@ -139,7 +139,7 @@ pub(super) async fn policies(
         let name = policy.metadata.name.clone().unwrap_or_default();
         let uid = policy.metadata.uid.as_deref();
         let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));
-        // The controller writes no conditions for a CustomResourceDefinition without rules.
+        // The controller writes no conditions for a CustomResourceDefinition without validation rules.
         if object.is_none() && kind == SubjectKind::CustomResourceDefinition && !is_asked_for {
             continue;
         }

@@ -34,7 +34,7 @@ use crate::status::lease;
 /// The maximum wait for the Lease, which is optional information.
 const MAX_LEASE_WAIT: Duration = Duration::from_secs(5);
 
-/// Runs the command.
+/// Runs `kubectl vap status`.
 ///
 /// # Errors
 /// Returns an error if the arguments or the kubeconfig are invalid, the cluster cannot be read, or a policy does not
@@ -264,7 +264,7 @@ fn gap_line(gap: &Gap) -> String {
 /// Prints an error for each gap: data that could not be read.
 fn print_gaps(gaps: &[String], err: &mut dyn Write) {
     for gap in gaps {
-        // If standard error cannot be written either, only the exit status remains.
+        // If standard error is not writable, only the exit status reports the error.
         let _ = writeln!(err, "error: {gap}");
     }
 }

@@ -67,7 +67,7 @@ struct LimitedEvaluation {
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// The deadlines of the running evaluations, and a signal that there is one.
+/// The deadlines of the running evaluations. The signal wakes the thread when the first evaluation starts.
 #[derive(Default)]
 struct Watchdog {
     deadlines: Mutex<Vec<(Instant, Arc<AtomicBool>)>>,

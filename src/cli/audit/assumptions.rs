@@ -1,5 +1,5 @@
-//! Lists the assumptions of an audit for each policy: the values of request data that the policy depends on and that a
-//! stored object lacks.
+//! Lists the assumptions of an audit for each policy. Stored objects lack some of the request data on which policies
+//! depend. An audit assumes values for these data.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;

@@ -73,7 +73,7 @@ pub struct PolicyResult {
     pub operation: &'static str,
     /// True if the API server would deny the request because of a validation or an error.
     pub denied: bool,
-    /// The match condition that excludes the object.
+    /// The name of the match condition that excludes the object, if there is one.
     #[serde(skip)]
     pub excluded_by: Option<String>,
     /// The validations that are not true. A validation has one entry for each binding and param.
@@ -248,7 +248,11 @@ impl<'a> Auditor<'a> {
         Ok(results)
     }
 
-    /// Returns the object as the API server passes it to policies, or `None` if no policy has a rule for it.
+    /// Returns the object as the API server passes it to policies. Returns `None` if no policy has a rule for the API
+    /// group of the object.
+    ///
+    /// # Errors
+    /// Returns an error if the API server rejects the object, or if its request cannot be prepared.
     fn complete<'b>(
         &self,
         value: &'b Value,
@@ -456,7 +460,10 @@ impl<'a> Auditor<'a> {
         resource
     }
 
-    /// Handles a kind that is not served. It is an error if a rule may match the kind.
+    /// Returns the results for a kind that is not served. They are empty, because no policy matches such a kind.
+    ///
+    /// # Errors
+    /// Returns an error if a policy has a rule for the group of the kind, unless the kind is built in.
     fn unserved(&self, gvk: &Gvk, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {
         let has_rule = self.has_rule(policies, |group| group == gvk.group);
         if has_rule && !self.policy_set.known.is_complete(&gvk.group) {

@@ -1,4 +1,5 @@
-//! Reads the objects of files one by one. Only the content of one file and one object are in memory.
+//! Reads the objects of files one by one. At most one object and the content of one file are in memory at the same
+//! time.
 //!
 //! JSON lists, as written by `kubectl get -o json`, are read item by item, YAML files document by document.
 
@@ -72,7 +73,7 @@ struct Documents<'a> {
     name: Arc<str>,
     is_given: bool,
     n_skipped: usize,
-    /// The number of bytes of the file in which lines have been counted, and the line at that offset.
+    /// The byte offset up to which line breaks have been counted, and the line number at that offset.
     line_cursor: (usize, usize),
     each: &'a mut dyn FnMut(Item),
 }

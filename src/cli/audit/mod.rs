@@ -279,7 +279,7 @@ impl<'a> Sink<'a> {
         self.write(&text)?;
         if self.shows_progress && !results.is_empty() {
             let n = self.report.summary.objects;
-            // Progress is best effort.
+            // Errors in the output of the progress are ignored.
             let _ = write!(self.err, "\r{n} objects read").and_then(|()| self.err.flush());
         }
         Ok(())
@@ -292,7 +292,8 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Writes the end of the output.
+    /// Completes the output and returns the report. With `-o json`, the counts follow the objects; with `-o jsonl`,
+    /// they are the last line.
     fn finish(mut self) -> Result<AuditReport, CliError> {
         if self.shows_progress {
             let _ = write!(self.err, "\r\u{1b}[K").and_then(|()| self.err.flush());

@@ -147,8 +147,8 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
     }
 }
 
-/// Returns the resources to list. For each resource, it selects the fewest versions that cover all policies, so that no
-/// policy receives an object twice.
+/// Returns the resources to list. For each resource, repeatedly selects the version that the most remaining policies
+/// match. Each policy gets only one version, so that it receives no object twice.
 fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<ListedResource> {
     /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;

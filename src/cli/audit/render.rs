@@ -11,7 +11,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff};
 use crate::cli::text::clean;
 
-/// The maximum number of listed objects that could not be read.
+/// The maximum number of unread objects that are listed.
 const MAX_UNREAD: usize = 10;
 
 /// Renders the problems, the policies with their violations, and the counts.

@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 /// The maximum number of examples for each validation.
 const MAX_EXAMPLES: usize = 5;
 
-/// The maximum number of listed objects that could not be read.
+/// The maximum number of unread objects that are listed.
 const MAX_UNREAD: usize = 100;
 
 /// The maximum number of failures that are listed for a policy.

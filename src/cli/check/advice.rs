@@ -154,7 +154,8 @@ fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     None
 }
 
-/// Returns the byte offset of the closing parenthesis for the opening one before `open`. `None` if it is too far away.
+/// Returns the byte offset of the parenthesis that closes the argument at byte `open`. `None` if the argument is too
+/// long.
 fn end_of_argument(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -275,8 +276,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the function that constructs the value of `id` if its values are compared by functions, not operators:
-/// `quantity` or `semver`.
+/// Returns the function that constructs the value of `id`, `quantity` or `semver`, whose values are compared with
+/// functions instead of operators. `None` for other values.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {

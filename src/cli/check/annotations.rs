@@ -74,7 +74,7 @@ pub fn github(report: &CheckReport) -> String {
             finding.rule.id(),
             full_message(finding)
         );
-        // A line of the log that begins with `::` would be a command.
+        // The indentation prevents GitHub from interpreting a line that begins with `::` as a command.
         let _ = writeln!(out, "  {}", clean(&line));
     }
     out
@@ -282,7 +282,7 @@ fn sarif_result(finding: &Finding) -> Value {
 ///
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.30, 3.55 to 3.57.
 fn sarif_fix(edit: &Edit) -> Value {
-    // The offsets of the edit do not count the byte order mark, which SARIF counts.
+    // Byte offsets in SARIF include the byte order mark, but the offsets of the edit do not.
     let n_mark = if edit.source.has_byte_order_mark() {
         '\u{feff}'.len_utf8()
     } else {

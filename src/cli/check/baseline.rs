@@ -91,8 +91,8 @@ impl Baseline {
         })
     }
 
-    /// Suppresses the findings that the baseline records. Adds a finding for each entry of the baseline that is no
-    /// longer found, if its file is one of `files` or does not exist.
+    /// Suppresses the findings that the baseline records. Adds a finding for each entry that matches no current
+    /// finding, if the file of the entry is one of `files` or does not exist.
     pub(super) fn apply(&self, report: &mut CheckReport, files: &[String]) {
         let mut names = Names::new(&self.path);
         let recorded: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();

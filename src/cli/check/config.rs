@@ -97,8 +97,8 @@ pub(super) fn resolve_parent(path: &Path) -> Option<PathBuf> {
 
 /// Reads the configuration for a check of `paths`.
 ///
-/// The file is searched in the directories of the paths and their parents, up to the root of a repository. If there is
-/// none, it is searched in the working directory and its parents. Returns `None` if there is none either.
+/// Searches for the file in the directories of the paths and their parents, up to the root of a repository. If there
+/// is no file, searches in the working directory and its parents. Returns `None` if no directory has the file.
 ///
 /// # Errors
 /// Returns an error if the paths have different configuration files, or if the file cannot be read.
@@ -151,7 +151,7 @@ fn upwards(directory: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Formats a path for messages: relative to the working directory if it is inside.
+/// Formats a path for messages. A path inside the working directory is relative to it.
 pub(super) fn display_path(path: &Path) -> String {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let below = path.strip_prefix(&here).unwrap_or(path);
@@ -290,7 +290,7 @@ impl Reader<'_> {
                     config.baseline = path.map(|path| self.directory.join(path));
                 }
                 "kubernetesVersion" => {
-                    // Uses the source, since YAML parses 1.30 as the number 1.3.
+                    // Reads the version from the source, because YAML parses 1.30 as the number 1.3.
                     let written = self
                         .source
                         .text()

@@ -73,8 +73,8 @@ fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
         .any(|finding| finding.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
     let of_schemas = of_schemas.iter().map(|error| schema_finding(crd, error));
-    // Reports one finding per location: the decoding error of a value that cannot be decoded, but the schema error of
-    // an unknown keyword.
+    // At a location with a decoding error and a schema error, only one of them is reported: the decoding error of an
+    // undecodable value, or the schema error of an unknown keyword.
     let is_reported = |finding: &Finding| {
         let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
         let mut places = of_shape.map(|it| it.location.place);
@@ -294,7 +294,7 @@ fn meant(issue: &Diagnostic) -> Option<String> {
     meant.filter(|meant| **name != **meant)
 }
 
-/// Returns the rule of `check` that reports an error which is not a diagnostic of an expression.
+/// Returns the rule for an error that has no diagnostic of an expression.
 fn rule_of(error: &DefinitionError) -> Rule {
     match error.cause {
         DefinitionCause::CostLimit => return Rule::CostLimit,

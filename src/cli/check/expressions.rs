@@ -81,7 +81,7 @@ pub(super) fn errors(
             finding.rejected = is_rejected;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
-            // The unknown name and its correction, if there is only one.
+            // The unknown name and its correction, if there is exactly one correction.
             let mut only_meant = None;
             let hint = match issue.kind {
                 Some(DiagnosticKind::UndeclaredReference { name }) if is_of_mutations(name) => {
@@ -339,7 +339,8 @@ impl<'a> Text<'a> {
         rest.is_some_and(|rest| rest.starts_with('('))
     }
 
-    /// Returns the range of the field name before the colon at byte `at`, the location of a field in an object literal.
+    /// Returns the range of the field name before the colon at byte `at`. The location of a field in an object literal
+    /// is that of its colon.
     fn field_before(&self, at: usize) -> Option<std::ops::Range<usize>> {
         let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
         let before = before.trim_end();

@@ -119,7 +119,7 @@ pub(in crate::cli) fn fix(
     }
     let mut report = match after {
         Some(after) if is_written && !has_failed => after,
-        // Some files could not be written, so the files are checked again as they are now.
+        // If a file could not be written, `after` does not describe the files on disk. They are checked again.
         _ if is_written => run_with(options, settings, &mut io::empty())?,
         _ => report,
     };

@@ -27,7 +27,7 @@ pub(super) fn replace_name<T>(
     let (offset, length) = marked;
     let token: String = text.chars().skip(offset).take(length).collect();
     let n = name.chars().count();
-    // A token that ends with a backquote does not end with the name.
+    // The token of a backquoted name ends with the backquote, and gets no fix.
     (n > 0 && token.ends_with(name)).then_some(())?;
     let end = offset + token.chars().count();
     object.edit_text(field_ref, end - n..end, meant)
@@ -161,7 +161,8 @@ fn literals(ast: &Ast, args: &[ExprId]) -> Vec<ExprId> {
     literals
 }
 
-/// Returns the only name that equals the string except for case and, unless `is_exact`, for the plural.
+/// Returns the name that equals `text` except for case and, unless `is_exact`, a plural `s`. `None` unless there is
+/// exactly one such name.
 fn meant<'a>(names: &[&'a str], text: &str, is_exact: bool) -> Option<&'a str> {
     let plain = |name: &str| {
         let lower = name.to_lowercase();

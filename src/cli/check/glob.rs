@@ -8,7 +8,8 @@ pub(super) struct Glob {
 }
 
 impl Glob {
-    /// Parses a pattern. A pattern of one component matches at any depth; other patterns match from the directory.
+    /// Parses a pattern. A pattern of one component matches at any depth. A longer pattern is relative to the
+    /// directory of the configuration file.
     ///
     /// # Errors
     /// Returns the reason if the pattern cannot match anything.
@@ -41,7 +42,8 @@ impl Glob {
 
     /// Returns true if the pattern matches the path of these components, or a directory above it.
     pub(super) fn matches(&self, path: &[&str]) -> bool {
-        // The components of the pattern that may match the next component of the path.
+        // For each component of the pattern, true if it may match the next component of the path. The last entry is
+        // for the end of the pattern.
         let mut open = vec![false; self.names.len() + 1];
         if let Some(first) = open.first_mut() {
             *first = true;

@@ -240,7 +240,8 @@ impl Known {
         self.cluster.as_ref()?.bound.get(name)
     }
 
-    /// Returns the state of the bindings of `policy` in the cluster. Without a cluster, they are unread.
+    /// Returns the state of the bindings of `policy` in the cluster. Without a cluster, the state is
+    /// [`BindingsState::Unread`].
     #[must_use]
     pub fn bindings_state(&self, policy: &RequestPolicy) -> BindingsState {
         let bound = self.bound(policy).map(|bound| bound.bindings.clone());

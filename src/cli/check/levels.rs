@@ -136,7 +136,7 @@ pub(super) fn apply(sources: &[Levels], finding: &mut Finding) -> bool {
     let level = sources.iter().find_map(|levels| levels.level(finding.rule));
     let Some(level) = level else { return true };
     if is_fixed(finding) {
-        // The severity can only be raised.
+        // A level can raise the severity of such a finding, but not lower it.
         if level == Level::Error {
             finding.severity = Severity::Error;
         }

@@ -31,7 +31,7 @@ pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     findings
 }
 
-/// Adds findings about objects with the name of an earlier object, unless the two are equal.
+/// Adds findings about objects with the name of an earlier object, unless the two objects are equal.
 fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut Vec<Finding>) {
     let mut by_name: BTreeMap<&str, &Object<T>> = BTreeMap::new();
     for object in objects.iter().copied() {

@@ -181,7 +181,7 @@ pub(super) fn check_as(
     })
 }
 
-/// [`check_as`] without a time limit.
+/// Checks a policy like [`check_as`], but without a time limit.
 fn check_whole(
     subject: SubjectKind,
     policy: &Object<RequestPolicy>,
@@ -301,7 +301,7 @@ fn analyze(
         policy: Some(policy),
         generation,
         status: status.as_ref(),
-        // A webhook in a file gets the conditions that policies have.
+        // Webhooks get the conditions of policies.
         subject: if subject.is_webhooks() {
             SubjectKind::ValidatingAdmissionPolicy
         } else {
@@ -349,7 +349,7 @@ fn analyze(
     }
 }
 
-/// Adds findings about resources in rules that are not served, or that are unknown.
+/// Adds findings about unserved and unknown resources in the rules of the policy.
 fn resources(
     policy: &Object<RequestPolicy>,
     known: &Known,

@@ -402,8 +402,8 @@ impl CheckReport {
         });
         self.findings.dedup_by(|later, kept| {
             let place = |finding: &Finding| (finding.location.file.clone(), finding.location.place);
-            // Decoding and validation may require the same field. Several policies of the same name cause the same
-            // finding about their binding.
+            // Decoding and validation may both report the same missing field. Several policies with the same name
+            // cause the same finding about their binding.
             let may_repeat = later.rule == Rule::Required || later.rule == Rule::IgnoredParams;
             may_repeat
                 && later.rule == kept.rule

@@ -87,6 +87,6 @@ pub struct Settings {
     pub config: Option<String>,
     /// The directory of static manifests, which an API server loads when it starts.
     pub static_dir: Option<PathBuf>,
-    /// Texts to check instead of the contents of files, by canonical path, for example to try fixes.
+    /// Replacements for the contents of files, by canonical path. The check of fixes uses the fixed contents.
     pub texts: HashMap<PathBuf, String>,
 }

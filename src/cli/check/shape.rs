@@ -331,8 +331,8 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns the valid values of the enumeration at `path` for a hint, because quoting an invalid value would not make it
-/// valid. `None` if the field is not an enumeration.
+/// Returns a list of the valid values of the enumeration at `path`, for a hint. Quoting is no remedy for an invalid
+/// value. `None` if the field is not an enumeration.
 fn choices(path: &str) -> Option<&'static str> {
     let field = path.rsplit('.').next().unwrap_or(path);
     Some(match field.split('[').next().unwrap_or(field) {
@@ -347,7 +347,7 @@ fn choices(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true if Go ignores the value: a scalar whose alternative type is a list.
+/// Returns true if Go ignores the value: a scalar in a field whose alternative type is a list.
 const fn is_left_out(other: &Type, data: &Data) -> bool {
     matches!((other, data), (Type::List(_), Data::Scalar(..)))
 }

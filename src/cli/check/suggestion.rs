@@ -11,10 +11,11 @@ use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
 
-/// Maximum number of undeclared fields of a policy for which similar names are searched.
+/// Maximum number of undeclared fields of a policy for which similar names are suggested.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches names that are similar to undeclared fields. Holds the number of fields that may still be searched.
+/// Searches for names that are similar to undeclared fields. Contains the number of fields for which a search is still
+/// allowed.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -27,8 +28,8 @@ impl Default for Suggestions {
 impl Suggestions {
     /// Returns a hint about an undeclared field, and the most similar declared field if no other is equally similar.
     ///
-    /// Returns `None` if there is no hint, or after too many calls. `variable` is the name of the variable in whose
-    /// expression the undeclared field is read, if it is a variable's expression.
+    /// If the field is read in the expression of a variable, `variable` is the name of that variable. Returns `None`
+    /// if there is no hint, or after too many calls.
     pub(super) fn advice(
         &mut self,
         policy: &RequestPolicy,
@@ -193,13 +194,14 @@ fn is_name(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Common fields of objects in which an undeclared field is searched.
+/// Common fields of objects. The search for an undeclared field descends into them.
 const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 
 /// Maximum depth of the search for a field.
 const MAX_DEPTH: usize = 4;
 
-/// Suggests the path of a nested field with the undeclared name, or to remove `template.spec` from a path into a Pod.
+/// Suggests the path of a nested field with the undeclared name, or the removal of `template.spec` from a path into a
+/// Pod.
 fn elsewhere(undefined: &UndefinedField) -> Option<String> {
     let UndefinedField {
         name,

@@ -64,7 +64,7 @@ pub(in crate::cli) fn check(
                 &format!("cannot read this webhook: {error}"),
                 configuration.place_of(webhook),
             )),
-            // The decoding errors explain this error.
+            // The decoding errors already explain why the webhook cannot be converted.
             Err(_) => {}
         }
     }

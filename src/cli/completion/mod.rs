@@ -185,7 +185,8 @@ struct Completions {
 }
 
 impl Completions {
-    /// Adds the values of a flag or an argument with the prefix `before`. `value` is the part that has been typed.
+    /// Adds completions for the value of a flag or an argument, each with the prefix `before`. `value` is the part
+    /// that has been typed.
     fn values(&mut self, arg: &Arg, before: &str, value: &str, ask: &dyn Fn(Names) -> Vec<String>) {
         let values = arg.get_possible_values();
         let values = values.iter().filter(|value| !value.is_hide_set());

@@ -220,8 +220,7 @@ impl Connected {
         within(self.timeout, request).await
     }
 
-    /// Converts an error that occurred while reading policies to one for the user. `name` is the requested policy, if
-    /// there is one.
+    /// Converts an error from reading policies to a [`CliError`]. `name` is the requested policy, if there is one.
     pub(super) fn explain(&self, error: &Error, name: Option<&str>) -> CliError {
         let server = self.server.clone();
         let (code, message, details) = match error {

@@ -250,7 +250,7 @@ pub(super) fn compare(
     })
 }
 
-/// Returns the difference between the mutations of two versions. `None` if they change the object equally.
+/// Returns the difference between the mutations of two versions. `None` if both change the object in the same way.
 fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
     let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
     let (old, new) = (change(old), change(new));

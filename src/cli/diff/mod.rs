@@ -106,7 +106,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
         written.retain(|probe| {
-            // A probe with another target does not evaluate a policy.
+            // Probes with other targets do not evaluate policies.
             let target = probe.value.pointer("/spec/target/kind");
             target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
                 && seen.insert((probe.source.name.clone(), probe.document.index))

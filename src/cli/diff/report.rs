@@ -49,7 +49,7 @@ pub struct DiffReport {
 pub struct Summary {
     /// Policies that were compared; the two versions of a policy count once.
     pub policies: usize,
-    /// Objects that both versions were evaluated for.
+    /// Objects for which both versions were evaluated.
     pub objects: u64,
     /// Cases of probes.
     pub cases: u64,

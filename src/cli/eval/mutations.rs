@@ -13,11 +13,11 @@ use crate::probe::mutation::{patch, together};
 use crate::probe::prepare;
 use crate::probe::run::{self, case_namespaces};
 
-/// Returns the object after all of `policies`, or `None` if it does not change. `evals` has the result of each policy,
-/// evaluated alone.
+/// Returns the object after all mutating `policies`, or `None` if the object does not change. `evals` has the result
+/// of each policy without the mutations of the others.
 ///
 /// # Errors
-/// Returns the reason why the object is unknown.
+/// Returns the reason why the object after the mutations is unknown.
 pub(super) fn mutated_object(
     policies: &[&PreparedPolicy<'_>],
     evals: &[PolicyEval],

@@ -75,11 +75,11 @@ pub(in crate::cli) struct PreparedPolicy<'a> {
     pub(in crate::cli) n_params: usize,
     /// The reason why the API server rejects the policy, if it does.
     pub(in crate::cli) rejection: Option<String>,
-    /// The request data that its expressions read.
+    /// The request data that the expressions of the policy read.
     pub(in crate::cli) reads: BTreeSet<RequestFact>,
     /// The fields of the validations, such as `spec.validations[0].expression`.
     pub(in crate::cli) validations: Vec<String>,
-    /// The mutations, if it is a mutating policy.
+    /// The mutations of a mutating policy. `None` for a validating policy.
     pub(in crate::cli) mutating: Option<MutatingAdmission>,
     /// True if the policy is from a cluster, false if it is from a file.
     pub(in crate::cli) is_live: bool,

@@ -119,7 +119,7 @@ fn render_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_v
         lines.extend(evaluation_lines(evaluation, policy.evaluations.len() > 1));
     }
     lines.extend(policy.mutations.iter().map(mutation_line));
-    // Messages that are already part of a line are not repeated.
+    // Error messages that are already part of a line are not repeated.
     let is_shown = |error: &&String| {
         lines
             .iter()

@@ -25,7 +25,7 @@ pub struct Comment {
     pub length: usize,
     /// The content after `vap:`.
     pub words: String,
-    /// The lines to which it applies, from 1; empty if there are none.
+    /// The lines to which the comment applies, from 1; empty if there are none.
     pub lines: RangeInclusive<usize>,
 }
 
@@ -37,7 +37,8 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
     if !source.text().contains(MARK) {
         return directives;
     }
-    // A comment before `---` applies to the next document, unless another document precedes the comment.
+    // The index of the first comment after the last document. Comments after a document, but before the `---` that
+    // begins the next one, already have their lines.
     let mut open = 0;
     for bytes in yaml_documents(source) {
         let text = source.text().get(bytes.clone()).unwrap_or_default();

@@ -165,7 +165,7 @@ fn open(path: &Path) -> Result<File, String> {
     File::open(path).map_err(|error| reason(&error))
 }
 
-/// Reads content of at most the maximum size. The limit is needed because the reader may be endless.
+/// Reads at most [`MAX_FILE_BYTES`]. The limit is needed because the reader may be endless.
 fn read(reader: &mut dyn Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     reader

@@ -158,7 +158,7 @@ pub enum ProblemKind {
     NotAnObject,
     /// A policy or binding with the apiVersion of another API.
     WrongApiVersion,
-    /// An object of the group of policies with an unknown kind.
+    /// An object in the API group of policies, with an unknown kind.
     UnknownKind,
 }
 

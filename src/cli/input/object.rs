@@ -273,7 +273,7 @@ pub(in crate::cli) fn documents(
     }
 }
 
-/// Returns the byte ranges of the YAML documents of a file. JSON documents are left out.
+/// Returns the byte ranges of the YAML documents of a file, without JSON documents.
 pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
     let pieces = pieces(source.text(), source.has_byte_order_mark()).into_iter();
     pieces
@@ -296,7 +296,7 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
         .peekable();
     let mut results = Vec::new();
     while let Some(piece) = pieces.next() {
-        // kubectl loses the document before an invalid separator line.
+        // kubectl drops the document before an invalid separator line.
         let is_lost = match (&piece, pieces.peek()) {
             (Ok(Piece::Yaml(bytes)), Some(Err(at))) => bytes.end == *at,
             _ => false,

@@ -68,7 +68,7 @@ pub(super) struct Gap {
     pub(super) message: String,
     /// The consequence or the remedy.
     pub(super) help: String,
-    /// True if it makes the check incomplete.
+    /// True if the gap makes the check incomplete.
     pub(super) is_fatal: bool,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct ClusterData {
 
 /// Reads policies, bindings and other objects of a cluster into `input`, and the APIs that the input needs.
 ///
-/// It reads the policies of `selection`, if there is one, the bindings of all policies, and the objects of `scope`.
+/// Reads the policies of `selection`, if there is one, the bindings of all policies, and the objects of `scope`.
 ///
 /// # Errors
 /// Returns an error if the cluster cannot be reached, or has none of the named policies.

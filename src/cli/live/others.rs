@@ -45,7 +45,7 @@ pub(super) struct Others {
 
 /// Adds the objects of `selection` and the bindings of mutating policies to `input`.
 ///
-/// Without a selection, it adds only the bindings of the mutating policies in files.
+/// Without a selection, adds only the bindings of the mutating policies in files.
 pub(super) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,

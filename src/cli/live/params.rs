@@ -66,8 +66,8 @@ pub(super) async fn bound(
     all
 }
 
-/// Returns the paramKinds of the policies that a CustomResourceDefinition defines but that are not served, with the
-/// reason.
+/// Returns the paramKinds that a CustomResourceDefinition defines, but that the API server does not serve, each with
+/// the reason.
 pub(super) async fn unserved(
     connected: &Connected,
     input: &Input,
@@ -150,7 +150,8 @@ fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     }
 }
 
-/// Returns true if a condition of a CRD is True, and the message of the condition.
+/// Returns true if the condition of a CRD is True, and the message of the condition. Returns `None` if the CRD does
+/// not have the condition.
 fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
     let conditions = crd.pointer("/status/conditions")?.as_array()?;
     let of_type = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(type_);

@@ -173,7 +173,7 @@ async fn document(connected: &Connected, address: &str) -> Result<http::Document
     }
 }
 
-/// Reads the version of the cluster. Returns it as a string, and the supported version closest to it.
+/// Reads the version of the cluster. Returns the version as a string, and the closest supported version.
 async fn version(
     connected: &Connected,
     gaps: &mut Vec<Gap>,

@@ -39,12 +39,12 @@ pub(in crate::cli) struct Origin {
 }
 
 impl Origin {
-    /// Returns the field of the case.
+    /// Returns the path of the case, such as `spec.cases[0]`.
     pub(in crate::cli) fn case_field(self) -> String {
         format!("spec.cases[{}]", self.case)
     }
 
-    /// Returns the field of the row, or of the case if it has no table.
+    /// Returns the path of the row, such as `spec.cases[0].rows[1]`, or of the case if it has no table.
     pub(in crate::cli) fn field(self) -> String {
         match self.row {
             Some(row) => format!("{}.rows[{row}]", self.case_field()),
@@ -128,7 +128,7 @@ impl Expander {
         names.into_iter().map(for_policy).collect()
     }
 
-    /// Expands a case. Returns one case, or one for each row of its table, with its index.
+    /// Expands a case. Returns one case, or one case for each row of its table, with the index of the row.
     fn case(&mut self, case: &Json, path: &str) -> Vec<(Json, Option<usize>)> {
         let mut case = case.clone();
         let Some(fields) = case.as_object_mut() else {

@@ -128,7 +128,8 @@ impl Annotation<'_> {
         );
     }
 
-    /// Writes a line of the log that is never a workflow command.
+    /// Writes the annotation as a line of the log. The indentation prevents GitHub from interpreting the line as a
+    /// command.
     fn line(&self, out: &mut String) {
         let place = self.place.map(|(line, column)| format!(":{line}:{column}"));
         let first = self.text.lines().next().unwrap_or_default();

@@ -129,7 +129,7 @@ impl Changes {
         }
         let max = (MAX_COMPILED_BYTES / n_bytes.max(1)).clamp(MIN_CHANGES, MAX_CHANGES);
         let n_all = all.len();
-        // This is true for all changes if there are at most `max`.
+        // Selects all changes if there are at most `max`.
         let is_tried = |n: usize| n * max / n_all != (n + 1) * max / n_all;
         let all = all.into_iter().enumerate();
         let tried: Vec<Change> = all

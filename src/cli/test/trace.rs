@@ -327,7 +327,8 @@ fn deciding(
     actual
 }
 
-/// Returns the last evaluated expression of a stage that exceeded the cost budget: the one that exceeded it.
+/// Returns the last evaluated expression of a stage that exceeded the cost budget. This expression exceeded the
+/// budget.
 fn last_evaluated(
     stage: &[usize],
     compiled: &CompiledPolicy,
@@ -521,7 +522,8 @@ mod tests {
     use crate::probe::run::implied_binding;
     use crate::schema::Gvr;
 
-    /// Returns the fields of the expressions that determine the decision, with an optional budget.
+    /// Evaluates a policy, with the cost budget if it is set. Returns the fields of the expressions that determine the
+    /// decision.
     fn decides(spec: &Value, budget: Option<u64>) -> Vec<String> {
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();

@@ -155,8 +155,8 @@ pub(super) fn help(advice: Option<&str>) -> String {
     }
 }
 
-/// Returns the number of code points to mark in the source. For a missing field, only the first one of its nearest
-/// existing ancestor is marked.
+/// Returns the number of code points to mark in the source. If a field is missing, only the first code point of its
+/// nearest existing ancestor is marked.
 fn length<T>(object: &Object<T>, node: &Node, rule: Rule) -> usize {
     if rule == Rule::Required && node.as_str().is_none() {
         1

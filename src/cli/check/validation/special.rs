@@ -216,7 +216,7 @@ pub(super) fn finalizers(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Requires the name of a variable, which must be a CEL identifier.
+/// Requires a variable to have a name that is a CEL identifier.
 ///
 /// Source: `validateVariable`.
 pub(super) fn variable_name(spot: &Spot<'_>, violations: &mut Violations) {

@@ -47,7 +47,7 @@ pub(super) enum Form {
     ///
     /// Source: `IsLabelValue`.
     LabelValue,
-    /// A path segment, which the name of an object of any kind must be.
+    /// A path segment. The name of an object of any kind must have this format.
     ///
     /// Source: `IsPathSegmentName`.
     PathSegment,
@@ -65,7 +65,8 @@ const SUBDOMAIN: &str = "lower-case letters, digits, `-` and `.`, with a letter 
 const NAME: &str = "letters, digits, `-`, `_` and `.`, with a letter or digit at both ends";
 
 impl Form {
-    /// Returns the requirement that the value violates, in words that follow "must". `None` if it has the format.
+    /// Returns the requirement that the value violates, as a phrase that follows "must". `None` if the value has the
+    /// format.
     pub(super) fn violated(self, text: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(text),

@@ -40,7 +40,7 @@ pub(super) enum Constraint {
     OneOf(&'static [&'static str]),
     /// The string must have the format or be empty.
     Form(Form),
-    /// The string must have the format. An empty string is not exempt.
+    /// The string must have the format. Unlike with [`Constraint::Form`], an empty string is a violation.
     FormOrEmpty(Form),
     /// The list must have at most this many items.
     AtMost(usize),

@@ -262,7 +262,7 @@ fn distinct(spot: &Spot<'_>, field: Option<&str>, violations: &mut Violations) {
             None => Some(item),
         };
         let value = text(value);
-        // If a field must not be empty, its empty values violate another constraint.
+        // Empty values of `field` violate another constraint, and are not reported as duplicates.
         let counts = field.is_none() || !value.is_empty();
         if counts && !seen.insert(value) {
             let field_ref = match field {

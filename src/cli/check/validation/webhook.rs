@@ -124,7 +124,8 @@ fn service(field_ref: &str, node: &Node, violations: &mut Violations) {
     }
 }
 
-/// Returns the requirement that the path of a service violates, in words that follow "must". `None` if it is valid.
+/// Returns the requirement that the path of a service violates, as a phrase that follows "must". `None` if the path is
+/// valid.
 fn path_requirement(path: &str) -> Option<String> {
     if path.is_empty() || path == "/" {
         return None;

@@ -110,8 +110,8 @@ fn case(
             let mut param = object.value.clone();
             let mut param_namespace = object.namespace().to_owned();
             if param_namespace.is_empty() {
-                // The API server looks for the param in the namespace of the object. Without one, the param is in the
-                // namespace that `kubectl apply` uses.
+                // The API server looks for the param in the namespace of the object. If the object has no namespace,
+                // the param is in the namespace that `kubectl apply` uses.
                 param_namespace.clone_from(&namespace);
                 if param_namespace.is_empty() {
                     "default".clone_into(&mut param_namespace);

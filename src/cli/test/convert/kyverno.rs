@@ -149,7 +149,7 @@ fn setup(
     })
 }
 
-/// Returns the objects of a result.
+/// Returns the objects that an expected result of the test refers to.
 fn selected_objects(
     result: &Json,
     resources: &[SuiteObject],

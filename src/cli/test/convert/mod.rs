@@ -443,7 +443,7 @@ fn by_probe(report: &TestReport) -> BTreeMap<&str, &[CaseReport]> {
         .collect()
 }
 
-/// Runs the probes with the expectations from `adjust`.
+/// Runs the probes of a suite. `adjust` returns the expectation of a case.
 fn run_probes(
     suite: &Suite,
     crds: &[PathBuf],

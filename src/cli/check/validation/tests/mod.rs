@@ -128,7 +128,7 @@ fn each_constraint_is_violated_by_a_case() {
 
 /// Checks that a finding marks the value, the key, or the ancestor of a missing field.
 #[test]
-fn findings_are_located_at_the_invalid_values() {
+fn findings_are_located_at_invalid_values() {
     let text = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
