@@ -7,9 +7,10 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// Returns the time from `then` to `now` in at most two units, less precise the longer it is.
+/// Returns the time from `then` to `now` in at most two units. Longer times have a lower precision.
 ///
-/// If `then` is up to one second after `now`, returns `0s`, because clocks differ. If it is later, returns `<invalid>`.
+/// If `then` is up to one second after `now`, returns `0s`, because clocks differ. If `then` is later, returns
+/// `<invalid>`.
 ///
 /// Source: `k8s.io/apimachinery`, `pkg/util/duration`, `HumanDuration`.
 #[must_use]

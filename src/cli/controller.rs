@@ -39,7 +39,7 @@ pub struct LeaseFacts {
 }
 
 impl LeaseState {
-    /// Returns the policies that the controller excludes, as far as known.
+    /// Returns the policies that the controller excludes. Without a readable Lease, no policy is excluded.
     #[must_use]
     pub fn exclusion(&self) -> Exclusion {
         match self {

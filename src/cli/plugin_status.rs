@@ -1,4 +1,4 @@
-//! Computes the statuses of policies in a cluster for which the controller has written no current status.
+//! Computes statuses for the policies of a cluster that have no current status from the controller.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Generates JSON Schemas of the output with `-o json` from the Rust types.
 //!
-//! They are stored in `docs/check-report.schema.json` and `docs/test-report.schema.json`. They describe the fields that
-//! are always present and their types. Other fields may be added.
+//! The schemas are stored in `docs/check-report.schema.json` and `docs/test-report.schema.json`. They describe the
+//! fields that are always present and the types of these fields. The output may have additional fields.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -31,7 +31,7 @@ use crate::policy::subject::SubjectKind;
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
-/// The maximum wait for the Lease, which is optional information.
+/// The maximum time to wait for the Lease, which is optional information.
 const MAX_LEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// Runs `kubectl vap status`.

@@ -42,7 +42,8 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Calls `evaluate` with a flag that is set when the time limit is reached. Returns an error if it was reached.
+    /// Calls `evaluate` with a flag that is set when the time limit is reached. Returns an error if the time limit was
+    /// reached.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
         let evaluation = LimitedEvaluation::new(Instant::now() + self.0);
         let result = evaluate(&evaluation.is_cancelled);
@@ -62,7 +63,7 @@ fn text(duration: Duration) -> String {
     }
 }
 
-/// An evaluation with a time limit. It is monitored until the value is dropped.
+/// An evaluation with a time limit. The watchdog monitors the evaluation until this value is dropped.
 struct LimitedEvaluation {
     is_cancelled: Arc<AtomicBool>,
 }

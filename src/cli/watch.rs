@@ -18,7 +18,7 @@ use super::live::Selection;
 use super::live::objects::{self, Kind, Listed};
 use crate::cluster::error::Error;
 
-/// The duration of a watch in seconds, after which the API server ends it.
+/// The duration in seconds after which the API server ends a watch.
 const WATCH_SECONDS: u32 = 240;
 
 /// The delay after the first failure, and the maximum delay.

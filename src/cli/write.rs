@@ -113,7 +113,8 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
     let mut n_tries = 0;
     loop {
         let random = RandomState::new().build_hasher().finish();
-        // The length is constant, because the name of `target` may already be as long as the file system allows.
+        // The length of the name is constant, because the name of `target` may already be as long as the file system
+        // allows.
         let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
         n_tries += 1;
         match options.open(&path) {
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn failed_write_in_place_keeps_backup() {
         let (directory, path) = file(0o644);
-        // A handle that cannot be written simulates a full disk; the backup is then the only safe copy.
+        // A read-only file handle simulates a full disk. The backup is then the only copy of the old content.
         let mut read_only = File::open(&path).unwrap();
         let error = overwrite(&path, &mut read_only, OLD.as_bytes(), b"new\n").unwrap_err();
         assert!(error.contains("; the old content is in "), "{error}");

@@ -34,7 +34,7 @@ const MAX_VIOLATIONS: usize = 3;
 pub(in crate::cli) struct Item {
     /// The object, or the reason why it cannot be read.
     pub(in crate::cli) value: Result<Value, String>,
-    /// The file and line of an object from a file.
+    /// The file and line of the object. `None` for an object of a cluster.
     pub(in crate::cli) place: Option<(Arc<str>, usize)>,
     /// True if the item represents a whole file that cannot be read.
     pub(in crate::cli) is_file: bool,
@@ -138,7 +138,7 @@ struct Complete<'a> {
     undefaulted: Option<UnknownDefaults>,
 }
 
-/// The served resource of a kind.
+/// The served resource of a kind, and its equivalents in other groups and versions.
 #[derive(Debug)]
 struct Served {
     gvr: Gvr,
@@ -176,7 +176,8 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Evaluates the policies with these indices for an object. A panic affects only the result of this object.
+    /// Evaluates the policies with the indices `policies` for an object. A panic affects only the result of this
+    /// object.
     pub(in crate::cli) fn evaluate(&self, item: &Item, policies: &[usize]) -> ObjectResult {
         let id = object_id(item);
         let value = match &item.value {
@@ -333,7 +334,7 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Returns the decision of a policy, or `None` if it does not match.
+    /// Returns the decision of a policy. Returns `None` if the policy does not match the request.
     fn evaluate_policy(
         &self,
         index: usize,

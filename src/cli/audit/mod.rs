@@ -33,7 +33,7 @@ use args::{AuditArgs, AuditOutput};
 use assumptions::AuditContext;
 use report::{AuditReport, ObjectReport, PolicyAudit, Summary};
 
-/// The number of objects that are evaluated at once.
+/// The number of objects that are evaluated in parallel.
 const BATCH: usize = 512;
 
 /// Audits the objects that the arguments select, and writes their results with `-o json` and `-o jsonl`.
@@ -126,7 +126,7 @@ pub(super) fn run(
     sink.finish()
 }
 
-/// Returns the report on each policy, with all counts at zero.
+/// Returns a report for each policy, with all counts at zero.
 fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<PolicyAudit> {
     let policy_audit = |policy: &PreparedPolicy<'_>| PolicyAudit {
         name: policy.name.to_owned(),

@@ -45,7 +45,7 @@ pub struct AuditReport {
     pub resources: Vec<ResourceReport>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyAudit>,
-    /// The first of the objects that could not be read or evaluated, with the reason.
+    /// The first objects that could not be read or evaluated, each with the reason.
     pub unread: Vec<Unread>,
 }
 

@@ -210,7 +210,7 @@ fn help_uri(rule: Rule) -> String {
     format!("https://kubernetes.io/docs/{page}")
 }
 
-/// Returns the `max` most severe findings in their original order, and the number of the others.
+/// Returns the `max` most severe findings in their original order, and the number of the remaining findings.
 fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     let mut kept: Vec<(usize, &Finding)> = findings.iter().enumerate().collect();
     kept.sort_by_key(|(n, finding)| (finding.severity, *n));

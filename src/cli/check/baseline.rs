@@ -204,7 +204,8 @@ impl Names {
         }
     }
 
-    /// Returns the name by which the baseline records `file`: relative to its directory, or absolute outside of it.
+    /// Returns the name by which the baseline records `file`: relative to the directory of the baseline, or absolute
+    /// if the file is outside that directory.
     fn relative(&mut self, file: &str) -> String {
         if file == STDIN {
             return file.to_owned();

@@ -84,7 +84,8 @@ fn directive(words: &str) -> Directive {
     Directive::Allow(rule, reason.to_owned())
 }
 
-/// Moves the findings that a comment allows to `suppressed`. Adds a finding for each invalid or unused comment.
+/// Moves each finding that a comment suppresses from `findings` to `suppressed`. Adds a finding for each invalid or
+/// unused comment.
 pub(super) fn apply(
     comments: &[Comment],
     findings: &mut Vec<Finding>,

@@ -44,7 +44,7 @@ pub struct Config {
     pub levels: Levels,
     /// The paths that are not checked.
     pub exclude: Exclude,
-    /// Files and directories with CRDs whose schemas are used, but that are not checked.
+    /// Files and directories with CRDs. The check uses their schemas, but does not validate the CRDs themselves.
     pub crds: Vec<PathBuf>,
     /// The version of the target API server.
     pub kubernetes_version: Option<Version>,

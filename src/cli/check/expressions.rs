@@ -65,7 +65,7 @@ pub(super) fn errors(
         let places = policy.places_in_field(field_ref);
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
-            // An expression that reads a variable which does not compile has an unknown type.
+            // The type of an expression is unknown if the expression reads a variable that does not compile.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
                 continue;
             }

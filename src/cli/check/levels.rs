@@ -14,13 +14,13 @@ pub(super) const ALL: &str = "all";
 /// The level of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Its findings are errors.
+    /// The findings of the rule are errors.
     Error,
-    /// Its findings are warnings.
+    /// The findings of the rule are warnings.
     Warn,
-    /// Its findings are notes, which do not affect the exit status.
+    /// The findings of the rule are notes, which do not affect the exit status.
     Note,
-    /// Its findings are not reported.
+    /// The findings of the rule are not reported.
     Allow,
 }
 
@@ -129,7 +129,7 @@ pub(super) fn is_fixed(finding: &Finding) -> bool {
         )
 }
 
-/// Sets the severity of a finding to the level of its rule in the first of `sources` that sets one.
+/// Sets the severity of a finding to the level of its rule in the first of `sources` that sets a level for the rule.
 ///
 /// Returns false if the finding must not be reported.
 pub(super) fn apply(sources: &[Levels], finding: &mut Finding) -> bool {

@@ -63,7 +63,7 @@ use settings::Settings;
 pub struct Options {
     /// The files and directories to check; `-` is standard input.
     pub paths: Vec<PathBuf>,
-    /// Files and directories with CRDs whose schemas are used, but that are not checked.
+    /// Files and directories with CRDs. The check uses their schemas, but does not validate the CRDs themselves.
     pub crds: Vec<PathBuf>,
     /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Profile,
@@ -92,8 +92,8 @@ pub(super) fn run_with(
     run_with_cluster(options, settings, stdin, |_, _| Ok(None))
 }
 
-/// Checks all policies of the input. `ask` may add the policies of a cluster to the input. It returns the data of that
-/// cluster, or `None` if no cluster is used.
+/// Checks all policies of the input. `ask` may add the policies of a cluster to the input. `ask` returns the data of
+/// that cluster, or `None` if no cluster is used.
 ///
 /// # Errors
 /// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.

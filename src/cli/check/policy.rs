@@ -34,7 +34,7 @@ use crate::status::message;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
 
-/// The conditions that can be computed from files, and that determine `Ready` here.
+/// The conditions that can be computed from files. In a check, only these conditions determine `Ready`.
 const FILE_CONDITIONS: [ConditionType; 4] = [
     ConditionType::Compiled,
     ConditionType::ResourcesMatched,

@@ -109,9 +109,9 @@ pub struct Subject {
 /// A subject that could not be read or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unread {
-    /// The name and location.
+    /// The name of the subject, with its file and line if known.
     pub name: String,
-    /// The reason.
+    /// The reason why the subject could not be read or evaluated.
     pub reason: String,
 }
 

@@ -262,7 +262,8 @@ impl<T> Object<T> {
     }
 }
 
-/// Returns the length in bytes of the first, possibly escaped, character of the source of a scalar of a style.
+/// Returns the length in bytes of the first character of `text`, which is the source of a scalar in `style`. The
+/// character may be an escape sequence. Returns `None` if `text` is empty.
 fn written_len(text: &str, style: Style) -> Option<usize> {
     let mut chars = text.chars();
     let first = chars.next()?;

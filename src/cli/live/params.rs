@@ -23,11 +23,11 @@ use crate::status::compute::{NotServed, ParamsState};
 pub(in crate::cli) struct PolicyBindings {
     /// The state of the bindings.
     pub(in crate::cli) bindings: BindingsState,
-    /// The state of the params to which they refer.
+    /// The state of the params to which the bindings refer.
     pub(in crate::cli) params: ParamsState,
 }
 
-/// Reads the params of each policy's bindings. Returns the state by the name of the policy.
+/// Reads the params of each policy's bindings. Returns the bindings and params by the name of the policy.
 pub(super) async fn bound(
     connected: &Connected,
     input: &Input,
@@ -66,8 +66,8 @@ pub(super) async fn bound(
     all
 }
 
-/// Returns the paramKinds that a CustomResourceDefinition defines, but that the API server does not serve, each with
-/// the reason.
+/// Returns the paramKinds of the input's policies that a CustomResourceDefinition defines, but that the API server
+/// does not serve. Each paramKind has the reason.
 pub(super) async fn unserved(
     connected: &Connected,
     input: &Input,

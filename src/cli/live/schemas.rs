@@ -152,8 +152,8 @@ pub(in crate::cli) fn with_crds<'a>(
     RestMapper::new(resources)
 }
 
-/// Reads the document at `address`. An address contains a hash of the content: if it is outdated, the API server
-/// redirects, and the current document is read.
+/// Reads the document at `address`. An address contains a hash of the content. If the hash is outdated, the API server
+/// redirects to the current document.
 async fn document(connected: &Connected, address: &str) -> Result<http::Document, Error> {
     let get = async |address: &str| {
         let read = http::get(&connected.client, address, "application/json", None);

@@ -62,9 +62,9 @@ fn case_origin(origins: &[Origin], n: usize) -> Origin {
     origins.get(n).copied().unwrap_or(itself)
 }
 
-/// Returns the path of the entry in the file from which a case gets `field`, and the location of the entry. If the case
-/// was expanded from a row of a table, an entry in the row has precedence over one in the case. If neither has the
-/// entry, returns the path in the case and the location of the row.
+/// Returns the path and the location of the entry in the file from which a case gets `field`. If the case was expanded
+/// from a row of a table, an entry in the row has precedence over one in the case. If neither has the entry, returns
+/// the path in the case and the location of the row.
 fn written_field(object: &Object<Value>, origin: Origin, field: &str) -> (String, Place) {
     let case_field = format!("{}.{field}", origin.case_field());
     if origin.row.is_none() {

@@ -149,7 +149,7 @@ fn setup(
     })
 }
 
-/// Returns the objects that an expected result of the test refers to.
+/// Returns the objects to which an expected result of the test refers.
 fn selected_objects(
     result: &Json,
     resources: &[SuiteObject],

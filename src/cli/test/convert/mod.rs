@@ -172,7 +172,7 @@ impl Suite {
         });
     }
 
-    /// Adds a case to the draft of a probe with this policy and these bindings and params, which is created if
+    /// Adds a case to the draft of a probe with this policy and these bindings and params. Creates the draft if
     /// necessary.
     fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
         let fits = |draft: &&mut Draft| {
